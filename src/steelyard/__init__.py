@@ -1,0 +1,1 @@
+"""Steelyard: find the true dynamic model of a robot from its own motion."""

@@ -1,0 +1,36 @@
+"""Everything that can go wrong with a user's input, said in one sentence that also tells how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SteelyardError(Exception):
+    """Base of all errors that a user can cause and can mend. The command line turns it into exit code 2."""
+
+
+class RobotError(SteelyardError):
+    """A robot description that cannot be understood: names the file, the place in it, and what would fix it."""
+
+
+class UnknownNameError(SteelyardError):
+    """A name that does not exist. Carries the names that do, and suggests the nearest."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.5)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        super().__init__(f"There is no {kind} '{name}'.{hint} Known: {', '.join(self.known) or 'none'}.")
+
+
+class ShapeError(SteelyardError):
+    """An array that does not fit the robot: names the argument, its shape, and the shape that was expected."""
+
+
+class StructureError(SteelyardError):
+    """The structure of a robot plus terms leaves no clear answer, e.g. a rank that cannot be decided."""
+
+
+class SimulationError(SteelyardError):
+    """A simulation that cannot go on: names the time, the robot of the batch and the reason."""

@@ -1,0 +1,233 @@
+"""`Robot`: what is known of a robot before it moves: an immutable tree of joints and links."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import RobotError, UnknownNameError
+from steelyard.robot.spatial import Array, frozen
+from steelyard.robot.transmission import Transmission
+
+if TYPE_CHECKING:
+    from steelyard.dynamics.engine import Dynamics
+
+Kind = Literal["revolute", "prismatic"]
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A coordinate that moves on its own: one channel of a log, one row of every regressor.
+
+    Limits are in rad or m, per second, and in N m or N; an unknown limit is infinite.
+    """
+
+    name: str
+    kind: Kind
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+
+    @property
+    def unit(self) -> str:
+        return "rad" if self.kind == "revolute" else "m"
+
+    @property
+    def effort_unit(self) -> str:
+        return "N m" if self.kind == "revolute" else "N"
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A moving body with the tree joint that carries it.
+
+    The joint frame stands at (`rotation`, `translation`) in the joint frame of link `parent` (−1: the base)
+    and then turns about, or slides along, `axis` by `ratio`·q[`coordinate`] + `offset`. A ratio other than 1
+    is a mimic joint. The ten `inertia` parameters (None: unknown) are expressed in the link's own frame,
+    which stands at (`frame_rotation`, `frame_translation`) in the moved joint frame: identity but for
+    Denavit–Hartenberg tables whose link frames sit elsewhere.
+    """
+
+    name: str
+    joint: str
+    kind: Kind
+    parent: int
+    rotation: Array
+    translation: Array
+    axis: Array
+    coordinate: int
+    ratio: float = 1.0
+    offset: float = 0.0
+    inertia: Array | None = None
+    frame_rotation: Array = field(default_factory=lambda: frozen(np.eye(3)))
+    frame_translation: Array = field(default_factory=lambda: frozen(np.zeros(3)))
+
+    def __post_init__(self) -> None:
+        for name in ("rotation", "translation", "axis", "frame_rotation", "frame_translation"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+        if self.inertia is not None:
+            object.__setattr__(self, "inertia", frozen(self.inertia))
+
+    @property
+    def own_frame(self) -> bool:
+        """Whether the parameters live in a frame of their own rather than in the joint frame."""
+        return bool(np.any(self.frame_rotation != np.eye(3)) or np.any(self.frame_translation != 0.0))
+
+
+@dataclass(frozen=True)
+class NominalTerm:
+    """A joint term (friction, rotor inertia, …) whose values the description states, as plain data.
+
+    `values[k]` holds the term's k-th parameter for every coordinate it acts on; `options` are keyword
+    arguments of the term, `on` says which coordinates: "joint", "drive" or "motor".
+    """
+
+    kind: str
+    values: tuple[tuple[float, ...], ...]
+    on: str = "joint"
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """An immutable tree of revolute and prismatic joints.
+
+    `joints` are the coordinates, in the order of every array's last axis; `links` are the moving bodies,
+    parents before children, in the order of the parameter blocks. `torque_used` tells the joints whose
+    torque can be trusted: the others move, but their rows count nowhere. `lengths` are named constants that
+    formulas of base parameters may use.
+    """
+
+    name: str
+    joints: tuple[Joint, ...]
+    links: tuple[Link, ...]
+    gravity: Array = field(default_factory=lambda: frozen([0.0, 0.0, -9.81]))
+    transmission: Transmission | None = None
+    torque_used: tuple[bool, ...] = ()
+    lengths: Mapping[str, float] = field(default_factory=dict)
+    nominal_terms: tuple[NominalTerm, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gravity", frozen(self.gravity))
+        object.__setattr__(self, "lengths", dict(self.lengths))
+        if not self.torque_used:
+            object.__setattr__(self, "torque_used", (True,) * len(self.joints))
+        self._check()
+
+    def _check(self) -> None:
+        where = f"{self.source or self.name}: "
+        if not self.joints:
+            raise RobotError(f"{where}no joint moves; a robot needs at least one revolute or prismatic joint.")
+        names = [joint.name for joint in self.joints]
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise RobotError(f"{where}joint '{twice}' appears twice; give every joint its own name.")
+        for index, link in enumerate(self.links):
+            if not -1 <= link.parent < index:
+                raise RobotError(f"{where}link '{link.name}' comes before its parent; list parents first.")
+            if not 0 <= link.coordinate < len(self.joints):
+                raise RobotError(f"{where}link '{link.name}' follows a joint that does not exist.")
+        if self.gravity.shape != (3,) or not np.all(np.isfinite(self.gravity)):
+            raise RobotError(f"{where}gravity must be three finite numbers in m/s², e.g. (0, 0, -9.81).")
+        if self.transmission is not None and self.transmission.joints != len(self.joints):
+            raise RobotError(
+                f"{where}the transmission couples {self.transmission.joints} joints, the robot has {len(self.joints)}."
+            )
+
+    # ---------------------------------------------------------------- what there is
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        return tuple(link.name for link in self.links)
+
+    @property
+    def dof(self) -> int:
+        return len(self.joints)
+
+    def joint_index(self, name: str) -> int:
+        try:
+            return self.joint_names.index(name)
+        except ValueError:
+            raise UnknownNameError("joint", name, self.joint_names) from None
+
+    @property
+    def has_inertia(self) -> bool:
+        """Whether every link's ten parameters are known."""
+        return all(link.inertia is not None for link in self.links)
+
+    @property
+    def inertial_parameters(self) -> Array:
+        """The nominal parameters, ten per link, in the order of the regressors' columns."""
+        missing = [link.name for link in self.links if link.inertia is None]
+        if missing:
+            raise RobotError(f"{self.name}: no inertia is given for link '{missing[0]}'; state it or identify it.")
+        return np.concatenate([link.inertia for link in self.links if link.inertia is not None])
+
+    def ancestors(self, link: int) -> list[int]:
+        """The links from the base up to and including `link`."""
+        chain: list[int] = []
+        while link >= 0:
+            chain.append(link)
+            link = self.links[link].parent
+        return chain[::-1]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of what the motion depends on (not of names or inertias): the key of compiled code."""
+        digest = hashlib.sha256()
+        for link in self.links:
+            numbers = [link.rotation, link.translation, link.axis, link.frame_rotation, link.frame_translation]
+            digest.update(f"{link.kind} {link.parent} {link.coordinate} ".encode())
+            digest.update(np.concatenate([np.ravel(x) for x in numbers] + [[link.ratio, link.offset]]).tobytes())
+        digest.update(self.gravity.tobytes())
+        digest.update(str(len(self.joints)).encode())
+        if self.transmission is not None:
+            digest.update(self.transmission.fingerprint.encode())
+        return digest.hexdigest()
+
+    # ---------------------------------------------------------------- other robots like this one
+
+    def with_gravity(self, gravity: ArrayLike) -> Robot:
+        """The same robot mounted so that gravity points elsewhere in its base frame (m/s²)."""
+        return replace(self, gravity=frozen(gravity))
+
+    def with_inertial_parameters(self, parameters: ArrayLike) -> Robot:
+        """The same robot with other nominal parameters, ten per link."""
+        blocks = np.asarray(parameters, dtype=float).reshape(len(self.links), 10)
+        return replace(self, links=tuple(replace(k, inertia=b) for k, b in zip(self.links, blocks, strict=True)))
+
+    def with_torque_used(self, names: Sequence[str]) -> Robot:
+        """The same robot where only the named joints' torques can be trusted; the others still move."""
+        used = {self.joint_index(name) for name in names}
+        return replace(self, torque_used=tuple(i in used for i in range(self.dof)))
+
+    def with_joints(self, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
+        """The robot with just these joints, in this order; the others are locked (at 0 unless `locked` says)."""
+        from steelyard.robot.lock import lock_joints
+
+        return lock_joints(self, names, locked or {})
+
+    # ---------------------------------------------------------------- its physics (traced in `dynamics/`)
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """The rigid-body physics of this robot: regressors, inverse and forward dynamics, derivatives."""
+        from steelyard.dynamics.engine import Dynamics
+
+        return Dynamics(self)
+
+    def torque_regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """Y with τ = Y θ: `(samples, joints, 10·links)`, or without the first axis for a single state."""
+        return self.dynamics.torque_regressor(q, dq, ddq)

@@ -1,0 +1,106 @@
+"""Rotations, and inertial parameters seen from another frame: the constants of a robot, in plain NumPy.
+
+Inertial parameters are always the ten numbers m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz (Pinocchio's
+order): mass, first moment, and the tensor of inertia about the frame's origin with the sign convention
+Ixy = -∫ x y dm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def frozen(values: ArrayLike) -> Array:
+    """A private, read-only float64 copy, so that what a robot holds can never change."""
+    array = np.array(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+def skew(v: ArrayLike) -> Array:
+    """The matrix [v×] with [v×] x = v × x."""
+    x, y, z = np.asarray(v, dtype=float)
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def rotation_about(axis: ArrayLike, angle: float) -> Array:
+    """Rodrigues' formula; exact zeros and ones where the angle is a multiple of a right angle."""
+    a = np.asarray(axis, dtype=float)
+    s, c = np.sin(angle), np.cos(angle)
+    quarter = angle / (np.pi / 2)
+    if abs(quarter - round(quarter)) < 1e-15 * max(1.0, abs(quarter)):
+        s, c = np.round(s), np.round(c)
+    return c * np.eye(3) + s * skew(a) + (1.0 - c) * np.outer(a, a)
+
+
+def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Array:
+    """URDF's fixed-axis roll, pitch, yaw: Rz(yaw) Ry(pitch) Rx(roll)."""
+    x, y, z = np.eye(3)
+    return rotation_about(z, yaw) @ rotation_about(y, pitch) @ rotation_about(x, roll)
+
+
+def rotation_from_quaternion(w: float, x: float, y: float, z: float) -> Array:
+    """Rotation of a (not necessarily unit) quaternion in MuJoCo's order w, x, y, z."""
+    q = np.array([w, x, y, z], dtype=float)
+    w, x, y, z = q / np.linalg.norm(q)
+    v = np.array([x, y, z])
+    return (w * w - v @ v) * np.eye(3) + 2.0 * np.outer(v, v) + 2.0 * w * skew(v)
+
+
+def snap(matrix: ArrayLike, tolerance: float) -> Array:
+    """Set entries within `tolerance` of 0 and ±1 to exactly that, so that tracing can drop them."""
+    out = np.array(matrix, dtype=float)
+    for exact in (0.0, 1.0, -1.0):
+        out[np.abs(out - exact) <= tolerance] = exact
+    return out
+
+
+def inertia_matrix(parameters: ArrayLike) -> Array:
+    """The symmetric 3×3 tensor of the ten parameters."""
+    p = np.asarray(parameters, dtype=float)
+    return np.array([[p[4], p[5], p[7]], [p[5], p[6], p[8]], [p[7], p[8], p[9]]])
+
+
+def inertial_parameters(mass: float, first_moment: ArrayLike, inertia: ArrayLike) -> Array:
+    """The ten parameters from mass, first moment and the tensor about the frame's origin."""
+    i = np.asarray(inertia, dtype=float)
+    return np.concatenate([[mass], np.asarray(first_moment, float), [i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]]])
+
+
+def parameters_from_com(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Array:
+    """The ten parameters from mass, centre of mass and the tensor about the centre of mass."""
+    c = skew(com)
+    return inertial_parameters(mass, mass * np.asarray(com, float), np.asarray(inertia_com, float) - mass * c @ c)
+
+
+def move_parameters(parameters: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """The same body seen from a parent frame in which its own frame stands at (rotation, translation)."""
+    p = np.asarray(parameters, dtype=float)
+    r, t = np.asarray(rotation, float), np.asarray(translation, float)
+    mass, h = p[0], r @ p[1:4]
+    st, sh = skew(t), skew(h)
+    inertia = r @ inertia_matrix(p) @ r.T - st @ sh - sh @ st - mass * st @ st
+    return inertial_parameters(mass, h + mass * t, inertia)
+
+
+def parameter_transfer(rotation: ArrayLike, translation: ArrayLike) -> Array:
+    """The 10×10 matrix of `move_parameters`, which is linear in the parameters."""
+    return np.column_stack([move_parameters(unit, rotation, translation) for unit in np.eye(10)])
+
+
+def pseudo_inertia(parameters: ArrayLike) -> Array:
+    """The 4×4 pseudo-inertia [[Σ, h], [hᵀ, m]], Σ = ½ tr(I) 1 − I; a body is possible iff it is positive definite.
+
+    Wensing, Kim & Slotine 2018, "Linear matrix inequalities for physically consistent inertial parameter
+    identification", eq. 8.
+    """
+    p = np.asarray(parameters, dtype=float)
+    i = inertia_matrix(p)
+    out = np.empty((4, 4))
+    out[:3, :3] = 0.5 * np.trace(i) * np.eye(3) - i
+    out[:3, 3] = out[3, :3] = p[1:4]
+    out[3, 3] = p[0]
+    return out

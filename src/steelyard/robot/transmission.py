@@ -1,0 +1,145 @@
+"""How motors move joints: coupled gears, parallelograms, tendons and ball screws."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import RobotError
+from steelyard.robot.spatial import Array, frozen
+from steelyard.scalars import Scalar, cos, sin, sqrt
+
+
+class Ratio(Protocol):
+    """The angle of a motor as a function F(u) of the drive coordinate u it moves.
+
+    `slope` is dF/du and `curvature` d²F/du², both written over the scalars of `steelyard.scalars`, so that
+    they can be traced and differentiated. `value` is F.
+    """
+
+    def value(self, u: Scalar) -> Scalar: ...
+    def slope(self, u: Scalar) -> Scalar: ...
+    def curvature(self, u: Scalar) -> Scalar: ...
+
+
+@dataclass(frozen=True)
+class ConstantRatio:
+    """A gear: F = ratio · u."""
+
+    ratio: float = 1.0
+
+    def value(self, u: Scalar) -> Scalar:
+        return self.ratio * u
+
+    def slope(self, u: Scalar) -> Scalar:
+        return self.ratio
+
+    def curvature(self, u: Scalar) -> Scalar:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class BallScrew:
+    """A motor with a ball screw that closes a triangle of two cranks a and b; the ratio depends on posture.
+
+    The screw's length is s(u) = √(x2² − x1² sin(phase − u)) with x1² = 2ab and x2² = a² + b², and the motor
+    turns by F = 2π s / pitch. Kozłowski & Dutkiewicz 1996, section 5.1 (IRp-6, joints 2 and 3).
+    Lengths in metres, phase in radians.
+    """
+
+    pitch: float
+    x1_squared: float
+    x2_squared: float
+    phase: float
+
+    def _length(self, u: Scalar) -> Scalar:
+        return sqrt(self.x2_squared - self.x1_squared * sin(self.phase - u))
+
+    def value(self, u: Scalar) -> Scalar:
+        return 2.0 * np.pi / self.pitch * self._length(u)
+
+    def slope(self, u: Scalar) -> Scalar:
+        return np.pi / self.pitch * self.x1_squared * cos(self.phase - u) / self._length(u)
+
+    def curvature(self, u: Scalar) -> Scalar:
+        s = self._length(u)
+        k = np.pi / self.pitch * self.x1_squared
+        moment = self.x1_squared * cos(self.phase - u)
+        return k * sin(self.phase - u) / s - k * cos(self.phase - u) * moment / (2.0 * s * s * s)
+
+
+@dataclass(frozen=True, eq=False)
+class Transmission:
+    """The coupling between motors and joints.
+
+    Drive coordinates are u = `matrix` · q (one row per motor; the output side of the gears), so that
+    du = `matrix` · dq and joint torques are τ = `matrix`ᵀ · (drive torques). Motor k turns by F_k(u_k), where
+    `ratios[k]` is a constant gear unless the drive depends on posture. More motors than joints (tendons) are
+    allowed; fewer leave joints passive.
+    """
+
+    matrix: Array
+    motors: tuple[str, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+
+    def __post_init__(self) -> None:
+        matrix = frozen(self.matrix)
+        if matrix.ndim != 2 or not np.all(np.isfinite(matrix)):
+            raise RobotError("A transmission needs a matrix of finite numbers, one row per motor, one column per joint.")
+        object.__setattr__(self, "matrix", matrix)
+        count = matrix.shape[0]
+        if not self.motors:
+            object.__setattr__(self, "motors", tuple(f"motor{k + 1}" for k in range(count)))
+        if not self.ratios:
+            object.__setattr__(self, "ratios", (ConstantRatio(),) * count)
+        if len(self.motors) != count or len(self.ratios) != count:
+            raise RobotError(
+                f"A transmission with {count} rows needs {count} motor names and ratios, "
+                f"not {len(self.motors)} and {len(self.ratios)}."
+            )
+
+    @classmethod
+    def from_motor_to_joint(cls, matrix: ArrayLike, motors: Sequence[str] = ()) -> Transmission:
+        """From the matrix q = C u that maps drive (motor) to joint coordinates; C must be square and invertible."""
+        c = np.asarray(matrix, dtype=float)
+        if c.ndim != 2 or c.shape[0] != c.shape[1] or abs(np.linalg.det(c)) < 1e-12:
+            raise RobotError("The motor-to-joint matrix must be square and invertible; state its inverse by rows instead.")
+        return cls(np.linalg.inv(c), tuple(motors))
+
+    @property
+    def joints(self) -> int:
+        return self.matrix.shape[1]
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(self.matrix.tobytes())
+        digest.update(repr(self.ratios).encode())
+        return digest.hexdigest()
+
+    def drive(self, q: ArrayLike) -> Array:
+        """Drive coordinates (or velocities, or accelerations) of joint ones; the last axis runs over joints."""
+        return np.asarray(q, dtype=float) @ self.matrix.T
+
+    def joint(self, u: ArrayLike) -> Array:
+        """Joint coordinates of drive ones, for square and tall couplings (least squares where tendons are redundant)."""
+        return np.asarray(u, dtype=float) @ np.linalg.pinv(self.matrix).T
+
+    def joint_torque(self, drive_torque: ArrayLike) -> Array:
+        """Joint torques of drive torques (after the gears): τ = matrixᵀ τ_drive."""
+        return np.asarray(drive_torque, dtype=float) @ self.matrix
+
+    def slopes(self, q: ArrayLike) -> Array:
+        """dF_k/du_k of every motor at joint positions q."""
+        u = self.drive(q)
+        return np.stack(
+            [np.broadcast_to(np.asarray(r.slope(u[..., k]), float), u.shape[:-1]) for k, r in enumerate(self.ratios)], -1
+        )
+
+    def joint_torque_of_motors(self, q: ArrayLike, motor_torque: ArrayLike) -> Array:
+        """Joint torques of torques on the motor shafts: τ = matrixᵀ (dF/du · τ_motor)."""
+        return self.joint_torque(np.asarray(motor_torque, dtype=float) * self.slopes(q))
