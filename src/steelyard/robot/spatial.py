@@ -33,7 +33,8 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
     quarter = angle / (np.pi / 2)
     if abs(quarter - round(quarter)) < 1e-15 * max(1.0, abs(quarter)):
         s, c = np.round(s), np.round(c)
-    return c * np.eye(3) + s * skew(a) + (1.0 - c) * np.outer(a, a)
+    rotation: Array = c * np.eye(3) + s * skew(a) + (1.0 - c) * np.outer(a, a)
+    return rotation
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Array:
@@ -47,7 +48,8 @@ def rotation_from_quaternion(w: float, x: float, y: float, z: float) -> Array:
     q = np.array([w, x, y, z], dtype=float)
     w, x, y, z = q / np.linalg.norm(q)
     v = np.array([x, y, z])
-    return (w * w - v @ v) * np.eye(3) + 2.0 * np.outer(v, v) + 2.0 * w * skew(v)
+    rotation: Array = (w * w - v @ v) * np.eye(3) + 2.0 * np.outer(v, v) + 2.0 * w * skew(v)
+    return rotation
 
 
 def snap(matrix: ArrayLike, tolerance: float) -> Array:
@@ -67,7 +69,9 @@ def inertia_matrix(parameters: ArrayLike) -> Array:
 def inertial_parameters(mass: float, first_moment: ArrayLike, inertia: ArrayLike) -> Array:
     """The ten parameters from mass, first moment and the tensor about the frame's origin."""
     i = np.asarray(inertia, dtype=float)
-    return np.concatenate([[mass], np.asarray(first_moment, float), [i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]]])
+    return np.concatenate(
+        [[mass], np.asarray(first_moment, float), [i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]]]
+    )
 
 
 def parameters_from_com(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Array:

@@ -90,7 +90,9 @@ class Transmission:
     def __post_init__(self) -> None:
         matrix = frozen(self.matrix)
         if matrix.ndim != 2 or not np.all(np.isfinite(matrix)):
-            raise RobotError("A transmission needs a matrix of finite numbers, one row per motor, one column per joint.")
+            raise RobotError(
+                "A transmission needs a matrix of finite numbers, one row per motor, one column per joint."
+            )
         object.__setattr__(self, "matrix", matrix)
         count = matrix.shape[0]
         if not self.motors:
@@ -108,12 +110,14 @@ class Transmission:
         """From the matrix q = C u that maps drive (motor) to joint coordinates; C must be square and invertible."""
         c = np.asarray(matrix, dtype=float)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or abs(np.linalg.det(c)) < 1e-12:
-            raise RobotError("The motor-to-joint matrix must be square and invertible; state its inverse by rows instead.")
+            raise RobotError(
+                "The motor-to-joint matrix must be square and invertible; state its inverse by rows instead."
+            )
         return cls(np.linalg.inv(c), tuple(motors))
 
     @property
     def joints(self) -> int:
-        return self.matrix.shape[1]
+        return int(self.matrix.shape[1])
 
     @property
     def fingerprint(self) -> str:
@@ -126,18 +130,20 @@ class Transmission:
         return np.asarray(q, dtype=float) @ self.matrix.T
 
     def joint(self, u: ArrayLike) -> Array:
-        """Joint coordinates of drive ones, for square and tall couplings (least squares where tendons are redundant)."""
+        """Joint coordinates of drive ones; least squares where there are more motors than joints."""
         return np.asarray(u, dtype=float) @ np.linalg.pinv(self.matrix).T
 
     def joint_torque(self, drive_torque: ArrayLike) -> Array:
         """Joint torques of drive torques (after the gears): τ = matrixᵀ τ_drive."""
-        return np.asarray(drive_torque, dtype=float) @ self.matrix
+        torque: Array = np.asarray(drive_torque, dtype=float) @ self.matrix
+        return torque
 
     def slopes(self, q: ArrayLike) -> Array:
         """dF_k/du_k of every motor at joint positions q."""
         u = self.drive(q)
         return np.stack(
-            [np.broadcast_to(np.asarray(r.slope(u[..., k]), float), u.shape[:-1]) for k, r in enumerate(self.ratios)], -1
+            [np.broadcast_to(np.asarray(r.slope(u[..., k]), float), u.shape[:-1]) for k, r in enumerate(self.ratios)],
+            -1,
         )
 
     def joint_torque_of_motors(self, q: ArrayLike, motor_torque: ArrayLike) -> Array:

@@ -1,0 +1,133 @@
+"""The loops around generated kernels, in LLVM: they feed blocks of lanes, and are the same for every robot.
+
+A kernel computes one block (`emit_llvm.LANES` samples, rows STRIDE apart). The drivers gather the samples of a
+block from ordinary arrays into rows, call the kernel, and
+
+* `dense`    scatter the rows into a dense array of samples,
+* `columns`  copy them into columns (Fortran order), which LAPACK likes,
+* `gram`     multiply the rows of each equation with themselves: Gram matrices, without ever storing a row.
+
+All are called through ctypes, which releases the interpreter's lock, so that threads scale.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from steelyard.dynamics.emit_llvm import LANES, STRIDE
+from steelyard.dynamics.llvm_text import Text
+from steelyard.dynamics.native import Code, vector_width
+
+# Rows of a tile of the Gram matrix: 4×4 accumulators and 8 operands fit into 32 registers.
+TILE = 4
+
+_SHARED = (
+    "ptr %kernel, ptr %inputs, ptr %strides, ptr %widths, i64 %count, i64 %start, i64 %stop, "
+    "ptr noalias %rows_in, ptr noalias %rows_out, i64 %rows"
+)
+
+
+@contextmanager
+def _blocks(t: Text) -> Iterator[tuple[str, str]]:
+    """Runs the kernel block by block; yields the first sample and the number of samples of each."""
+    with t.loop("%start", "%stop", LANES) as first:
+        lanes = t.minimum(t.sub("%stop", first), LANES)
+        _gather(t, first, lanes)
+        vectors = t.let(f"sdiv i64 {t.add(lanes, vector_width() - 1)}, {vector_width()}")
+        t.do(f"call void %kernel(ptr %rows_in, ptr %rows_out, i64 {vectors})")
+        yield first, lanes
+
+
+def _gather(t: Text, first: str, lanes: str) -> None:
+    """Input rows of a block: row (a, i), lane s ← inputs[a][(first + s)·strides[a] + i]; stride 0 repeats."""
+    row = t.variable()
+    t.store("0", row, "i64")
+    with t.loop(0, "%count") as a:
+        source = t.element("%inputs", a, "ptr")
+        stride = t.element("%strides", a)
+        origin = t.mul(first, stride)
+        with t.loop(0, t.element("%widths", a)) as i:
+            target = t.at("%rows_in", t.mul(t.load(row, "i64"), STRIDE))
+            column = t.at(source, t.add(origin, i))
+            with t.loop(0, lanes) as s:
+                t.store(t.load(t.at(column, t.mul(s, stride))), t.at(target, s))
+            t.store(t.add(t.load(row, "i64"), 1), row, "i64")
+
+
+def _dense() -> Text:
+    t = Text()
+    with _blocks(t) as (first, lanes), t.loop(0, lanes) as s:
+        target = t.at("%result", t.mul(t.add(first, s), "%size"))
+        with t.loop(0, "%rows") as k:
+            value = t.load(t.at("%rows_out", t.add(t.mul(k, STRIDE), s)))
+            t.store(value, t.at(target, t.element("%places", k)))
+    return t
+
+
+def _columns() -> Text:
+    t = Text()
+    with _blocks(t) as (first, lanes), t.loop(0, "%rows") as k:
+        source = t.at("%rows_out", t.mul(k, STRIDE))
+        target = t.at("%result", t.add(t.mul(k, "%leading"), t.sub(first, "%start")))
+        with t.loop(0, lanes) as s:
+            t.store(t.load(t.at(source, s)), t.at(target, s))
+    return t
+
+
+def _gram() -> Text:
+    """Sums are kept as vectors of lanes, to be added up once at the end; only tiles of the lower triangle are made."""
+    t = Text()
+    with _blocks(t) as (_, lanes):
+        # Lanes beyond the last sample must not count.
+        with t.loop(0, "%rows") as k, t.loop(lanes, LANES) as s:
+            t.store("0.0", t.at("%rows_out", t.add(t.mul(k, STRIDE), s)))
+        with t.loop(0, "%equations") as e:
+            first, size, offset = (t.element(f"%{x}", e) for x in ("firsts", "sizes", "offsets"))
+            with t.loop(0, size, TILE) as r, t.loop(0, t.add(r, 1), TILE) as c:
+                x = t.at("%rows_out", t.mul(t.add(first, r), STRIDE))
+                y = t.at("%rows_out", t.mul(t.add(first, c), STRIDE))
+                _tile(t, x, y, t.add(offset, t.add(t.mul(r, size), c)), size)
+    return t
+
+
+def _tile(t: Text, x: str, y: str, tile: str, size: str) -> None:
+    """sums[r + i, c + j] += Σ_lanes x_i y_j for one tile; the sums are vectors."""
+    width = vector_width()
+    kind = f"<{width} x double>"
+    t.declarations.add(f"declare {kind} @llvm.fma.v{width}f64({kind}, {kind}, {kind})")
+    places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), kind) for i in range(TILE) for j in range(TILE)]
+    with t.repeat(LANES, width, kind, [t.load(p, kind) for p in places]) as (s, totals, grown):
+        xs = [t.load(t.at(x, t.add(s, i * STRIDE)), kind) for i in range(TILE)]
+        ys = [t.load(t.at(y, t.add(s, j * STRIDE)), kind) for j in range(TILE)]
+        for k, total in enumerate(totals):
+            a, b = xs[k // TILE], ys[k % TILE]
+            grown.append(t.let(f"call {kind} @llvm.fma.v{width}f64({kind} {a}, {kind} {b}, {kind} {total})"))
+    for p, value in zip(places, grown, strict=True):
+        t.store(value, p, kind)
+
+
+_DRIVERS = {
+    "dense": (_dense, "ptr %places, ptr noalias %result, i64 %size"),
+    "columns": (_columns, "ptr noalias %result, i64 %leading"),
+    "gram": (_gram, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %sums"),
+}
+
+
+@cache
+def _code() -> Code:
+    texts = {name: write() for name, (write, _) in _DRIVERS.items()}
+    functions = [text.function(name, f"{_SHARED}, {_DRIVERS[name][1]}") for name, text in texts.items()]
+    declarations = sorted(set().union(*(text.declarations for text in texts.values())))
+    return Code("\n\n".join([*declarations, *functions]), optimise=True)
+
+
+@cache
+def driver(name: str) -> Any:
+    """The driver as a ctypes function; pointers are passed as addresses."""
+    extra = _DRIVERS[name][1].count("%")
+    arguments = [ctypes.c_int64] * (10 + extra)
+    return ctypes.CFUNCTYPE(None, *arguments)(_code().address(name))

@@ -1,0 +1,171 @@
+"""Run a traced function on arrays of samples: at once with NumPy, or by machine code made for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steelyard.dynamics.drivers import driver
+from steelyard.dynamics.emit_llvm import LANES, STRIDE, emit
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.graph import evaluate
+from steelyard.dynamics.native import Code, vector_width
+from steelyard.errors import ShapeError
+from steelyard.robot.spatial import Array
+
+# Interpreting costs about 1 µs per operation and block of 512 samples, compiling about 100 µs per operation:
+# below this many blocks a compiler would only be in the way. Counted, not timed, so that runs repeat exactly.
+_BLOCKS_BEFORE_COMPILING = 64
+_INTERPRETED_BLOCK = 512
+# Below this many samples per thread, starting threads costs more than they save.
+_SAMPLES_PER_THREAD = 4096
+
+
+def default_threads() -> int:
+    """Cores this process may use, or $STEELYARD_THREADS."""
+    chosen = os.environ.get("STEELYARD_THREADS")
+    if chosen:
+        return max(1, int(chosen))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def aligned(rows: int) -> Array:
+    """Scratch rows for a kernel, starting on a cache line: vectors that straddle two lines cost double."""
+    raw = np.zeros(rows * STRIDE + 8)
+    offset = (-raw.ctypes.data // 8) % 8
+    return raw[offset : offset + rows * STRIDE]
+
+
+class Batch:
+    """Inputs of a function as contiguous (samples, width) arrays; an input without samples serves all of them."""
+
+    def __init__(self, function: Function, values: Mapping[str, ArrayLike]) -> None:
+        missing = [name for name in function.inputs if name not in values]
+        if missing:
+            raise ShapeError(f"{function.name} needs the input '{missing[0]}'.")
+        arrays = {name: np.asarray(values[name], dtype=np.float64) for name in function.inputs}
+        for name, width in function.inputs.items():
+            if arrays[name].ndim == 0 or arrays[name].shape[-1] != width:
+                raise ShapeError(
+                    f"{name} has shape {arrays[name].shape}; {function.name} expects (samples, {width}) or ({width},)."
+                )
+        try:
+            self.leading = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
+            raise ShapeError(f"{function.name}: the inputs do not have the same number of samples: {shapes}.") from None
+        self.samples = int(np.prod(self.leading, dtype=int))
+        self.arrays = [self._flat(a) for a in arrays.values()]
+        self.strides = np.array([0 if a.ndim == 1 else a.shape[-1] for a in self.arrays], dtype=np.int64)
+        self.widths = np.array([a.shape[-1] for a in self.arrays], dtype=np.int64)
+        self.pointers = np.array([a.ctypes.data for a in self.arrays], dtype=np.int64)
+
+    def _flat(self, array: Array) -> Array:
+        if array.ndim == 1:
+            return np.ascontiguousarray(array)
+        full = np.broadcast_to(array, (*self.leading, array.shape[-1]))
+        return np.ascontiguousarray(full.reshape(self.samples, array.shape[-1]))
+
+    def columns(self, function: Function, start: int, stop: int) -> dict[str, list[Any]]:
+        """The inputs as lists of arrays of samples, for interpretation."""
+        out: dict[str, list[Any]] = {}
+        for name, array in zip(function.inputs, self.arrays, strict=True):
+            block = array if array.ndim == 1 else np.ascontiguousarray(array[start:stop].T)
+            out[name] = list(block)
+        return out
+
+
+class Evaluator:
+    """One function, ready to run. Small work is interpreted; once it adds up, the function is compiled."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self._interpreted = 0
+
+    @cached_property
+    def _code(self) -> Code:
+        f = self.function
+        return Code(emit(f.graph, f.outputs, f.input_rows, "kernel", vector_width()))
+
+    @property
+    def kernel(self) -> int:
+        """The address of the compiled kernel; compiles on first use."""
+        return self._code.address("kernel")
+
+    def _worth_compiling(self, samples: int) -> bool:
+        self._interpreted += -(-samples // _INTERPRETED_BLOCK)
+        return self._interpreted > _BLOCKS_BEFORE_COMPILING
+
+    def __call__(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
+        """The dense result, `(samples…, *shape)`.
+
+        `out` (in C order, and zero where the result always is) is filled if given.
+        """
+        batch = Batch(self.function, values)
+        f = self.function
+        if out is None:
+            out = np.zeros((batch.samples, f.size))
+        flat = out.reshape(batch.samples, f.size)
+        if "_code" in self.__dict__ or self._worth_compiling(batch.samples):
+            self._run_native(batch, flat, threads)
+        else:
+            self._interpret(batch, flat)
+        return out.reshape(*batch.leading, *f.shape)
+
+    def _interpret(self, batch: Batch, flat: Array) -> None:
+        f = self.function
+        for start in range(0, batch.samples, _INTERPRETED_BLOCK):
+            stop = min(start + _INTERPRETED_BLOCK, batch.samples)
+            with np.errstate(all="ignore"):  # as machine code: the caller sees inf and nan in the result
+                results = evaluate(f.graph, f.outputs, batch.columns(f, start, stop))
+            for place, value in zip(f.places, results, strict=True):
+                flat[start:stop, place] = value
+
+    def _run_native(self, batch: Batch, flat: Array, threads: int | None) -> None:
+        f, places = self.function, self.function.places
+        run = driver("dense")
+
+        def work(start: int, stop: int) -> None:
+            scratch = self.scratch()
+            run(*self.shared_arguments(batch, start, stop, scratch), places.ctypes.data, flat.ctypes.data, f.size)
+
+        in_threads(work, batch.samples, threads)
+
+    def scratch(self) -> tuple[Array, Array]:
+        """Rows for one block of inputs and outputs."""
+        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs))
+
+    def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
+        """The arguments that every driver takes first."""
+        return (
+            self.kernel,
+            batch.pointers.ctypes.data,
+            batch.strides.ctypes.data,
+            batch.widths.ctypes.data,
+            len(batch.arrays),
+            start,
+            stop,
+            scratch[0].ctypes.data,
+            scratch[1].ctypes.data,
+            len(self.function.outputs),
+        )
+
+
+def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
+    """Run `work(start, stop)` over ranges of whole blocks that together cover all samples."""
+    count = min(threads or default_threads(), max(1, samples // _SAMPLES_PER_THREAD))
+    if count == 1:
+        return [work(0, samples)]
+    size = -(-samples // count // LANES) * LANES
+    ranges = [(start, min(start + size, samples)) for start in range(0, samples, size)]
+    with ThreadPoolExecutor(len(ranges)) as pool:
+        return [job.result() for job in [pool.submit(work, *r) for r in ranges]]
+
+
+Index = NDArray[np.int64]

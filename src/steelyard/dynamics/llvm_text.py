@@ -1,0 +1,124 @@
+"""A writer of LLVM assembly: names, loops, loads and stores, so that the code above it reads like a program."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+
+def double(value: float) -> str:
+    """A double as LLVM wants it, exact to the last bit."""
+    return "0x" + struct.pack(">d", value).hex().upper()
+
+
+class Text:
+    """The body of one function. Values are names (`%12`) or literals, kept as strings."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: set[str] = set()
+        self.block = "entry"
+        self._count = 0
+        self._stack: list[str] = []
+
+    def fresh(self, prefix: str = "v") -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def let(self, text: str) -> str:
+        name = "%" + self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    # ---------------------------------------------------------------- whole numbers and memory
+
+    def add(self, a: str | int, b: str | int) -> str:
+        return self.let(f"add i64 {a}, {b}")
+
+    def sub(self, a: str | int, b: str | int) -> str:
+        return self.let(f"sub i64 {a}, {b}")
+
+    def mul(self, a: str | int, b: str | int) -> str:
+        return self.let(f"mul i64 {a}, {b}")
+
+    def minimum(self, a: str | int, b: str | int) -> str:
+        return self.let(f"select i1 {self.let(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def at(self, base: str, index: str | int, kind: str = "double") -> str:
+        return self.let(f"getelementptr inbounds {kind}, ptr {base}, i64 {index}")
+
+    def load(self, place: str, kind: str = "double") -> str:
+        return self.let(f"load {kind}, ptr {place}, align 8")
+
+    def store(self, value: str, place: str, kind: str = "double") -> None:
+        self.do(f"store {kind} {value}, ptr {place}, align 8")
+
+    def element(self, base: str, index: str | int, kind: str = "i64") -> str:
+        """base[index]."""
+        return self.load(self.at(base, index, kind), kind)
+
+    def variable(self, kind: str = "i64") -> str:
+        """A place on the stack. Made at the function's start: made inside a loop, it would grow the stack."""
+        name = "%" + self.fresh("var")
+        self._stack.append(f"  {name} = alloca {kind}, align 8")
+        return name
+
+    # ---------------------------------------------------------------- control
+
+    @contextmanager
+    def loop(self, start: str | int, stop: str | int, step: int = 1) -> Iterator[str]:
+        """for index in range(start, stop, step)."""
+        head, body, after = self.fresh("head"), self.fresh("body"), self.fresh("after")
+        before, index, following = self.block, "%" + self.fresh("i"), "%" + self.fresh("j")
+        self.do(f"br label %{head}")
+        self.label(head)
+        place = len(self.lines)
+        go_on = self.let(f"icmp slt i64 {index}, {stop}")
+        self.do(f"br i1 {go_on}, label %{body}, label %{after}")
+        self.label(body)
+        yield index
+        self.do(f"{following} = add i64 {index}, {step}")
+        self.do(f"br label %{head}")
+        phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"
+        self.lines.insert(place, phi)
+        self.label(after)
+
+    @contextmanager
+    def repeat(
+        self, stop: int, step: int, kind: str, values: Sequence[str]
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """A loop that runs at least once and carries values: yields the index, the carried, and a list for the next.
+
+        After the loop the last contents of that list are the results.
+        """
+        body, after = self.fresh("body"), self.fresh("after")
+        before, index, following = self.block, "%" + self.fresh("i"), "%" + self.fresh("j")
+        carried = ["%" + self.fresh("c") for _ in values]
+        grown: list[str] = []
+        self.do(f"br label %{body}")
+        self.label(body)
+        place = len(self.lines)
+        yield index, carried, grown
+        self.do(f"{following} = add i64 {index}, {step}")
+        go_on = self.let(f"icmp slt i64 {following}, {stop}")
+        self.do(f"br i1 {go_on}, label %{body}, label %{after}")
+        back = self.block
+        phis = [f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{back} ]"]
+        for name, first, last in zip(carried, values, grown, strict=True):
+            phis.append(f"  {name} = phi {kind} [ {first}, %{before} ], [ {last}, %{back} ]")
+        self.lines[place:place] = phis
+        self.label(after)
+
+    def function(self, name: str, parameters: str) -> str:
+        """The whole function; call last."""
+        return "\n".join(
+            [f"define void @{name}({parameters}) {{", "entry:", *self._stack, *self.lines, "  ret void", "}"]
+        )

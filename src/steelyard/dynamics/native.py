@@ -1,0 +1,73 @@
+"""Machine code from LLVM text, compiled for this very processor and kept on disk."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from importlib.metadata import version
+
+import llvmlite.binding as llvm
+
+from steelyard.dynamics import cache as store
+
+_lock = threading.Lock()
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _target_machine() -> llvm.TargetMachine:
+    # A new one each time: an execution engine takes its target machine with it when it goes.
+    _initialise()
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
+
+
+@cache
+def vector_width() -> int:
+    """Doubles in a vector register of this processor."""
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 8
+    return 4 if features.get("avx") else 2
+
+
+@cache
+def _machine_key() -> str:
+    host = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} {llvm.get_process_triple()}"
+    return f"{host} llvm {llvm.llvm_version_info} llvmlite {version('llvmlite')} steelyard {version('steelyard')}"
+
+
+class Code:
+    """Loaded machine code; it lives as long as this object."""
+
+    def __init__(self, text: str, optimise: bool = False) -> None:
+        # LLVM's global state is not safe to enter from two threads at once.
+        with _lock:
+            machine = _target_machine()
+            key = store.digest(text, str(optimise), _machine_key())
+            body = store.read(key)
+            if body is None:
+                body = _compile(text, machine, optimise)
+                store.write(key, body)
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(body))
+            self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        return int(self._engine.get_function_address(name))
+
+
+def _compile(text: str, machine: llvm.TargetMachine, optimise: bool) -> bytes:
+    module = llvm.parse_assembly(text)
+    module.verify()
+    if optimise:  # loops gain from LLVM's passes; straight-line code is already as short as it gets
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.slp_vectorization = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))

@@ -1,0 +1,236 @@
+"""`Terms`: joint terms bound to a robot, with a name, a unit and bounds for every column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.parameters.library import make_term
+from steelyard.parameters.term import Term
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.robot.transmission import ConstantRatio
+from steelyard.scalars import Scalar, Vector, dot
+
+Entries = dict[tuple[int, int], Scalar]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number of the model: its name, its unit, and the bounds that physics sets."""
+
+    name: str
+    unit: str
+    lower: float = -np.inf
+    upper: float = np.inf
+
+
+class Coordinate:
+    """A scalar that a term acts on: u = F(a·q), with its rates and the way its torque reaches the joints."""
+
+    def __init__(self, robot: Robot, side: str, name: str, index: int) -> None:
+        self.side, self.name, self.index = side, name, index
+        if side == "joint":
+            self.weights = [1.0 if k == index else 0.0 for k in range(robot.dof)]
+            self.ratio = ConstantRatio()
+        else:
+            if robot.transmission is None:
+                raise SteelyardError(
+                    f"A term acts on '{side}', but robot '{robot.name}' has no transmission; use on=\"joint\"."
+                )
+            self.weights = [float(x) for x in robot.transmission.matrix[index]]
+            self.ratio = robot.transmission.ratios[index] if side == "motor" else ConstantRatio()  # type: ignore[assignment]
+        moved = [k for k, w in enumerate(self.weights) if w != 0.0]
+        self.revolute = all(robot.joints[k].kind == "revolute" for k in moved)
+
+    def position(self, q: Vector) -> Scalar:
+        return self.ratio.value(self._drive(q))
+
+    def velocity(self, q: Vector, dq: Vector) -> Scalar:
+        return self.slope(q) * self._drive(dq)
+
+    def acceleration(self, q: Vector, dq: Vector, ddq: Vector) -> Scalar:
+        return self.slope(q) * self._drive(ddq) + self._bend(q, dq) * self._drive(dq)
+
+    def slope(self, q: Vector) -> Scalar:
+        return self.ratio.slope(self._drive(q))
+
+    def slope_rate(self, q: Vector, dq: Vector) -> Scalar:
+        """d/dt of the slope."""
+        return self._bend(q, dq)
+
+    def _bend(self, q: Vector, dq: Vector) -> Scalar:
+        return self.ratio.curvature(self._drive(q)) * self._drive(dq)
+
+    def _drive(self, x: Vector) -> Scalar:
+        return dot(self.weights, x)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms of a model, in order; columns run over terms, then coordinates, then the term's own parameters."""
+
+    robot: Robot
+    terms: tuple[Term, ...]
+
+    @cached_property
+    def placed(self) -> tuple[tuple[Term, Coordinate], ...]:
+        """Each term with each coordinate it acts on."""
+        return tuple((term, c) for term in self.terms for c in _coordinates(self.robot, term))
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        out: list[Parameter] = []
+        for term, c in self.placed:
+            suffix = str(c.index + 1) if c.side == "joint" else f"_{c.name}"
+            for column in term.columns:
+                unit = column.unit if c.revolute else column.linear_unit
+                out.append(Parameter(f"{column.symbol}{suffix}", unit, column.lower, column.upper))
+        names = [p.name for p in out]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise SteelyardError(f"Two terms have a parameter '{twice[0]}'; state each term once per coordinate.")
+        return tuple(out)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.parameters)
+
+    @property
+    def lower(self) -> Array:
+        return np.array([p.lower for p in self.parameters])
+
+    @property
+    def upper(self) -> Array:
+        return np.array([p.upper for p in self.parameters])
+
+    # ---------------------------------------------------------------- columns over scalars
+
+    def torque(self, q: Vector, dq: Vector, ddq: Vector) -> Entries:
+        """Joint torque per parameter: Jᵀ (ü of a rotor, the force of the others)."""
+        out: Entries = {}
+        for first, term, c in self._walk():
+            values = [c.acceleration(q, dq, ddq)] if term.inertial else self._forces(term, c, q, dq)
+            _spread(out, c, c.slope(q), values, first)
+        return out
+
+    def momentum(self, q: Vector, dq: Vector) -> Entries:
+        out: Entries = {}
+        for first, term, c in self._walk():
+            if term.inertial:
+                _spread(out, c, c.slope(q), [c.velocity(q, dq)], first)
+        return out
+
+    def remainder(self, q: Vector, dq: Vector) -> Entries:
+        """What is left of the torque when d/dt of the momentum is taken away."""
+        out: Entries = {}
+        for first, term, c in self._walk():
+            if term.inertial:
+                _spread(out, c, -c.slope_rate(q, dq), [c.velocity(q, dq)], first)
+            else:
+                _spread(out, c, c.slope(q), self._forces(term, c, q, dq), first)
+        return out
+
+    def kinetic(self, q: Vector, dq: Vector) -> Entries:
+        out: Entries = {}
+        for first, term, c in self._walk():
+            if term.inertial:
+                speed = c.velocity(q, dq)
+                out[0, first] = 0.5 * speed * speed
+        return out
+
+    def potential(self, q: Vector) -> Entries:
+        out: Entries = {}
+        for first, term, c in self._walk():
+            for k, value in enumerate(term.potential(c.position(q)) or ()):
+                out[0, first + k] = value
+        return out
+
+    def dissipation(self, q: Vector, dq: Vector) -> Entries:
+        """Power that each parameter takes out of the robot for good."""
+        out: Entries = {}
+        for first, term, c in self._walk():
+            if not term.inertial and term.potential(0.0) is None:
+                speed = c.velocity(q, dq)
+                for k, value in enumerate(term.force(c.position(q), speed)):
+                    out[0, first + k] = value * speed
+        return out
+
+    def inertia(self, q: Vector, theta: Vector) -> Entries:
+        """What the terms add to the mass matrix: Jᵀ Ia J."""
+        out: Entries = {}
+        for first, term, c in self._walk():
+            if term.inertial:
+                slope = c.slope(q)
+                value = theta[first] * slope * slope
+                for i, a in enumerate(c.weights):
+                    for j, b in enumerate(c.weights):
+                        if a != 0.0 and b != 0.0:
+                            out[i, j] = out.get((i, j), 0.0) + a * b * value
+        return out
+
+    def _walk(self) -> Iterable[tuple[int, Term, Coordinate]]:
+        first = 0
+        for term, c in self.placed:
+            yield first, term, c
+            first += len(term.columns)
+
+    @staticmethod
+    def _forces(term: Term, c: Coordinate, q: Vector, dq: Vector) -> Sequence[Scalar]:
+        return term.force(c.position(q), c.velocity(q, dq))
+
+
+def _spread(out: Entries, c: Coordinate, lever: Scalar, values: Sequence[Scalar], first: int) -> None:
+    """A torque on a coordinate reaches every joint that moves it."""
+    for joint, weight in enumerate(c.weights):
+        if weight != 0.0:
+            for k, value in enumerate(values):
+                out[joint, first + k] = weight * (lever * value)
+
+
+def _coordinates(robot: Robot, term: Term) -> list[Coordinate]:
+    if term.on == "joint":
+        names: tuple[str, ...] = robot.joint_names
+    else:
+        names = robot.transmission.motors if robot.transmission is not None else ("",)
+    chosen = names if term.where is None else term.where
+    out = []
+    for name in chosen:
+        if name not in names:
+            raise UnknownNameError("joint" if term.on == "joint" else "motor", name, names)
+        out.append(Coordinate(robot, term.on, name, names.index(name)))
+    return out
+
+
+def terms(robot: Robot, *which: str | Term) -> Terms:
+    """Joint terms for a robot, by name ("rotor", "viscous", "coulomb", …) or as objects.
+
+    >>> terms(robot, "viscous", Coulomb(smooth=0.01), Rotor(on="drive"))  # doctest: +SKIP
+    """
+    made = tuple(make_term(w) if isinstance(w, str) else w for w in which)
+    bound = Terms(robot, made)
+    _ = bound.parameters  # names and coordinates are checked here, not at first use
+    return bound
+
+
+def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
+    """The terms that the robot's description states, and their values."""
+    made = Terms(robot, tuple(make_term(t.kind, on=t.on, **dict(t.options)) for t in robot.nominal_terms))
+    values: list[float] = []
+    for term, given in zip(made.terms, robot.nominal_terms, strict=True):
+        table = np.array(given.values, dtype=float)  # parameters × coordinates
+        count = len(_coordinates(robot, term))
+        if table.shape != (len(term.columns), count):
+            raise SteelyardError(
+                f"{robot.source or robot.name}: term '{term.kind}' needs {len(term.columns)} × {count} values, "
+                f"not {' × '.join(map(str, table.shape))}."
+            )
+        values.extend(table.T.ravel())
+    return made, np.array(values)

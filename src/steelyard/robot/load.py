@@ -1,0 +1,141 @@
+"""`load_robot`: a robot from a file, from the library of built-in robots, or from another robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import RobotError, UnknownNameError
+from steelyard.robot.lock import lock_joints
+from steelyard.robot.mjcf import robot_from_mjcf
+from steelyard.robot.robot import Link, Robot
+from steelyard.robot.spatial import Array
+from steelyard.robot.spatial import snap as snap_entries
+from steelyard.robot.urdf import read_urdf, robot_from_urdf
+from steelyard.robot.xml import parse_xml
+
+# Entries this close to 0 and ±1 are rounding of angles written with twelve or more digits. Exact zeros and
+# ones let the tracer drop whole products, and make the structure of the base parameters the intended one.
+ROUNDING = 1e-11
+
+
+def load_robot(
+    source: str | Path | Robot,
+    joints: Sequence[str] | None = None,
+    locked: Mapping[str, float] | None = None,
+    gravity: ArrayLike | None = None,
+    torque_used: Sequence[str] | None = None,
+    snap: float | None = None,
+) -> Robot:
+    """A robot from a file, by name from the library, or from another robot.
+
+    Files: .urdf; .xml (MJCF or URDF); .yaml and .toml (Denavit–Hartenberg tables).
+
+    Args:
+        source: path of a file, name of a built-in robot, or a `Robot` to change.
+        joints: the joints that move, in the order of the arrays; all others are locked. Default: all but `locked`.
+        locked: positions of locked joints in rad or m; 0 where nothing is said.
+        gravity: in the base frame, m/s². Default: what the description says, else (0, 0, −9.81).
+        torque_used: the joints whose torque can be trusted; the others move, but their rows count nowhere.
+        snap: entries of rotations and axes this close to 0 and ±1 become exactly that. The default, 1e-11, mends
+            rounding only; about 1e-4 mends angles written as 1.5708, which changes the robot by as much.
+    """
+    if snap is not None and not 0.0 <= snap < 0.1:
+        raise RobotError(f"snap is {snap}; give a tolerance from 0 to 0.1, such as 1e-4.")
+    robot = source if isinstance(source, Robot) else _read(source)
+    if joints is not None or locked:
+        held = locked or {}
+        robot = lock_joints(robot, joints if joints is not None else _others(robot, held), held)
+    if gravity is not None:
+        robot = robot.with_gravity(gravity)
+    if torque_used is not None:
+        robot = robot.with_torque_used(torque_used)
+    if snap is None and isinstance(source, Robot) and joints is None and not locked:
+        return robot
+    return snapped(robot, ROUNDING if snap is None else snap)
+
+
+def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
+    for name in held:
+        robot.joint_index(name)
+    return [name for name in robot.joint_names if name not in held]
+
+
+def _read(source: str | Path) -> Robot:
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if not path.exists() or path.is_dir():
+        return _builtin(source, path)
+    if suffix in (".urdf", ".xacro"):
+        return read_urdf(path)
+    if suffix == ".xml":
+        root = parse_xml(path)
+        return robot_from_mjcf(root) if root.tag == "mujoco" else robot_from_urdf(root)
+    if suffix in (".yaml", ".yml", ".toml"):
+        from steelyard.robot.dh import read_dh
+
+        return read_dh(path)
+    raise RobotError(
+        f"{path}: a robot is read from .urdf, .xml, .yaml or .toml, not from '{suffix or 'a file without suffix'}'; "
+        f"rename or convert the file."
+    )
+
+
+def _builtin(source: str | Path, path: Path) -> Robot:
+    """A built-in robot, where the source cannot be a file: it has no suffix and names no folder."""
+    from steelyard.robot.library import builtin, builtin_names
+
+    name = str(source)
+    if name in builtin_names():
+        return builtin(name)
+    if path.is_dir():
+        raise RobotError(f"{path}: this is a folder; give the path of a robot description inside it.")
+    if path.suffix or path.name != name:
+        raise RobotError(
+            f"{path}: there is no such file; check the path, or name one of: {', '.join(builtin_names())}."
+        )
+    raise UnknownNameError("file or built-in robot", name, builtin_names())
+
+
+def snapped(robot: Robot, tolerance: float) -> Robot:
+    """The robot with entries of placements and axes within `tolerance` of 0 and ±1 set to exactly that."""
+    return replace(robot, links=tuple(_snapped_link(link, tolerance) for link in robot.links))
+
+
+def _snapped_link(link: Link, tolerance: float) -> Link:
+    axis = snap_entries(link.axis, tolerance)
+    return replace(
+        link,
+        rotation=_snapped_rotation(link.rotation, tolerance),
+        frame_rotation=_snapped_rotation(link.frame_rotation, tolerance),
+        axis=snap_entries(axis / np.linalg.norm(axis), ROUNDING),
+    )
+
+
+def _snapped_rotation(rotation: Array, tolerance: float) -> Array:
+    out = snap_entries(rotation, tolerance)
+    if tolerance <= ROUNDING:
+        return out
+    # Snapping some entries of a rotation but not others leaves it askew: take the nearest rotation instead.
+    u, _, v = np.linalg.svd(out)
+    return snap_entries(u @ v, ROUNDING)
+
+
+def nearly_aligned(robot: Robot, tolerance: float = 1e-4) -> list[tuple[str, float]]:
+    """Joints whose placement or axis is within `tolerance` of being aligned, but is not, with the largest deviation.
+
+    Such angles were mostly written with few digits (1.5708 for a right angle). They cost speed and blur the
+    structure of the base parameters; `load_robot(…, snap=1e-4)` mends them.
+    """
+    out = []
+    for link in robot.links:
+        entries = np.abs(np.concatenate([link.rotation.ravel(), link.frame_rotation.ravel(), link.axis]))
+        deviation = np.minimum(entries, np.abs(entries - 1.0))
+        close = deviation[(deviation > ROUNDING) & (deviation <= tolerance)]
+        if close.size:
+            out.append((link.joint, float(close.max())))
+    return out

@@ -1,0 +1,233 @@
+"""Read a robot from MJCF, the XML of MuJoCo.
+
+Joints come in the order of the document, as in MuJoCo. Several joints in one body become a chain with
+massless links between them; bodies without joints are folded into the body that carries them. A link's
+frame has the orientation of its body and stands at the anchor of its joint. Springs, tendons, actuators and
+gravity compensation are not carried over; closed loops are refused. Meshes are never opened.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from steelyard.robot.lock import lock_joints
+from steelyard.robot.mjcf_document import Defaults, choice, expand_includes, read_compiler
+from steelyard.robot.mjcf_inertia import body_inertia
+from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.spatial import Array
+from steelyard.robot.tree import Follower, Place, Tree, couple, joint_terms
+from steelyard.robot.xml import Element, parse_xml, shorten
+
+ZERO = (0.0, 0.0, 0.0)
+KINDS: dict[str, Kind] = {"hinge": "revolute", "slide": "prismatic"}
+FRICTION = {"viscous": "damping", "coulomb": "frictionloss", "rotor": "armature"}
+MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
+
+
+def read_mjcf(path: Path | str) -> Robot:
+    """The robot of an MJCF file, standing on its worldbody."""
+    return robot_from_mjcf(parse_xml(path))
+
+
+def robot_from_mjcf(root: Element) -> Robot:
+    """The robot of a parsed MJCF document."""
+    if root.tag != "mujoco":
+        raise root.error("is not the <mujoco> that an MJCF file starts with; give a URDF the suffix .urdf.")
+    root = expand_includes(root)
+    reader = _Reader(root)
+    for world in root.all("worldbody"):
+        reader.contents(world, Place(), world.attributes.get("childclass"))
+    if not reader.joints:
+        raise root.error("has no joint that moves; add a hinge or slide joint to a body.")
+    fixed = reader.equalities(root)
+    joints, links = couple(reader.tree.links(), reader.joints, reader.followers)
+    robot = Robot(
+        name=root.attributes.get("model") or Path(root.file).stem,
+        joints=joints,
+        links=links,
+        gravity=_gravity(root),
+        nominal_terms=joint_terms(links, len(joints), reader.terms),
+        source=root.file,
+    )
+    return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
+
+
+def _gravity(root: Element) -> Array:
+    gravity = np.array([0.0, 0.0, -9.81])
+    for option in root.all("option"):
+        gravity = option.vector("gravity", 3, tuple(gravity))
+        if any(flag.attributes.get("gravity") == "disable" for flag in option.all("flag")):
+            return np.zeros(3)
+    return gravity
+
+
+class _Reader:
+    """Walks the bodies of a document and gathers joints, links and joint terms."""
+
+    def __init__(self, root: Element) -> None:
+        self.compiler, self.defaults = read_compiler(root), Defaults(root)
+        self.tree = Tree()
+        self.joints: list[Joint] = []
+        self.references: dict[str, float] = {}
+        self.followers: dict[str, Follower] = {}
+        self.terms: dict[str, dict[str, float]] = {kind: {} for kind in FRICTION}
+        self.given = {element.attributes.get("name") for element in root.walk()}
+        self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
+
+    # ------------------------------------------------------------ bodies
+
+    def contents(self, element: Element, place: Place, childclass: str | None) -> None:
+        """Everything inside a world, body or frame that stands at `place`."""
+        for child in element.children:
+            inner = child.attributes.get("childclass", childclass)
+            if child.tag in MACROS:
+                raise child.error(
+                    "is a macro that is not expanded here; save the compiled model from MuJoCo and read that."
+                )
+            if child.tag == "body":
+                self._body(child, place.at(*self._pose(child)), inner)
+            elif child.tag == "frame":
+                self.contents(child, place.at(*self._pose(child)), inner)
+
+    def _body(self, body: Element, place: Place, childclass: str | None) -> None:
+        name = self._name(body)
+        joints, geoms = self._parts(body, np.eye(3), np.zeros(3), childclass)
+        for index, (joint, rotation, translation) in enumerate(joints):
+            last = index == len(joints) - 1
+            place = self._joint(joint, rotation, translation, place, name if last else None)
+        inertia = body_inertia(body, geoms, self.compiler)
+        if inertia is not None:
+            self.tree.weld(place, inertia)
+        self.contents(body, place, childclass)
+
+    def _parts(
+        self, element: Element, rotation: Array, translation: Array, childclass: str | None
+    ) -> tuple[list[tuple[Element, Array, Array]], list[tuple[Element, Array, Array]]]:
+        """The joints and geoms of a body with their defaults filled in, also those in a <frame>, and its pose."""
+        joints, geoms = [], []
+        for child in element.children:
+            if child.tag == "freejoint":
+                raise child.error("lets the base float, which is not read; delete it to stand the robot on its base.")
+            if child.tag == "joint":
+                joints.append((self.defaults.applied(child, childclass), rotation, translation))
+            elif child.tag == "geom":
+                geoms.append((self.defaults.applied(child, childclass), rotation, translation))
+            elif child.tag == "frame":
+                r, t = self._pose(child)
+                inner = child.attributes.get("childclass", childclass)
+                more = self._parts(child, rotation @ r, translation + rotation @ t, inner)
+                joints += more[0]
+                geoms += more[1]
+        return joints, geoms
+
+    def _pose(self, element: Element) -> tuple[Array, Array]:
+        return self.compiler.rotation(element), element.vector("pos", 3, ZERO)
+
+    def _name(self, element: Element) -> str:
+        """The name of a body or joint; what has none gets the next number that no other name uses."""
+        taken = self.names[element.tag]
+        numbers = (f"{element.tag}{k}" for k in itertools.count(len(taken) + 1))
+        name = element.attributes.get("name") or next(n for n in numbers if n not in self.given | taken)
+        if name in taken:
+            raise element.error(f"appears twice; give every {element.tag} its own name.")
+        taken.add(name)
+        return name
+
+    # ------------------------------------------------------------ joints
+
+    def _joint(self, joint: Element, rotation: Array, translation: Array, place: Place, body: str | None) -> Place:
+        """Hang one joint at its anchor; returns where the body's frame stands after it (`body` None: massless link)."""
+        kind = joint.attributes.get("type", "hinge")
+        if kind not in KINDS:
+            hint = "delete it to stand the robot on its base" if kind == "free" else "write it as several hinges"
+            raise joint.error(f"is of type '{shorten(kind)}', but only hinge and slide are read; {hint}.")
+        name = self._name(joint)
+        axis = joint.vector("axis", 3, (0.0, 0.0, 1.0))
+        length = float(np.linalg.norm(axis))
+        if length < 1e-9:
+            raise joint.error("has a zero axis; write the direction it turns about or slides along.")
+        reference = self._position(joint, joint.number("ref", 0.0))
+        anchor = translation + rotation @ joint.vector("pos", 3, ZERO)
+        link = Link(
+            name=body or f"{name}_body",
+            joint=name,
+            kind=KINDS[kind],
+            parent=-1,
+            rotation=np.eye(3),
+            translation=np.zeros(3),
+            axis=rotation @ axis / length,
+            coordinate=0,
+            offset=-reference,
+            inertia=None if body else np.zeros(10),
+        )
+        self.references[name] = reference
+        self.joints.append(self._limits(joint, name))
+        for term, attribute in FRICTION.items():
+            self.terms[term][name] = self._coefficient(joint, attribute)
+        return self.tree.hang(place.at(np.eye(3), anchor), link).at(np.eye(3), -anchor)
+
+    def _position(self, joint: Element, value: float) -> float:
+        """A position of a joint in rad or m."""
+        return value if joint.attributes.get("type") == "slide" else self.compiler.angle(value)
+
+    def _limits(self, joint: Element, name: str) -> Joint:
+        kind = KINDS[joint.attributes.get("type", "hinge")]
+        bounds = {}
+        for key, switch in (("range", "limited"), ("actuatorfrcrange", "actuatorfrclimited")):
+            limited = choice(joint, switch, "auto", ("true", "false", "auto"))
+            if limited == "auto" and key in joint.attributes and not self.compiler.autolimits:
+                raise joint.error(f'has {key} but neither {switch} nor autolimits; write {switch}="true".')
+            if limited == "false" or key not in joint.attributes:
+                continue
+            lower, upper = joint.vector(key, 2)
+            if lower > upper:
+                raise joint.error(f"has its {key} from {lower:g} down to {upper:g}; swap the two.")
+            bounds[key] = (float(lower), float(upper))
+        lower, upper = bounds.get("range", (-np.inf, np.inf))
+        if "range" in bounds:
+            lower, upper = self._position(joint, lower), self._position(joint, upper)
+        effort = max(map(abs, bounds["actuatorfrcrange"])) if "actuatorfrcrange" in bounds else np.inf
+        return Joint(name, kind, lower, upper, effort=effort)
+
+    def _coefficient(self, joint: Element, attribute: str) -> float:
+        """A joint's coefficient; newer MuJoCo takes polynomials for damping, which are more than a coefficient."""
+        if attribute not in joint.attributes:
+            return 0.0
+        first, *higher = joint.numbers(attribute)
+        if any(higher):
+            raise joint.error(f"has a polynomial in '{attribute}', which is not read; write its first coefficient.")
+        return first
+
+    # ------------------------------------------------------------ equality constraints
+
+    def equalities(self, root: Element) -> dict[str, float]:
+        """Note the joints that follow others; returns those that are held, with their positions."""
+        fixed: dict[str, float] = {}
+        for section in root.all("equality"):
+            for written in section.children:
+                element = self.defaults.applied(replace(written, tag="equality"), None)
+                if choice(element, "active", "true", ("true", "false")) == "false":
+                    continue
+                if written.tag != "joint":
+                    raise written.error("closes a loop or couples tendons, which is not read; remove it.")
+                self._equality(replace(element, tag="joint"), fixed)
+        return fixed
+
+    def _equality(self, element: Element, fixed: dict[str, float]) -> None:
+        given = element.numbers("polycoef") if "polycoef" in element.attributes else [0.0, 1.0]
+        constant, slope, *higher = [*given, 0.0, 0.0][: max(2, len(given))]
+        if len(given) > 5 or any(higher):
+            raise element.error("has a polycoef of higher order; only a straight line (two coefficients) is read.")
+        name = element.string("joint1")
+        if name not in self.references:
+            raise element.error(f"holds joint '{shorten(name)}', which does not exist; name a hinge or slide joint.")
+        if name in self.followers or name in fixed:
+            raise element.error(f"holds joint '{name}', which another constraint holds already; keep one of the two.")
+        if "joint2" not in element.attributes:
+            fixed[name] = self.references[name] + constant
+            return
+        self.followers[name] = Follower(element.string("joint2"), slope, constant, element.error)

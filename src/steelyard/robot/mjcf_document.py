@@ -1,0 +1,167 @@
+"""The document of an MJCF file before its bodies: included files, compiler settings, default classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from steelyard.robot.spatial import Array, rotation_about, rotation_from_quaternion, skew
+from steelyard.robot.xml import MAX_DEPTH, Element, parse_xml, shorten
+
+
+def expand_includes(root: Element) -> Element:
+    """The document with every <include> replaced by the elements of its file, which must lie in the same folder.
+
+    As in MuJoCo, paths are relative to the folder of the main file, and a file can be included once.
+    """
+    folder = Path(root.file).parent
+    return _expand(root, folder, {Path(root.file).resolve()}, 0)
+
+
+def _expand(element: Element, folder: Path, seen: set[Path], depth: int) -> Element:
+    if depth > MAX_DEPTH:
+        raise element.error(f"is nested deeper than {MAX_DEPTH} levels; flatten the description.")
+    children: list[Element] = []
+    for child in element.children:
+        if child.tag != "include":
+            children.append(_expand(child, folder, seen, depth + 1))
+            continue
+        given = child.string("file")
+        path = (folder / given).resolve()
+        if PurePosixPath(given).is_absolute() or not path.is_relative_to(folder.resolve()):
+            raise child.error(f"asks for '{shorten(given)}', which lies outside the file's folder; move it inside.")
+        if not path.is_file():
+            raise child.error(f"asks for '{shorten(given)}', which does not exist; check the path.")
+        if path in seen:
+            raise child.error(f"asks for '{shorten(given)}' a second time; include every file once.")
+        seen.add(path)
+        children.extend(_expand(parse_xml(folder / given), folder, seen, depth + 1).children)
+    return replace(element, children=children)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The settings of <compiler> that change what the numbers of a file mean."""
+
+    degrees: bool = True
+    eulerseq: str = "xyz"
+    inertiafromgeom: str = "auto"
+    inertia_groups: tuple[float, float] = (0.0, 5.0)
+    autolimits: bool = True
+    least_mass: float = 0.0
+    least_inertia: float = 0.0
+    balance: bool = False
+
+    def angle(self, value: float) -> float:
+        """An angle of the file in radians."""
+        return float(np.deg2rad(value)) if self.degrees else value
+
+    def rotation(self, element: Element) -> Array:
+        """The orientation of a body, geom, inertial or frame, in any of MuJoCo's five ways to write one."""
+        given = element.attributes
+        if "axisangle" in given:
+            x, y, z, angle = element.vector("axisangle", 4)
+            return rotation_about(_unit(element, "axisangle", [x, y, z]), self.angle(angle))
+        if "euler" in given:
+            return self._from_euler(element.vector("euler", 3))
+        if "xyaxes" in given:
+            values = element.vector("xyaxes", 6)
+            x = _unit(element, "xyaxes", values[:3])
+            y = _unit(element, "xyaxes", values[3:] - (values[3:] @ x) * x)
+            return np.column_stack([x, y, np.cross(x, y)])
+        if "zaxis" in given:
+            return rotation_from_z(_unit(element, "zaxis", element.vector("zaxis", 3)))
+        quaternion = element.vector("quat", 4, (1.0, 0.0, 0.0, 0.0))
+        if not np.any(quaternion):
+            raise element.error("has a zero quat; write a unit quaternion w x y z.")
+        return rotation_from_quaternion(*quaternion)
+
+    def _from_euler(self, angles: Array) -> Array:
+        """Lower-case letters turn about the axes as they have moved, capitals about those of the parent."""
+        out = np.eye(3)
+        for letter, angle in zip(self.eulerseq, angles, strict=True):
+            turn = rotation_about(np.eye(3)["xyz".index(letter.lower())], self.angle(float(angle)))
+            out = out @ turn if letter.islower() else turn @ out
+        return out
+
+
+def rotation_from_z(direction: Array) -> Array:
+    """The smallest rotation that takes z to the unit vector `direction`."""
+    axis = np.cross([0.0, 0.0, 1.0], direction)
+    sine, cosine = float(np.linalg.norm(axis)), float(direction[2])
+    if sine < 1e-10:  # parallel: nothing to turn, or half a turn about x, the axis MuJoCo takes
+        return np.diag([1.0, 1.0, 1.0]) if cosine > 0.0 else np.diag([1.0, -1.0, -1.0])
+    k = skew(axis / sine)
+    return np.eye(3) + sine * k + (1.0 - cosine) * k @ k
+
+
+def _unit(element: Element, attribute: str, vector: Array | list[float]) -> Array:
+    v = np.asarray(vector, dtype=float)
+    length = float(np.linalg.norm(v))
+    if length < 1e-9:
+        raise element.error(f"has a direction of zero length in '{attribute}'; write where it points.")
+    return v / length
+
+
+def read_compiler(root: Element) -> Compiler:
+    """The settings of all <compiler> elements, later ones over earlier ones."""
+    merged = Element("compiler", {}, root.file, root.line)
+    for element in root.all("compiler"):
+        merged = replace(element, attributes={**merged.attributes, **element.attributes})
+    angle = choice(merged, "angle", "degree", ("degree", "radian"))
+    if merged.attributes.get("coordinate", "local") != "local":
+        raise merged.error("has global coordinates, which MuJoCo itself has dropped; save the model with local ones.")
+    if merged.number("settotalmass", -1.0) > 0.0:
+        raise merged.error("has settotalmass, which is not read; scale the masses in the file instead.")
+    sequence = merged.attributes.get("eulerseq", "xyz")
+    if len(sequence) != 3 or any(letter not in "xyzXYZ" for letter in sequence):
+        raise merged.error(f"has the eulerseq '{shorten(sequence)}'; write three letters out of xyzXYZ.")
+    low, high = merged.vector("inertiagrouprange", 2, (0.0, 5.0))
+    return Compiler(
+        degrees=angle == "degree",
+        eulerseq=sequence,
+        inertiafromgeom=choice(merged, "inertiafromgeom", "auto", ("true", "false", "auto")),
+        inertia_groups=(float(low), float(high)),
+        autolimits=choice(merged, "autolimits", "true", ("true", "false")) == "true",
+        least_mass=merged.number("boundmass", 0.0),
+        least_inertia=merged.number("boundinertia", 0.0),
+        balance=choice(merged, "balanceinertia", "false", ("true", "false")) == "true",
+    )
+
+
+def choice(element: Element, attribute: str, default: str, allowed: tuple[str, ...]) -> str:
+    """An attribute that is one of a few words."""
+    value = element.attributes.get(attribute, default).strip()
+    if value not in allowed:
+        raise element.error(f"has {attribute}='{shorten(value)}'; write one of {', '.join(allowed)}.")
+    return value
+
+
+class Defaults:
+    """The default classes: what an element that says nothing takes over from its class."""
+
+    def __init__(self, root: Element) -> None:
+        self._classes: dict[str, dict[str, dict[str, str]]] = {"main": {}}
+        for element in root.all("default"):
+            self._read(element, "main", self._classes["main"])
+
+    def _read(self, element: Element, name: str, inherited: Mapping[str, Mapping[str, str]]) -> None:
+        own = {tag: dict(attributes) for tag, attributes in inherited.items()}
+        for child in element.children:
+            if child.tag != "default":
+                own[child.tag] = {**own.get(child.tag, {}), **child.attributes}
+        self._classes[name] = own
+        for child in element.all("default"):
+            self._read(child, child.string("class"), own)
+
+    def applied(self, element: Element, childclass: str | None) -> Element:
+        """The element with what it leaves out filled in from its class, or from that of the body around it."""
+        name = element.attributes.get("class", childclass or "main")
+        if name not in self._classes:
+            known = ", ".join(sorted(self._classes))
+            raise element.error(f"is of class '{shorten(name)}', which no <default> defines; defined are: {known}.")
+        inherited = self._classes[name].get(element.tag, {})
+        return replace(element, attributes={**inherited, **element.attributes})

@@ -1,0 +1,128 @@
+"""`Tree`: grows the links of a robot while whatever does not move is folded into the link that carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import RobotError
+from steelyard.robot.robot import Joint, Link, NominalTerm
+from steelyard.robot.spatial import Array, move_parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A frame fixed to link `host` (−1: the base), at (`rotation`, `translation`) in that link's joint frame."""
+
+    host: int = -1
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    translation: Array = field(default_factory=lambda: np.zeros(3))
+
+    def at(self, rotation: ArrayLike, translation: ArrayLike) -> Place:
+        """The frame that stands at (rotation, translation) in this one."""
+        r, t = np.asarray(rotation, dtype=float), np.asarray(translation, dtype=float)
+        return Place(self.host, self.rotation @ r, self.translation + self.rotation @ t)
+
+
+class Tree:
+    """The links so far, with the inertia that each has gathered from the bodies welded to it."""
+
+    def __init__(self) -> None:
+        self._links: list[Link] = []
+        self._gathered: list[Array | None] = []
+        self._unknown: set[int] = set()
+
+    def hang(self, place: Place, link: Link) -> Place:
+        """Hang a moving link at `place`, which becomes its placement; returns the place of its joint frame."""
+        self._links.append(replace(link, parent=place.host, rotation=place.rotation, translation=place.translation))
+        self._gathered.append(None)
+        return Place(len(self._links) - 1)
+
+    def weld(self, place: Place, parameters: ArrayLike | None) -> None:
+        """Weld a body whose own frame is `place` to the link that carries it; None: its inertia is unknown.
+
+        What is welded to the base never moves and vanishes. One unknown body makes the whole link unknown:
+        a sum with a missing part would look like knowledge.
+        """
+        if place.host < 0:
+            return
+        if parameters is None:
+            self._unknown.add(place.host)
+            return
+        moved = move_parameters(parameters, place.rotation, place.translation)
+        before = self._gathered[place.host]
+        self._gathered[place.host] = moved if before is None else before + moved
+
+    def links(self) -> tuple[Link, ...]:
+        """The finished links. A link that has nothing of its own and nothing welded to it has unknown inertia."""
+        return tuple(
+            replace(link, inertia=None if index in self._unknown else _sum(link, gathered))
+            for index, (link, gathered) in enumerate(zip(self._links, self._gathered, strict=True))
+        )
+
+
+def _sum(link: Link, gathered: Array | None) -> Array | None:
+    """A link's own inertia plus what was gathered in the joint frame, in the link's own frame."""
+    if gathered is None:
+        return link.inertia
+    if link.own_frame:
+        back = link.frame_rotation.T
+        gathered = move_parameters(gathered, back, -back @ link.frame_translation)
+    return gathered if link.inertia is None else link.inertia + gathered
+
+
+@dataclass(frozen=True)
+class Follower:
+    """A joint that moves by `ratio` times the motion of `leader` plus `offset`; `error` makes its messages."""
+
+    leader: str
+    ratio: float
+    offset: float
+    error: Callable[[str], RobotError]
+
+
+def couple(
+    links: Sequence[Link], joints: Sequence[Joint], followers: Mapping[str, Follower]
+) -> tuple[tuple[Joint, ...], tuple[Link, ...]]:
+    """Give every link its coordinate. `joints` has one entry per link; followers end at the joint that leads them."""
+    index = {joint.name: k for k, joint in enumerate(joints)}
+    free = [joint for joint in joints if joint.name not in followers]
+    coordinate = {joint.name: k for k, joint in enumerate(free)}
+    out = []
+    for link in links:
+        ratio, shift, current, seen = 1.0, 0.0, link.joint, {link.joint}
+        while current in followers:
+            follower = followers[current]
+            if follower.leader not in index:
+                raise follower.error(
+                    f"follows joint '{follower.leader}', which does not move or does not exist; name one that moves."
+                )
+            if follower.leader in seen:
+                raise follower.error("follows itself in a loop; let one joint of the loop move freely.")
+            shift += ratio * follower.offset
+            ratio *= follower.ratio
+            current = follower.leader
+            seen.add(current)
+        leader = links[index[current]]
+        out.append(replace(link, coordinate=coordinate[current], ratio=ratio, offset=ratio * leader.offset + shift))
+    return tuple(free), tuple(out)
+
+
+# How a value of a follower counts at the coordinate that leads it, by virtual work: dissipation and kinetic
+# energy go with the square of the ratio, a constant friction torque with its magnitude.
+_POWER = {"viscous": 2, "coulomb": 1, "rotor": 2}
+
+
+def joint_terms(links: Sequence[Link], dof: int, values: Mapping[str, Mapping[str, float]]) -> tuple[NominalTerm, ...]:
+    """The terms of `values[kind][joint]`, gathered by coordinate; a kind whose values are all zero is left out."""
+    terms = []
+    for kind, by_joint in values.items():
+        sums = [0.0] * dof
+        for link in links:
+            sums[link.coordinate] += abs(link.ratio) ** _POWER[kind] * by_joint.get(link.joint, 0.0)
+        if any(sums):
+            terms.append(NominalTerm(kind, (tuple(sums),)))
+    return tuple(terms)

@@ -1,0 +1,248 @@
+"""Read a robot from URDF, the XML of ROS.
+
+Joints come depth first from the root, siblings by joint name (fixed ones included): Pinocchio's order. Fixed
+joints are folded away, joints with <mimic> follow their leader. Meshes are never opened.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+
+from steelyard.errors import RobotError
+from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.spatial import Array, move_parameters, parameters_from_com, rotation_from_rpy
+from steelyard.robot.tree import Follower, Place, Tree, couple, joint_terms
+from steelyard.robot.xml import Element, parse_xml, shorten
+
+MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+
+
+def read_urdf(path: Path | str) -> Robot:
+    """The robot of a URDF file, standing on its root link; links that are welded to the root vanish.
+
+    A moving link without any <inertial>, and with none welded to it, has unknown inertia (None).
+    """
+    if Path(path).suffix.lower() == ".xacro":
+        raise RobotError(f"{path}: this is a xacro file; run `xacro {Path(path).name} > robot.urdf` and read that.")
+    return robot_from_urdf(parse_xml(path))
+
+
+def robot_from_urdf(root: Element) -> Robot:
+    """The robot of a parsed URDF document."""
+    _check_document(root)
+    links, joints = _by_name(root, "link"), _by_name(root, "joint")
+    parent_joint = _parent_joints(links, joints)
+    base = _root_link(root, links, parent_joint)
+    inertias = {name: _inertia(link) for name, link in links.items()}
+    children: dict[str, list[str]] = {name: [] for name in links}
+    for name in sorted(joints, reverse=True):  # reversed, because the walk takes the last one first
+        children[_end(joints[name], "parent")].append(_end(joints[name], "child"))
+
+    tree = Tree()
+    moving: list[Joint] = []
+    followers: dict[str, Follower] = {}
+    friction: dict[str, dict[str, float]] = {"viscous": {}, "coulomb": {}}
+    visited = set()
+    stack = [(base, Place())]
+    while stack:
+        name, place = stack.pop()
+        visited.add(name)
+        if name != base:
+            joint = parent_joint[name]
+            place = place.at(*_origin(joint))
+            if joint.attributes["type"] in MOVING:
+                place = tree.hang(place, _link(joint, name))
+                moving.append(_coordinate(joint))
+                _note_mimic(joint, followers)
+                _note_friction(joint, friction)
+        inertia = inertias[name]
+        if inertia is not None:
+            tree.weld(place, inertia)
+        stack.extend((child, place) for child in children[name])
+
+    for name in sorted(set(links) - visited):
+        raise parent_joint[name].error(f"closes a loop through link '{name}'; cut the loop at one joint.")
+    if not moving:
+        raise root.error(f"has no joint that moves; a robot needs at least one of {', '.join(MOVING)}.")
+    coordinates, final = couple(tree.links(), moving, followers)
+    return Robot(
+        name=root.attributes.get("name") or Path(root.file).stem,
+        joints=coordinates,
+        links=final,
+        nominal_terms=joint_terms(final, len(coordinates), friction),
+        source=root.file,
+    )
+
+
+# -------------------------------------------------------------------- the document and its tree
+
+
+def _check_document(root: Element) -> None:
+    if root.tag == "mujoco":
+        raise root.error("opens a MuJoCo file, not a URDF; give it the suffix .xml.")
+    if root.tag != "robot":
+        raise root.error("is not the <robot> that a URDF starts with; convert the file to URDF or MJCF.")
+    for element in root.walk():
+        if element.tag.startswith("xacro:") or any("${" in v or "$(" in v for v in element.attributes.values()):
+            raise element.error("is xacro that was not expanded; run `xacro` on the file first and read its output.")
+        if element.tag in ("mesh", "texture") and "filename" in element.attributes:
+            _check_filename(element)
+
+
+def _check_filename(element: Element) -> None:
+    """Refuse a path that climbs out of its package, or out of the folder of the URDF: others will open it."""
+    given = element.attributes["filename"]
+    scheme, separator, path = given.replace("\\", "/").rpartition("://")
+    if separator:
+        path = unquote(path)
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." not in parts:
+        return
+    if separator and scheme != "file":
+        climbs = parts[0] == ".." or posixpath.normpath("/".join(parts[1:])).startswith("..")
+    elif path.startswith("/"):
+        folder = Path(element.file).absolute().parent
+        climbs = not Path(posixpath.normpath(path)).is_relative_to(folder)
+    else:
+        climbs = posixpath.normpath(path).startswith("..")
+    if climbs:
+        raise element.error(
+            f"has the filename '{shorten(given)}', which climbs out of its folder; "
+            f"move the file beside the URDF or write it as package://name/path."
+        )
+
+
+def _by_name(root: Element, tag: str) -> dict[str, Element]:
+    out: dict[str, Element] = {}
+    for element in root.all(tag):
+        name = element.string("name")
+        if name in out:
+            raise element.error(f"appears twice (first in line {out[name].line}); give every {tag} its own name.")
+        out[name] = element
+    return out
+
+
+def _end(joint: Element, tag: str) -> str:
+    end = joint.find(tag)
+    if end is None:
+        raise joint.error(f'has no <{tag}>; add <{tag} link="…"/>.')
+    return end.string("link")
+
+
+def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dict[str, Element]:
+    """The joint above every link but the root."""
+    out: dict[str, Element] = {}
+    for joint in joints.values():
+        kind = joint.string("type")
+        if kind not in MOVING and kind != "fixed":
+            hint = (
+                "make it fixed to stand the robot on its base" if kind == "floating" else "use one or several of those"
+            )
+            raise joint.error(f"is of type '{shorten(kind)}', but only {', '.join(MOVING)} and fixed are read; {hint}.")
+        for tag in ("parent", "child"):
+            if _end(joint, tag) not in links:
+                raise joint.error(f"has the {tag} link '{shorten(_end(joint, tag))}', which does not exist; define it.")
+        child = _end(joint, "child")
+        if child in out:
+            other = out[child].attributes["name"]
+            raise joint.error(
+                f"gives link '{child}' a second parent beside joint '{other}', which closes a loop; "
+                f"remove one of the two joints."
+            )
+        out[child] = joint
+    return out
+
+
+def _root_link(root: Element, links: dict[str, Element], parent_joint: dict[str, Element]) -> str:
+    if not links:
+        raise root.error("has no link; add links and joints.")
+    roots = [name for name in links if name not in parent_joint]
+    if not roots:
+        raise root.error(
+            "has no root link, since every link has a parent: its joints form a loop; cut it at one joint."
+        )
+    if len(roots) > 1:
+        raise links[roots[1]].error(f"is a second root beside link '{roots[0]}'; connect the two with a joint.")
+    return roots[0]
+
+
+# -------------------------------------------------------------------- one element at a time
+
+
+def _origin(element: Element) -> tuple[Array, Array]:
+    origin = element.find("origin")
+    if origin is None:
+        return np.eye(3), np.zeros(3)
+    zero = (0.0, 0.0, 0.0)
+    return rotation_from_rpy(*origin.vector("rpy", 3, zero)), origin.vector("xyz", 3, zero)
+
+
+def _inertia(link: Element) -> Array | None:
+    """The ten parameters of a link in its own frame."""
+    inertial = link.find("inertial")
+    if inertial is None:
+        return None
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    if mass is None or tensor is None:
+        raise inertial.error("needs both <mass> and <inertia>; add the missing one or remove the <inertial>.")
+    m = mass.number("value")
+    if m < 0.0:
+        raise mass.error(f"is negative ({m:g} kg); write the true mass, or 0.")
+    xx, yy, zz = (tensor.number(name) for name in ("ixx", "iyy", "izz"))
+    xy, xz, yz = (tensor.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        about_com = parameters_from_com(m, np.zeros(3), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        parameters = move_parameters(about_com, *_origin(inertial))
+    if not np.all(np.isfinite(parameters)):
+        raise inertial.error("is so large that it overflows; write it in kg, m and kg m².")
+    return parameters
+
+
+def _link(joint: Element, name: str) -> Link:
+    element = joint.find("axis")
+    axis = np.array([1.0, 0.0, 0.0]) if element is None else element.vector("xyz", 3, (1.0, 0.0, 0.0))
+    length = float(np.linalg.norm(axis))
+    if element is not None and length < 1e-9:
+        raise element.error("is zero; write the direction the joint turns about or slides along.")
+    kind = MOVING[joint.attributes["type"]]
+    return Link(name, joint.attributes["name"], kind, -1, np.eye(3), np.zeros(3), axis / length, coordinate=0)
+
+
+def _coordinate(joint: Element) -> Joint:
+    """The joint with its limits; what is not stated is unlimited, and so is the position of a continuous joint."""
+    name, kind = joint.attributes["name"], MOVING[joint.attributes["type"]]
+    limit = joint.find("limit")
+    if limit is None:
+        return Joint(name, kind)
+    velocity, effort = (limit.number(key, np.inf, infinite=True) for key in ("velocity", "effort"))
+    for key, value in (("velocity", velocity), ("effort", effort)):
+        if value < 0.0:
+            raise limit.error(f"has a negative {key} ({value:g}); write its magnitude.")
+    if joint.attributes["type"] == "continuous":
+        return Joint(name, kind, velocity=velocity, effort=effort)
+    # URDF's default for a missing bound is 0, but a joint with neither bound is one whose range is unknown.
+    missing = not {"lower", "upper"} & set(limit.attributes)
+    lower = limit.number("lower", -np.inf if missing else 0.0, infinite=True)
+    upper = limit.number("upper", np.inf if missing else 0.0, infinite=True)
+    if lower > upper:
+        raise limit.error(f"has its lower bound {lower:g} above its upper bound {upper:g}; swap them.")
+    return Joint(name, kind, lower, upper, velocity, effort)
+
+
+def _note_mimic(joint: Element, followers: dict[str, Follower]) -> None:
+    mimic = joint.find("mimic")
+    if mimic is not None:
+        followers[joint.attributes["name"]] = Follower(
+            mimic.string("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0), mimic.error
+        )
+
+
+def _note_friction(joint: Element, friction: dict[str, dict[str, float]]) -> None:
+    dynamics = joint.find("dynamics")
+    if dynamics is not None:
+        for kind, attribute in (("viscous", "damping"), ("coulomb", "friction")):
+            friction[kind][joint.attributes["name"]] = dynamics.number(attribute, 0.0)

@@ -1,0 +1,128 @@
+"""One verb loads every robot, says what is wrong with a name, and mends only what it is told to mend."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steelyard.errors import RobotError, ShapeError, SteelyardError, UnknownNameError
+from steelyard.robot import Robot, link_poses, load_robot
+from steelyard.robot.load import nearly_aligned
+
+TEXT = """<robot name="arm"><link name="base"/>
+<link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<joint name="j1" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/></joint>
+<joint name="j2" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+<origin xyz="1 0 0" rpy="ROLL 0 0"/></joint></robot>"""
+MJCF = '<mujoco><worldbody><body name="a"><joint name="j"/><geom size="1"/></body></worldbody></mujoco>'
+
+
+def arm(folder: Path, roll: str = "1.57079632679", name: str = "arm.urdf") -> Path:
+    path = folder / name
+    path.write_text(TEXT.replace("ROLL", roll))
+    return path
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
+    """A library with one robot in place of the built-in one, so that these tests are about loading only."""
+    robot = load_robot(arm(tmp_path))
+    fake = types.ModuleType("steelyard.robot.library")
+
+    def builtin(name: str) -> Robot:
+        return robot
+
+    fake.builtin = builtin  # type: ignore[attr-defined]
+    fake.builtin_names = lambda: ("planar-2r",)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "steelyard.robot.library", fake)
+    return robot
+
+
+def test_the_kind_of_file_is_told_by_suffix_and_root(tmp_path: Path) -> None:
+    assert load_robot(arm(tmp_path)).joint_names == ("j1", "j2")
+    assert load_robot(str(arm(tmp_path, name="arm.xml"))).joint_names == ("j1", "j2")
+    (tmp_path / "mujoco.xml").write_text(MJCF)
+    assert load_robot(tmp_path / "mujoco.xml").joint_names == ("j",)
+
+
+def test_changes_are_applied(tmp_path: Path) -> None:
+    robot = load_robot(arm(tmp_path), joints=["j2"], locked={"j1": 1.0}, gravity=(0, 0, 1.62), torque_used=[])
+    assert robot.joint_names == ("j2",)
+    assert robot.gravity.tolist() == [0.0, 0.0, 1.62]
+    assert robot.torque_used == (False,)
+    assert load_robot(arm(tmp_path), locked={"j2": 0.1}).joint_names == ("j1",)
+    again = load_robot(load_robot(arm(tmp_path)), torque_used=["j2"])
+    assert again.torque_used == (False, True)
+
+
+def test_a_robot_is_returned_as_it_is(tmp_path: Path) -> None:
+    robot = load_robot(arm(tmp_path))
+    assert load_robot(robot) is robot
+
+
+def test_a_name_without_suffix_is_looked_up_in_the_library(library: Robot) -> None:
+    assert load_robot("planar-2r").joint_names == library.joint_names
+    with pytest.raises(UnknownNameError, match="Did you mean 'planar-2r'"):
+        load_robot("planar2r")
+
+
+def test_wrong_paths_are_named(library: Robot, tmp_path: Path) -> None:
+    for path, words in (
+        (tmp_path / "nothing.urdf", "there is no such file"),
+        (tmp_path / "nothing", "there is no such file"),
+        (tmp_path, "this is a folder"),
+    ):
+        with pytest.raises(RobotError, match=words):
+            load_robot(path)
+    (tmp_path / "arm.step").write_text("")
+    with pytest.raises(RobotError, match=r"'\.step'"):
+        load_robot(tmp_path / "arm.step")
+
+
+def test_wrong_changes_are_named(tmp_path: Path) -> None:
+    path = arm(tmp_path)
+    for change in ({"joints": ["x"]}, {"locked": {"x": 0.0}}, {"torque_used": ["x"]}):
+        with pytest.raises(UnknownNameError, match="no joint 'x'"):
+            load_robot(path, **change)  # type: ignore[arg-type]
+    with pytest.raises(SteelyardError, match="gravity"):
+        load_robot(path, gravity=(0, 0))
+    with pytest.raises(RobotError, match="snap"):
+        load_robot(path, snap=1.0)
+
+
+def test_rounding_of_right_angles_is_mended_but_nothing_larger(tmp_path: Path) -> None:
+    """1.57079632679 is a right angle to 5e-12; 1.5708 is one to 4e-6 and might be meant."""
+    exact = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
+    robot = load_robot(arm(tmp_path))
+    assert robot.links[1].rotation.tolist() == exact
+    assert nearly_aligned(robot) == []
+    coarse = load_robot(arm(tmp_path, "1.5708"))
+    ((name, deviation),) = nearly_aligned(coarse)
+    assert name == "j2"
+    assert deviation == pytest.approx(1.5708 - np.pi / 2, rel=1e-6)  # cos x ≈ π/2 − x, to third order
+    assert load_robot(arm(tmp_path, "1.5708"), snap=1e-4).links[1].rotation.tolist() == exact
+    assert load_robot(coarse, snap=1e-4).links[1].rotation.tolist() == exact
+
+
+def test_a_snapped_rotation_is_still_a_rotation(tmp_path: Path) -> None:
+    robot = load_robot(arm(tmp_path, "0.03"), snap=1e-3)  # snaps cos 0.03 = 1 − 4.5e-4 but not sin 0.03
+    rotation = robot.links[1].rotation
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-15)
+
+
+def test_poses_of_a_planar_arm(tmp_path: Path) -> None:
+    robot = load_robot(arm(tmp_path, "0"))
+    q = np.array([[0.3, 0.4], [-1.0, 2.0]])
+    rotations, origins = link_poses(robot, q)
+    assert rotations.shape == (2, 2, 3, 3)
+    np.testing.assert_allclose(origins[:, 1], np.column_stack([np.cos(q[:, 0]), np.sin(q[:, 0]), [0, 0]]), atol=1e-15)
+    np.testing.assert_allclose(rotations[:, 1, 1, 0], np.sin(q.sum(axis=1)), atol=1e-15)
+    single = link_poses(robot, q[0])
+    np.testing.assert_array_equal(single[0], rotations[0])
+    with pytest.raises(ShapeError, match="one column per joint"):
+        link_poses(robot, np.zeros(3))
