@@ -1,5 +1,6 @@
 """The physics, written once over scalars, traced per robot, and run everywhere."""
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
 
-__all__ = ["Dynamics"]
+__all__ = ["Dynamics", "Model"]

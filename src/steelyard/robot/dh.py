@@ -31,7 +31,7 @@ _LINK_FRAMES = {"standard": ("distal", "proximal", "joint"), "modified": ("joint
 
 
 def read_dh(path: Path) -> Robot:
-    """The robot of a `.yaml`, `.json` or `.toml` file with a Denavit–Hartenberg table."""
+    """The robot of a `.yaml` or `.toml` file with a Denavit–Hartenberg table."""
     return robot_from_dh(read_document(path), str(path))
 
 

@@ -131,7 +131,8 @@ class Transmission:
 
     def joint(self, u: ArrayLike) -> Array:
         """Joint coordinates of drive ones; least squares where there are more motors than joints."""
-        return np.asarray(u, dtype=float) @ np.linalg.pinv(self.matrix).T
+        joints: Array = np.asarray(u, dtype=float) @ np.linalg.pinv(self.matrix).T
+        return joints
 
     def joint_torque(self, drive_torque: ArrayLike) -> Array:
         """Joint torques of drive torques (after the gears): τ = matrixᵀ τ_drive."""

@@ -1,0 +1,58 @@
+"""`Model`: a robot, its joint terms, and the numbers: a robot that can be predicted and simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import ShapeError
+from steelyard.parameters.terms import Terms, nominal_terms
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot with values for all its parameters: ten per link, then the terms'."""
+
+    robot: Robot
+    terms: Terms
+    theta: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", frozen(self.theta))
+        expected = (10 * len(self.robot.links) + len(self.terms),)
+        if self.theta.shape != expected:
+            raise ShapeError(f"theta has shape {self.theta.shape}; robot '{self.robot.name}' needs {expected}.")
+
+    @classmethod
+    def nominal(cls, robot: Robot) -> Model:
+        """The model that the robot's description states: its inertias, friction and rotors."""
+        terms, values = nominal_terms(robot)
+        return cls(robot, terms, np.concatenate([robot.inertial_parameters, values]))
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        return Dynamics(self.robot, self.terms)
+
+    def torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """Joint torques of a motion (inverse dynamics), `(samples, joints)`."""
+        return self.dynamics.inverse_dynamics(q, dq, ddq, self.theta)
+
+    def acceleration(self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
+        """Joint accelerations under torques (forward dynamics), `(samples, joints)`."""
+        return self.dynamics.forward_dynamics(q, dq, tau, self.theta)
+
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """M(q), `(samples, joints, joints)`."""
+        return self.dynamics.mass_matrix(q, self.theta)
+
+    def energy(self, q: ArrayLike, dq: ArrayLike) -> Array:
+        """Kinetic plus potential energy, `(samples,)`."""
+        kinetic = self.dynamics.kinetic_energy_regressor(q, dq) @ self.theta
+        total: Array = kinetic + self.dynamics.potential_energy_regressor(q) @ self.theta
+        return total
