@@ -5,7 +5,8 @@ block from ordinary arrays into rows, call the kernel, and
 
 * `dense`    scatter the rows into a dense array of samples,
 * `columns`  copy them into columns (Fortran order), which LAPACK likes,
-* `gram`     multiply the rows of each equation with themselves: Gram matrices, without ever storing a row.
+* `gram`     multiply the rows of each equation with themselves: Gram matrices, without ever storing a row,
+* `qr`       rotate the rows of each equation into its triangle by Householder reflections: the accurate way.
 
 All are called through ctypes, which releases the interpreter's lock, so that threads scale.
 """
@@ -78,13 +79,17 @@ def _columns() -> Text:
     return t
 
 
+def _clear_beyond(t: Text, lanes: str) -> None:
+    """Lanes beyond the last sample must not count."""
+    with t.loop(0, "%rows") as k, t.loop(lanes, LANES) as s:
+        t.store("0.0", t.at("%rows_out", t.add(t.mul(k, STRIDE), s)))
+
+
 def _gram() -> Text:
     """Sums are kept as vectors of lanes, to be added up once at the end; only tiles of the lower triangle are made."""
     t = Text()
     with _blocks(t) as (_, lanes):
-        # Lanes beyond the last sample must not count.
-        with t.loop(0, "%rows") as k, t.loop(lanes, LANES) as s:
-            t.store("0.0", t.at("%rows_out", t.add(t.mul(k, STRIDE), s)))
+        _clear_beyond(t, lanes)
         with t.loop(0, "%equations") as e:
             first, size, offset = (t.element(f"%{x}", e) for x in ("firsts", "sizes", "offsets"))
             with t.loop(0, size, TILE) as r, t.loop(0, t.add(r, 1), TILE) as c:
@@ -110,10 +115,99 @@ def _tile(t: Text, x: str, y: str, tile: str, size: str) -> None:
         t.store(value, p, kind)
 
 
+class _Lanes:
+    """Arithmetic on one row of a block, held in vector registers."""
+
+    def __init__(self, t: Text) -> None:
+        self.t, self.width = t, vector_width()
+        self.kind = f"<{self.width} x double>"
+        self.count = LANES // self.width
+        w, kind = self.width, self.kind
+        t.declarations |= {
+            f"declare {kind} @llvm.fma.v{w}f64({kind}, {kind}, {kind})",
+            f"declare double @llvm.vector.reduce.fadd.v{w}f64(double, {kind})",
+            "declare double @llvm.sqrt.f64(double)",
+            "declare double @llvm.copysign.f64(double, double)",
+        }
+
+    def places(self, row: str) -> list[str]:
+        return [self.t.at(row, i * self.width) for i in range(self.count)]
+
+    def load(self, row: str) -> list[str]:
+        return [self.t.load(p, self.kind) for p in self.places(row)]
+
+    def store(self, values: list[str], row: str) -> None:
+        for value, place in zip(values, self.places(row), strict=True):
+            self.t.store(value, place, self.kind)
+
+    def spread(self, value: str) -> str:
+        one = self.t.let(f"insertelement {self.kind} poison, double {value}, i32 0")
+        return self.t.let(f"shufflevector {self.kind} {one}, {self.kind} poison, <{self.width} x i32> zeroinitializer")
+
+    def times(self, a: list[str], k: str) -> list[str]:
+        return [self.t.let(f"fmul {self.kind} {x}, {k}") for x in a]
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        k = self.kind
+        return self.t.let(f"call {k} @llvm.fma.v{self.width}f64({k} {a}, {k} {b}, {k} {c})")
+
+    def dot(self, a: list[str], b: list[str]) -> str:
+        """Σ over all lanes, through four independent sums to hide the latency of the additions."""
+        chains = min(4, self.count)
+        sums = [self.t.let(f"fmul {self.kind} {a[i]}, {b[i]}") for i in range(chains)]
+        for i in range(chains, self.count):
+            sums[i % chains] = self.fma(a[i], b[i], sums[i % chains])
+        while len(sums) > 1:
+            sums = [self.t.let(f"fadd {self.kind} {sums[i]}, {sums[i + 1]}") for i in range(0, len(sums), 2)]
+        reduce = f"@llvm.vector.reduce.fadd.v{self.width}f64"
+        return self.t.let(f"call reassoc double {reduce}(double 0.0, {self.kind} {sums[0]})")
+
+
+def _qr() -> Text:
+    """[R; rows] → R, column by column (Golub & Van Loan, Matrix Computations, algorithm 5.1.1; R's zeros are kept)."""
+    t = Text()
+    lanes_of = _Lanes(t)
+    with _blocks(t) as (_, lanes):
+        _clear_beyond(t, lanes)
+        with t.loop(0, "%equations") as e:
+            first, size, offset = (t.element(f"%{x}", e) for x in ("firsts", "sizes", "offsets"))
+            rows = t.at("%rows_out", t.mul(first, STRIDE))
+            r = t.at("%triangles", offset)
+            with t.loop(0, size) as k:
+                _reflect(t, lanes_of, rows, t.at(r, t.mul(k, size)), k, size)
+    return t
+
+
+def _reflect(t: Text, lanes: _Lanes, rows: str, r: str, k: str, size: str) -> None:
+    """One reflection: row k of the triangle (at `r`) swallows column k of the block."""
+    column = lanes.load(t.at(rows, t.mul(k, STRIDE)))
+    square = lanes.dot(column, column)
+    pivot = t.load(t.at(r, k))
+    both = t.let(f"fadd double {square}, {t.let(f'fmul double {pivot}, {pivot}')}")
+    norm = t.let(f"call double @llvm.sqrt.f64(double {both})")
+    beta = t.let(f"fneg double {t.let(f'call double @llvm.copysign.f64(double {norm}, double {pivot})')}")
+    head = t.let(f"fsub double {pivot}, {beta}")
+    # A column of zeros needs no reflection; its pivot may be zero too, so nothing may be divided by it.
+    some = t.let(f"fcmp ogt double {square}, 0.0")
+    inverse = t.let(f"select i1 {some}, double {t.let(f'fdiv double 1.0, {head}')}, double 0.0")
+    minus = t.let(f"fneg double {head}")
+    tau = t.let(f"select i1 {some}, double {t.let(f'fdiv double {minus}, {beta}')}, double 0.0")
+    t.store(t.let(f"select i1 {some}, double {beta}, double {pivot}"), t.at(r, k))
+    v = lanes.times(column, lanes.spread(inverse))
+    with t.loop(t.add(k, 1), size) as j:
+        row, place = t.at(rows, t.mul(j, STRIDE)), t.at(r, j)
+        other, above = lanes.load(row), t.load(place)
+        moved = t.let(f"fmul double {tau}, {t.let(f'fadd double {above}, {lanes.dot(v, other)}')}")
+        t.store(t.let(f"fsub double {above}, {moved}"), place)
+        back = lanes.spread(t.let(f"fneg double {moved}"))
+        lanes.store([lanes.fma(back, x, y) for x, y in zip(v, other, strict=True)], row)
+
+
 _DRIVERS = {
     "dense": (_dense, "ptr %places, ptr noalias %result, i64 %size"),
     "columns": (_columns, "ptr noalias %result, i64 %leading"),
     "gram": (_gram, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %sums"),
+    "qr": (_qr, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %triangles"),
 }
 
 

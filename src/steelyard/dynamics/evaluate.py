@@ -142,7 +142,7 @@ class Evaluator:
         return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs))
 
     def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
-        """The arguments that every driver takes first."""
+        """The arguments that every driver takes first: addresses, so the caller must keep `batch` and `scratch`."""
         return (
             self.kernel,
             batch.pointers.ctypes.data,

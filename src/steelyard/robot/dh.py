@@ -47,7 +47,7 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
     joints = tuple(row.joint for row in rows)
     joint_names = [joint.name for joint in joints]
     for name in ("lengths", "constants"):
-        for twice in set(entries[name].value if name in entries else ()) & set(joint_names):
+        for twice in sorted(set(entries[name].value if name in entries else ()) & set(joint_names)):
             entries[name].fail(f"'{twice}' is also the name of a joint; rename one of the two.")
 
     transmission = read_transmission(entries["transmission"], joint_names) if "transmission" in entries else None

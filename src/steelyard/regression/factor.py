@@ -1,0 +1,112 @@
+"""`Factor`: the small triangular factor of [A y], which is all that linear estimation needs of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+
+from steelyard.errors import StructureError
+from steelyard.regression.rows import Equation
+from steelyard.robot.spatial import Array
+
+# A scaled pivot says how much of a column the earlier ones leave. The normal equations know it to the square
+# root of rounding (1e-8); asking for 1e-6 leaves at least four digits. QR knows it to rounding.
+_SMALLEST_PIVOT = {"qr": 1e-12, "normal": 1e-6}
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """One upper triangle per equation: triangles[e]ᵀ triangles[e] = [A_e y_e]ᵀ [A_e y_e].
+
+    Triangles of several logs, machines or moments merge into one; weights per equation need no second pass
+    over the data. `method` says how the triangles were made: "qr" (accurate) or "normal" (from the normal
+    equations, which square the condition number).
+    """
+
+    equations: tuple[Equation, ...]
+    triangles: tuple[Array, ...]
+    samples: int
+    parameters: int
+    method: str = "qr"
+
+    @property
+    def columns(self) -> Array:
+        """The parameters that appear in any equation, in order."""
+        return np.unique(np.concatenate([e.columns for e in self.equations]))
+
+    def merge(self, *others: Factor) -> Factor:
+        """The factor of all the data together; the equations must be the same."""
+        triangles = list(self.triangles)
+        samples, methods = self.samples, {self.method}
+        for other in others:
+            same = len(other.equations) == len(self.equations) and all(
+                a.name == b.name and np.array_equal(a.columns, b.columns)
+                for a, b in zip(self.equations, other.equations, strict=True)
+            )
+            if not same:
+                raise StructureError("Factors of different robots, terms or columns cannot be merged.")
+            triangles = [triangle(np.vstack(pair)) for pair in zip(triangles, other.triangles, strict=True)]
+            samples += other.samples
+            methods.add(other.method)
+        method = "normal" if "normal" in methods else "qr"
+        return Factor(self.equations, tuple(triangles), samples, self.parameters, method)
+
+    def joined(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
+        """The triangle of all equations together, [A y] over `columns` (default: all that appear).
+
+        `weights` multiply the equations (1/σ of each joint for weighted least squares).
+        """
+        wanted = self.columns if columns is None else np.asarray(columns, dtype=np.int64)
+        scale = np.ones(len(self.equations)) if weights is None else np.asarray(weights, dtype=float)
+        if scale.shape != (len(self.equations),):
+            raise StructureError(f"{len(self.equations)} weights are needed, one per equation, not {scale.shape}.")
+        place = {int(c): k for k, c in enumerate(wanted)}
+        blocks = []
+        for equation, r, weight in zip(self.equations, self.triangles, scale, strict=True):
+            block = np.zeros((len(r), len(wanted) + 1))
+            for k, c in enumerate(equation.columns):
+                if int(c) in place:
+                    block[:, place[int(c)]] = weight * r[:, k]
+            block[:, -1] = weight * r[:, -1]
+            blocks.append(block)
+        return triangle(np.vstack(blocks))
+
+    def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
+        """Least squares over `columns`, which must be independent."""
+        r = self.joined(weights, columns)
+        self._check_digits(r)
+        return np.asarray(solve_triangular(r[:-1, :-1], r[:-1, -1]))
+
+    def _check_digits(self, r: Array) -> None:
+        """Refuse to solve where columns are dependent, or too nearly so for how the factor was made."""
+        pivots = np.abs(np.diag(r)[:-1])
+        lengths = np.linalg.norm(r[:, :-1], axis=0)
+        worst = float(np.min(pivots / np.where(lengths > 0.0, lengths, np.inf), initial=1.0))
+        limit = _SMALLEST_PIVOT[self.method]
+        if worst < limit:
+            hint = "use method='qr', or " if self.method == "normal" else ""
+            raise StructureError(
+                f"The columns are dependent, or nearly so (smallest scaled pivot {worst:.1e}, limit {limit:.0e}); "
+                f"{hint}choose fewer columns, such as the base parameters'."
+            )
+
+    def residual_sums(self, theta: ArrayLike, columns: Sequence[int] | None = None) -> Array:
+        """Sum of squared residuals of every equation for parameters over `columns`."""
+        wanted = self.columns if columns is None else np.asarray(columns, dtype=np.int64)
+        full = np.zeros(self.parameters)
+        full[wanted] = theta
+        errors = [r[:, :-1] @ full[e.columns] - r[:, -1] for e, r in zip(self.equations, self.triangles, strict=True)]
+        return np.array([float(e @ e) for e in errors])
+
+
+def triangle(matrix: Array) -> Array:
+    """The square upper triangle R of a QR factorisation, rows of zeros appended where there are too few."""
+    width = matrix.shape[1]
+    r = np.linalg.qr(matrix, mode="r")
+    if len(r) < width:
+        r = np.vstack([r, np.zeros((width - len(r), width))])
+    return np.asarray(r)

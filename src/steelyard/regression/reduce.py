@@ -1,0 +1,94 @@
+"""Reduce samples to the triangular factor of [A y], block by block: the tall matrix never exists."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steelyard.dynamics.drivers import TILE, driver
+from steelyard.dynamics.evaluate import Batch, in_threads
+from steelyard.dynamics.native import vector_width
+from steelyard.errors import SteelyardError
+from steelyard.regression.factor import Factor, triangle
+from steelyard.regression.rows import Rows
+from steelyard.robot.spatial import Array
+
+Method = Literal["qr", "normal"]
+
+
+def reduce(
+    rows: Rows,
+    q: ArrayLike,
+    dq: ArrayLike,
+    ddq: ArrayLike,
+    tau: ArrayLike,
+    method: Method = "qr",
+    threads: int | None = None,
+) -> Factor:
+    """The factor of the given samples. Memory beyond the inputs does not depend on their number.
+
+    "qr" is accurate whatever the conditioning. "normal" adds up one Gram matrix per equation, several times
+    faster; the factor then refuses to be solved where conditioning would cost too many digits.
+    """
+    batch = Batch(rows.function, {"q": q, "dq": dq, "ddq": ddq, "tau": tau})
+    if batch.samples == 0:
+        raise SteelyardError("There is no sample to reduce.")
+    if method == "qr":
+        parts = in_threads(lambda a, b: _qr(rows, batch, a, b), batch.samples, threads)
+        triangles = [triangle(np.vstack(same)) if len(parts) > 1 else same[0] for same in zip(*parts, strict=True)]
+    elif method == "normal":
+        grams = in_threads(lambda a, b: _gram(rows, batch, a, b), batch.samples, threads)
+        triangles = [_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
+    else:
+        raise SteelyardError(f"There is no method '{method}'; choose 'qr' or 'normal'.")
+    return Factor(rows.equations, tuple(triangles), batch.samples, rows.parameters, method)
+
+
+def _qr(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
+    """Triangles of the samples start…stop: every block is reflected into the triangle so far."""
+    widths = np.array([e.width for e in rows.equations], dtype=np.int64)
+    offsets = _offsets(widths)
+    triangles = np.zeros(int(np.sum(widths**2)))
+    scratch = rows.evaluator.scratch()
+    shared = rows.evaluator.shared_arguments(batch, start, stop, scratch)
+    tables = (rows.firsts.ctypes.data, widths.ctypes.data, offsets.ctypes.data)
+    driver("qr")(*shared, len(widths), *tables, triangles.ctypes.data)
+    return [triangles[o : o + w * w].reshape(w, w) for o, w in zip(offsets, widths, strict=True)]
+
+
+def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of several square matrices starts when they are stored one after the other."""
+    return np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)
+
+
+def _gram(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
+    """Gram matrices [A y]ᵀ[A y] of the samples start…stop, one per equation."""
+    if rows.pad % TILE:
+        raise SteelyardError(f"The normal equations need Rows(..., pad={TILE}).")
+    offsets = _offsets(rows.sizes)
+    sums = np.zeros((int(np.sum(rows.sizes**2)), vector_width()))
+    scratch = rows.evaluator.scratch()
+    shared = rows.evaluator.shared_arguments(batch, start, stop, scratch)
+    tables = (rows.firsts.ctypes.data, rows.sizes.ctypes.data, offsets.ctypes.data)
+    driver("gram")(*shared, len(rows.equations), *tables, sums.ctypes.data)
+    totals = sums.sum(axis=1)
+    grams = []
+    for offset, size, equation in zip(offsets, rows.sizes, rows.equations, strict=True):
+        lower = np.tril(totals[offset : offset + size * size].reshape(size, size))
+        gram = lower + np.tril(lower, -1).T
+        grams.append(gram[: equation.width, : equation.width])
+    return grams
+
+
+def _root(gram: Array) -> Array:
+    """A triangle R with RᵀR = gram, by eigenvalues of the matrix scaled to a unit diagonal (Jacobi scaling).
+
+    One joint's columns are often dependent although those of all joints together are not, so that Cholesky
+    would fail here; clipping the rounding of zero eigenvalues changes nothing that was known.
+    """
+    scale = np.sqrt(np.diag(gram))
+    scale[scale == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    return triangle(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T) * scale

@@ -1,0 +1,87 @@
+"""The rows y = A θ that a sample contributes, one group per equation, as one traced function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.evaluate import Evaluator
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.graph import Graph, Node
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """One scalar equation per sample (a joint's torque balance) and the parameters that appear in it."""
+
+    name: str
+    columns: NDArray[np.int64]
+
+    @property
+    def width(self) -> int:
+        """Columns of [A y]."""
+        return len(self.columns) + 1
+
+
+class Rows:
+    """[A y] of the torque equation τ = Y θ, joint by joint, restricted to `columns` (default: all that ever appear).
+
+    Equations of joints whose torque is not used are left out. `function` computes, per sample, the entries of
+    the first equation, its right side, then the second's, and so on; rows of each equation are padded with
+    zeros to a multiple of `pad`, which the Gram kernel's tiles want.
+    """
+
+    def __init__(self, dynamics: Dynamics, columns: Sequence[int] | None = None, pad: int = 1) -> None:
+        self.dynamics, self.pad = dynamics, pad
+        regressor = dynamics.function("torque_regressor")
+        chosen = None if columns is None else set(map(int, columns))
+        joints, parameters = regressor.shape
+        entries: list[dict[int, object]] = [{} for _ in range(joints)]
+        for place, output in zip(regressor.places, regressor.outputs, strict=True):
+            joint, column = divmod(int(place), parameters)
+            if chosen is None or column in chosen:
+                entries[joint][column] = output
+        robot = dynamics.robot
+        used = [j for j in range(joints) if robot.torque_used[j]]
+        self.parameters = parameters
+        self.equations = tuple(
+            Equation(robot.joint_names[j], np.array(sorted(entries[j]), dtype=np.int64)) for j in used
+        )
+        self.function = self._function(regressor, [[entries[j][c] for c in sorted(entries[j])] for j in used], used)
+
+    def _function(self, regressor: Function, blocks: list[list[object]], used: list[int]) -> Function:
+        graph: Graph = regressor.graph
+        outputs: list[object] = []
+        for joint, block in zip(used, blocks, strict=True):
+            outputs += [*block, graph.input("tau", joint)]
+            outputs += [0.0] * (-len(outputs) % self.pad)
+        inputs = {**regressor.inputs, "tau": self.dynamics.robot.dof}
+        places = np.arange(len(outputs), dtype=np.int64)
+        return Function("rows", graph, inputs, tuple(outputs), (len(outputs),), places)
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        return Evaluator(self.function)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each equation, padding included."""
+        return np.array([-(-e.width // self.pad) * self.pad for e in self.equations], dtype=np.int64)
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """Where each equation's rows begin."""
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic of one sample's rows."""
+        return self.function.cost
+
+
+__all__ = ["Equation", "Node", "Rows"]
