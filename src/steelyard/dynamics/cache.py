@@ -34,7 +34,7 @@ def read(key: str) -> bytes | None:
     path = _path(key)
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         _warn(f"The cache of compiled code at {path.parent} cannot be read ({error.strerror}); compiling again.")

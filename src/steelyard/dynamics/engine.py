@@ -149,9 +149,9 @@ class Dynamics:
             "torque_regressor": ("q dq ddq", self._torque, (n, p)),
             "momentum_regressor": ("q dq", self._momentum, (n, p)),
             "remainder_regressor": ("q dq", self._remainder, (n, p)),
-            "kinetic_energy_regressor": ("q dq", self._kinetic, (1, p)),
-            "potential_energy_regressor": ("q", self._potential, (1, p)),
-            "dissipation_regressor": ("q dq", self._dissipation, (1, p)),
+            "kinetic_energy_regressor": ("q dq", self._kinetic, (p,)),
+            "potential_energy_regressor": ("q", self._potential, (p,)),
+            "dissipation_regressor": ("q dq", self._dissipation, (p,)),
             "inverse_dynamics": ("q dq ddq theta", self._inverse, (n,)),
             "forward_dynamics": ("q dq tau theta", self._forward, (n,)),
             "mass_matrix": ("q theta", self._mass, (n, n)),
@@ -161,10 +161,7 @@ class Dynamics:
         if name not in known:
             raise UnknownNameError("function", name, known)
         inputs, body, shape = known[name]
-        function = trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
-        if shape[0] == 1 and len(shape) == 2:  # energies are rows of one equation
-            return Function(name, function.graph, function.inputs, function.outputs, (p,), function.places)
-        return function
+        return trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
 
     def _with_terms(self, links: Entries, of_terms: Entries) -> Entries:
         shift = 10 * len(self.robot.links)
@@ -179,14 +176,14 @@ class Dynamics:
     def _remainder(self, q: Vector, dq: Vector) -> Entries:
         return self._with_terms(regressors.remainder_regressor(self.robot, q, dq), self.terms.remainder(q, dq))
 
-    def _kinetic(self, q: Vector, dq: Vector) -> Entries:
-        return self._with_terms(regressors.kinetic_regressor(self.robot, q, dq), self.terms.kinetic(q, dq))
+    def _kinetic(self, q: Vector, dq: Vector) -> dict[tuple[int, ...], Any]:
+        return _row(self._with_terms(regressors.kinetic_regressor(self.robot, q, dq), self.terms.kinetic(q, dq)))
 
-    def _potential(self, q: Vector) -> Entries:
-        return self._with_terms(regressors.potential_regressor(self.robot, q), self.terms.potential(q))
+    def _potential(self, q: Vector) -> dict[tuple[int, ...], Any]:
+        return _row(self._with_terms(regressors.potential_regressor(self.robot, q), self.terms.potential(q)))
 
-    def _dissipation(self, q: Vector, dq: Vector) -> Entries:
-        return self._with_terms({}, self.terms.dissipation(q, dq))
+    def _dissipation(self, q: Vector, dq: Vector) -> dict[tuple[int, ...], Any]:
+        return _row(self._with_terms({}, self.terms.dissipation(q, dq)))
 
     def _inverse(self, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
         return dict(enumerate_keys(self.inverse_over_scalars(q, dq, ddq, theta)))
@@ -227,6 +224,11 @@ class Dynamics:
         bias = self.inverse_over_scalars(q, dq, [0.0] * self.robot.dof, theta)
         right = [t - b for t, b in zip(tau, bias, strict=True)]
         return bodies.solve_spd(self.mass_over_scalars(q, theta), right, bodies.elimination_order(self.robot))
+
+
+def _row(entries: Entries) -> dict[tuple[int, ...], Any]:
+    """Entries of a single equation, by column."""
+    return {(column,): value for (_, column), value in entries.items()}
 
 
 def enumerate_keys(values: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:

@@ -86,7 +86,7 @@ class Terms:
     def parameters(self) -> tuple[Parameter, ...]:
         out: list[Parameter] = []
         for term, c in self.placed:
-            suffix = str(c.index + 1) if c.side == "joint" else f"_{c.name}"
+            suffix = {"joint": f"{c.index + 1}", "drive": f"_{c.name}", "motor": f"_{c.name}_shaft"}[c.side]
             for column in term.columns:
                 unit = column.unit if c.revolute else column.linear_unit
                 out.append(Parameter(f"{column.symbol}{suffix}", unit, column.lower, column.upper))

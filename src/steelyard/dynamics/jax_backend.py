@@ -1,0 +1,62 @@
+"""Traced functions on JAX arrays: for automatic differentiation of what comes after, and for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.graph import evaluate
+from steelyard.errors import SteelyardError
+
+# XLA's fusion on CPUs computes the whole chain anew for every output of a regressor (6–9× slower than without).
+# The option is one for debugging, so it is tried, not relied on.
+_NO_FUSION = {"xla_disable_hlo_passes": "fusion"}
+
+
+def jax_function(function: Function) -> Callable[..., Any]:
+    """f(*inputs) on JAX arrays `(…, width)`, giving `(…, *shape)`; to be jitted, mapped and differentiated at will.
+
+    Computes in the precision JAX is set to: switch on `jax_enable_x64` for doubles.
+    """
+    jnp = _jax().numpy
+
+    def run(*arrays: Any) -> Any:
+        if len(arrays) != len(function.inputs):
+            raise SteelyardError(f"{function.name} takes {', '.join(function.inputs)}; {len(arrays)} were given.")
+        leading = jnp.broadcast_shapes(*(jnp.shape(a)[:-1] for a in arrays))
+        columns = {
+            name: [a[..., k] for k in range(width)]
+            for (name, width), a in zip(function.inputs.items(), map(jnp.asarray, arrays), strict=True)
+        }
+        values = evaluate(function.graph, function.outputs, columns, library=jnp)
+        flat = jnp.zeros((*leading, function.size))
+        if values:
+            rows = jnp.stack([jnp.broadcast_to(v, leading) for v in values], axis=-1)
+            flat = flat.at[..., function.places].set(rows)
+        return flat.reshape(*leading, *function.shape)
+
+    return run
+
+
+def jitted(function: Function, *examples: Any) -> Callable[..., Any]:
+    """The function compiled by XLA for arrays like `examples`; on CPUs without fusion where XLA allows it."""
+    jax = _jax()
+    run = jax_function(function)
+    if jax.default_backend() == "cpu":
+        try:
+            compiled: Callable[..., Any] = jax.jit(run, compiler_options=_NO_FUSION).lower(*examples).compile()
+            return compiled
+        except Exception as error:  # XLA knows many errors; the plain way below needs no option
+            if "xla_disable_hlo_passes" not in str(error):
+                raise
+    plain: Callable[..., Any] = jax.jit(run).lower(*examples).compile()
+    return plain
+
+
+def _jax() -> Any:
+    try:
+        import jax
+    except ImportError:
+        raise SteelyardError("JAX is not installed; pip install 'steelyard[jax]'.") from None
+    return jax
