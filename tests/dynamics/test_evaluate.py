@@ -59,10 +59,10 @@ def test_small_jobs_do_not_wait_for_a_compiler(arm: Dynamics) -> None:
     fresh = Dynamics(arm.robot, arm.terms)
     s = states(arm.robot, 100)
     fresh.torque_regressor(s.q, s.dq, s.ddq)
-    assert "_code" not in vars(fresh.evaluator("torque_regressor"))
+    assert not fresh.evaluator("torque_regressor").compiled
     many = states(arm.robot, 50_000)
     fresh.torque_regressor(many.q, many.dq, many.ddq)
-    assert "_code" in vars(fresh.evaluator("torque_regressor"))
+    assert fresh.evaluator("torque_regressor").compiled
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,30 @@ def test_wrong_shapes_are_named(arm: Dynamics) -> None:
         arm.torque_regressor(np.zeros((5, 7)), np.zeros((4, 7)), np.zeros((5, 7)))
     with pytest.raises(UnknownNameError, match="Did you mean 'mass_matrix'"):
         arm.function("mas_matrix")
+
+
+def test_lanes_are_the_entries_of_the_dense_result(arm: Dynamics) -> None:
+    s = states(arm.robot, 10_001)
+    evaluator = arm.evaluator("torque_regressor")
+    inputs = {"q": s.q, "dq": s.dq, "ddq": s.ddq}
+    dense = evaluator(inputs).reshape(10_001, -1)
+    lanes = evaluator.lanes(inputs, threads=2)
+    assert np.array_equal(
+        lanes[:, :, :LANES].swapaxes(1, 2).reshape(-1, lanes.shape[1])[:10_001], dense[:, evaluator.function.places]
+    )
+    with pytest.raises(ShapeError, match="out has shape"):
+        evaluator.lanes(inputs, out=np.zeros((3, 3, 3)))
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix", "torque_regressor", "momentum_regressor"])
+def test_full_and_sparse_results_are_written_alike(arm: Dynamics, name: str) -> None:
+    """Results with few zeros take another way to memory; an array that starts anywhere takes the general one."""
+    s = states(arm.robot, 1003)
+    theta = np.linspace(0.1, 1.0, len(arm.parameters))
+    evaluator = arm.evaluator(name)
+    _ = evaluator.kernel
+    every = {"q": s.q, "dq": s.dq, "ddq": s.ddq, "theta": theta}
+    inputs = {x: every[x] for x in evaluator.function.inputs}
+    straight = evaluator(inputs)
+    off_line = np.zeros(straight.size + 1)[1:].reshape(straight.shape)
+    assert np.array_equal(evaluator(inputs, out=off_line), straight)

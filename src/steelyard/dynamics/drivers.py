@@ -4,7 +4,8 @@ A kernel computes one block (`emit_llvm.LANES` samples, rows STRIDE apart). The 
 block from ordinary arrays into rows, call the kernel, and
 
 * `dense`    scatter the rows into a dense array of samples,
-* `columns`  copy them into columns (Fortran order), which LAPACK likes,
+* `packed`   the same for results with few zeros, by whole vectors; `streamed` past the cache,
+* `lanes`    leave them as they are, block by block,
 * `gram`     multiply the rows of each equation with themselves: Gram matrices, without ever storing a row,
 * `qr`       rotate the rows of each equation into its triangle by Householder reflections: the accurate way.
 
@@ -14,14 +15,17 @@ All are called through ctypes, which releases the interpreter's lock, so that th
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from steelyard.dynamics.emit_llvm import LANES, STRIDE
 from steelyard.dynamics.llvm_text import Text
 from steelyard.dynamics.native import Code, vector_width
+
+_lock = threading.Lock()
 
 # Rows of a tile of the Gram matrix: 4×4 accumulators and 8 operands fit into 32 registers.
 TILE = 4
@@ -69,13 +73,61 @@ def _dense() -> Text:
     return t
 
 
-def _columns() -> Text:
+def _packed(streamed: bool) -> Text:
+    """As `dense`, for results with few zeros: whole vectors of columns are written, zeros and all.
+
+    `sources[c]` is the row that belongs to column c (a row of zeros where nothing does). Blocks are turned from
+    rows of samples to rows of columns in registers. `streamed` writes past the cache: the result is far larger
+    than it, and reading every line before overwriting it doubles the traffic; it needs rows that are whole
+    vectors on aligned addresses. Otherwise the last vector of a row overlaps the one before.
+    """
     t = Text()
-    with _blocks(t) as (first, lanes), t.loop(0, "%rows") as k:
-        source = t.at("%rows_out", t.mul(k, STRIDE))
-        target = t.at("%result", t.add(t.mul(k, "%leading"), t.sub(first, "%start")))
-        with t.loop(0, lanes) as s:
-            t.store(t.load(t.at(source, s)), t.at(target, s))
+    w = vector_width()
+    kind = f"<{w} x double>"
+    how = f"align {8 * w}, !nontemporal !0" if streamed else "align 8"
+    with _blocks(t) as (first, lanes):
+        whole = t.mul(t.let(f"sdiv i64 {lanes}, {w}"), w)
+        with t.loop(0, whole, w) as s:
+            target = t.at("%result", t.mul(t.add(first, s), "%size"))
+            with t.loop(0, "%size", w) as begin:
+                c = begin if streamed else t.minimum(begin, t.sub("%size", w))
+                rows = [t.at("%rows_out", t.mul(t.element("%sources", t.add(c, i)), STRIDE)) for i in range(w)]
+                for lane, value in enumerate(_transposed(t, [t.load(t.at(r, s), kind) for r in rows])):
+                    t.do(f"store {kind} {value}, ptr {t.at(target, t.add(t.mul(lane, '%size'), c))}, {how}")
+        with t.loop(whole, lanes) as s:
+            target = t.at("%result", t.mul(t.add(first, s), "%size"))
+            with t.loop(0, "%size") as c:
+                row = t.at("%rows_out", t.mul(t.element("%sources", c), STRIDE))
+                t.store(t.load(t.at(row, s)), t.at(target, c))
+    return t
+
+
+def _transposed(t: Text, rows: list[str]) -> list[str]:
+    """A square of vectors, transposed by exchanging ever larger halves."""
+    w, kind = len(rows), f"<{len(rows)} x double>"
+    distance = 1
+    while distance < w:
+        low = [k if not k & distance else w + k - distance for k in range(w)]
+        high = [k + distance if not k & distance else w + k for k in range(w)]
+        for i in range(w):
+            if not i & distance:
+                pair = f"{kind} {rows[i]}, {kind} {rows[i + distance]}"
+                masks = [", ".join(f"i32 {k}" for k in m) for m in (low, high)]
+                rows[i], rows[i + distance] = [t.let(f"shufflevector {pair}, <{w} x i32> <{m}>") for m in masks]
+        distance *= 2
+    return rows
+
+
+def _lanes() -> Text:
+    """Block b is left at result[b mod ring], as the kernel makes it: nothing is moved."""
+    t = Text()
+    with t.loop("%start", "%stop", LANES) as first:
+        lanes = t.minimum(t.sub("%stop", first), LANES)
+        _gather(t, first, lanes)
+        vectors = t.let(f"sdiv i64 {t.add(lanes, vector_width() - 1)}, {vector_width()}")
+        block = t.let(f"srem i64 {t.let(f'sdiv i64 {first}, {LANES}')}, %ring")
+        place = t.at("%result", t.mul(block, t.mul("%rows", STRIDE)))
+        t.do(f"call void %kernel(ptr %rows_in, ptr {place}, i64 {vectors})")
     return t
 
 
@@ -205,7 +257,9 @@ def _reflect(t: Text, lanes: _Lanes, rows: str, r: str, k: str, size: str) -> No
 
 _DRIVERS = {
     "dense": (_dense, "ptr %places, ptr noalias %result, i64 %size"),
-    "columns": (_columns, "ptr noalias %result, i64 %leading"),
+    "packed": (partial(_packed, False), "ptr %sources, ptr noalias %result, i64 %size"),
+    "streamed": (partial(_packed, True), "ptr %sources, ptr noalias %result, i64 %size"),
+    "lanes": (_lanes, "ptr noalias %result, i64 %ring"),
     "gram": (_gram, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %sums"),
     "qr": (_qr, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %triangles"),
 }
@@ -216,12 +270,17 @@ def _code() -> Code:
     texts = {name: write() for name, (write, _) in _DRIVERS.items()}
     functions = [text.function(name, f"{_SHARED}, {_DRIVERS[name][1]}") for name, text in texts.items()]
     declarations = sorted(set().union(*(text.declarations for text in texts.values())))
-    return Code("\n\n".join([*declarations, *functions]), optimise=True)
+    return Code("\n\n".join([*declarations, *functions, "!0 = !{i32 1}"]), optimise=True)
+
+
+def driver(name: str) -> Any:
+    """The driver as a ctypes function; pointers are passed as addresses."""
+    with _lock:  # two threads must not load the code twice: the copy that is dropped would take its function along
+        return _driver(name)
 
 
 @cache
-def driver(name: str) -> Any:
-    """The driver as a ctypes function; pointers are passed as addresses."""
+def _driver(name: str) -> Any:
     extra = _DRIVERS[name][1].count("%")
     arguments = [ctypes.c_int64] * (10 + extra)
     return ctypes.CFUNCTYPE(None, *arguments)(_code().address(name))

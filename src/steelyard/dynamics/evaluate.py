@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -18,6 +19,8 @@ from steelyard.dynamics.graph import evaluate
 from steelyard.dynamics.native import Code, vector_width
 from steelyard.errors import ShapeError
 from steelyard.robot.spatial import Array
+
+Index = NDArray[np.int64]
 
 # Interpreting costs about 1 µs per operation and block of 512 samples, compiling about 100 µs per operation:
 # below this many blocks a compiler would only be in the way. Counted, not timed, so that runs repeat exactly.
@@ -35,11 +38,16 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def aligned(rows: int) -> Array:
-    """Scratch rows for a kernel, starting on a cache line: vectors that straddle two lines cost double."""
-    raw = np.zeros(rows * STRIDE + 8)
+def on_cache_lines(count: int) -> Array:
+    """Zeros that start on a cache line: vectors that straddle two lines cost double."""
+    raw = np.zeros(count + 8)
     offset = (-raw.ctypes.data // 8) % 8
-    return raw[offset : offset + rows * STRIDE]
+    return raw[offset : offset + count]
+
+
+def aligned(rows: int) -> Array:
+    """Scratch rows for a kernel."""
+    return on_cache_lines(rows * STRIDE)
 
 
 class Batch:
@@ -87,16 +95,21 @@ class Evaluator:
     def __init__(self, function: Function) -> None:
         self.function = function
         self._interpreted = 0
+        self._code: Code | None = None
+        self._lock = threading.Lock()
 
-    @cached_property
-    def _code(self) -> Code:
-        f = self.function
-        return Code(emit(f.graph, f.outputs, f.input_rows, "kernel", vector_width()))
+    @property
+    def compiled(self) -> bool:
+        return self._code is not None
 
     @property
     def kernel(self) -> int:
         """The address of the compiled kernel; compiles on first use."""
-        return self._code.address("kernel")
+        with self._lock:  # code that one thread replaces would vanish under another
+            if self._code is None:
+                f = self.function
+                self._code = Code(emit(f.graph, f.outputs, f.input_rows, "kernel", vector_width()))
+            return self._code.address("kernel")
 
     def _worth_compiling(self, samples: int) -> bool:
         self._interpreted += -(-samples // _INTERPRETED_BLOCK)
@@ -110,9 +123,9 @@ class Evaluator:
         batch = Batch(self.function, values)
         f = self.function
         if out is None:
-            out = np.zeros((batch.samples, f.size))
+            out = on_cache_lines(batch.samples * f.size)
         flat = out.reshape(batch.samples, f.size)
-        if "_code" in self.__dict__ or self._worth_compiling(batch.samples):
+        if self.compiled or self._worth_compiling(batch.samples):
             self._run_native(batch, flat, threads)
         else:
             self._interpret(batch, flat)
@@ -128,18 +141,53 @@ class Evaluator:
                 flat[start:stop, place] = value
 
     def _run_native(self, batch: Batch, flat: Array, threads: int | None) -> None:
-        f, places = self.function, self.function.places
-        run = driver("dense")
+        f = self.function
+        # Past half full, writing all columns in whole vectors beats picking the entries one by one.
+        way, table = "dense", f.places
+        if 2 * len(f.places) > f.size >= vector_width():
+            on_lines = f.size % vector_width() == 0 and flat.ctypes.data % 64 == 0
+            way, table = ("streamed" if on_lines else "packed"), self._sources
+        run = driver(way)
 
         def work(start: int, stop: int) -> None:
             scratch = self.scratch()
-            run(*self.shared_arguments(batch, start, stop, scratch), places.ctypes.data, flat.ctypes.data, f.size)
+            run(*self.shared_arguments(batch, start, stop, scratch), table.ctypes.data, flat.ctypes.data, f.size)
 
         in_threads(work, batch.samples, threads)
 
+    @cached_property
+    def _sources(self) -> Index:
+        """The output row of every entry of the dense result; one past the last is a row of zeros."""
+        sources = np.full(self.function.size, len(self.function.outputs), dtype=np.int64)
+        sources[self.function.places] = np.arange(len(self.function.places))
+        return sources
+
+    def lanes(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
+        """Only the entries that are not structurally zero, in the kernels' own layout `(blocks, entries, STRIDE)`.
+
+        Sample k, entry e is at [k // LANES, e, k % LANES]. An `out` with fewer blocks is used as a ring: for
+        work that consumes blocks as they come. It must start on a cache line (`aligned`).
+        """
+        batch = Batch(self.function, values)
+        count, blocks = len(self.function.outputs), -(-batch.samples // LANES)
+        if out is None:
+            out = aligned(blocks * count).reshape(blocks, count, STRIDE)
+        if out.ndim != 3 or out.shape[1:] != (count, STRIDE) or not out.flags.c_contiguous or out.ctypes.data % 64:
+            raise ShapeError(
+                f"out has shape {out.shape}; an aligned, contiguous (blocks, {count}, {STRIDE}) is needed."
+            )
+        run, ring = driver("lanes"), len(out)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self.scratch()
+            run(*self.shared_arguments(batch, start, stop, scratch), out.ctypes.data, ring)
+
+        in_threads(work, batch.samples, threads if ring >= blocks else 1)
+        return out
+
     def scratch(self) -> tuple[Array, Array]:
-        """Rows for one block of inputs and outputs."""
-        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs))
+        """Rows for one block of inputs and of outputs, with a row of zeros behind them."""
+        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs) + 1)
 
     def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
         """The arguments that every driver takes first: addresses, so the caller must keep `batch` and `scratch`."""
@@ -166,6 +214,3 @@ def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
     ranges = [(start, min(start + size, samples)) for start in range(0, samples, size)]
     with ThreadPoolExecutor(len(ranges)) as pool:
         return [job.result() for job in [pool.submit(work, *r) for r in ranges]]
-
-
-Index = NDArray[np.int64]

@@ -46,6 +46,7 @@ class Code:
     """Loaded machine code; it lives as long as this object."""
 
     def __init__(self, text: str, optimise: bool = False) -> None:
+        self._addresses: dict[str, int] = {}
         # LLVM's global state is not safe to enter from two threads at once.
         with _lock:
             machine = _target_machine()
@@ -59,7 +60,10 @@ class Code:
             self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        return int(self._engine.get_function_address(name))
+        # Looking a symbol up takes LLVM 0.2 ms, more than a small job.
+        if name not in self._addresses:
+            self._addresses[name] = int(self._engine.get_function_address(name))
+        return self._addresses[name]
 
 
 def _compile(text: str, machine: llvm.TargetMachine, optimise: bool) -> bytes:

@@ -11,6 +11,7 @@ from steelyard.dynamics.drivers import TILE, driver
 from steelyard.dynamics.evaluate import Batch, in_threads
 from steelyard.dynamics.native import vector_width
 from steelyard.errors import SteelyardError
+from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Rows
 from steelyard.robot.spatial import Array
@@ -37,10 +38,12 @@ def reduce(
         raise SteelyardError("There is no sample to reduce.")
     if method == "qr":
         parts = in_threads(lambda a, b: _qr(rows, batch, a, b), batch.samples, threads)
-        triangles = [triangle(np.vstack(same)) if len(parts) > 1 else same[0] for same in zip(*parts, strict=True)]
+        with one_blas_thread():
+            triangles = [triangle(np.vstack(same)) if len(parts) > 1 else same[0] for same in zip(*parts, strict=True)]
     elif method == "normal":
         grams = in_threads(lambda a, b: _gram(rows, batch, a, b), batch.samples, threads)
-        triangles = [_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
+        with one_blas_thread():
+            triangles = [_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
     else:
         raise SteelyardError(f"There is no method '{method}'; choose 'qr' or 'normal'.")
     return Factor(rows.equations, tuple(triangles), batch.samples, rows.parameters, method)
