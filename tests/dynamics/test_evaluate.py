@@ -113,6 +113,7 @@ def test_wrong_shapes_are_named(arm: Dynamics) -> None:
 def test_lanes_are_the_entries_of_the_dense_result(arm: Dynamics) -> None:
     s = states(arm.robot, 10_001)
     evaluator = arm.evaluator("torque_regressor")
+    _ = evaluator.kernel
     inputs = {"q": s.q, "dq": s.dq, "ddq": s.ddq}
     dense = evaluator(inputs).reshape(10_001, -1)
     lanes = evaluator.lanes(inputs, threads=2)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -255,7 +255,7 @@ def _reflect(t: Text, lanes: _Lanes, rows: str, r: str, k: str, size: str) -> No
         lanes.store([lanes.fma(back, x, y) for x, y in zip(v, other, strict=True)], row)
 
 
-_DRIVERS = {
+_DRIVERS: dict[str, tuple[Callable[[], Text], str]] = {
     "dense": (_dense, "ptr %places, ptr noalias %result, i64 %size"),
     "packed": (partial(_packed, False), "ptr %sources, ptr noalias %result, i64 %size"),
     "streamed": (partial(_packed, True), "ptr %sources, ptr noalias %result, i64 %size"),

@@ -118,7 +118,18 @@ class Text:
         self.label(after)
 
     def function(self, name: str, parameters: str) -> str:
-        """The whole function; call last."""
+        """The whole function; call last.
+
+        The stack is aligned to cache lines: vectors that do not fit into registers would else straddle two of them
+        or not, as the caller's stack happens to lie (measured: up to 1.3× slower).
+        """
         return "\n".join(
-            [f"define void @{name}({parameters}) {{", "entry:", *self._stack, *self.lines, "  ret void", "}"]
+            [
+                f"define void @{name}({parameters}) alignstack(64) {{",
+                "entry:",
+                *self._stack,
+                *self.lines,
+                "  ret void",
+                "}",
+            ]
         )

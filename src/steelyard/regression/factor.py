@@ -106,7 +106,7 @@ class Factor:
 def triangle(matrix: Array) -> Array:
     """The square upper triangle R of a QR factorisation, rows of zeros appended where there are too few."""
     width = matrix.shape[1]
-    r = np.linalg.qr(matrix, mode="r")
+    r = np.asarray(np.linalg.qr(matrix, mode="r"))
     if len(r) < width:
         r = np.vstack([r, np.zeros((width - len(r), width))])
-    return np.asarray(r)
+    return r

@@ -1,0 +1,189 @@
+"""`Log`: the signals of a robot's motion on one clock, in SI units, and its two plain file formats."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import secrets
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import ShapeError, SteelyardError
+from steelyard.robot.spatial import Array, frozen
+
+
+class LogError(SteelyardError):
+    """A log that cannot be used: names the file, the signal, the sample, and what would fix it."""
+
+
+SIGNALS = ("q", "dq", "ddq", "tau")
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Positions (rad, m), velocities, accelerations and torques (N m, N) of named joints, `(samples, joints)`.
+
+    `t` (s) increases. Signals other than the positions may be missing (None); those that are there are finite.
+    `meta` holds remarks: plain values by name.
+    """
+
+    joints: tuple[str, ...]
+    t: Array
+    q: Array
+    dq: Array | None = None
+    ddq: Array | None = None
+    tau: Array | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joints", tuple(self.joints))
+        object.__setattr__(self, "meta", MappingProxyType(dict(self.meta)))
+        object.__setattr__(self, "t", frozen(self.t))
+        if self.t.ndim != 1 or len(self.t) == 0:
+            raise ShapeError(f"t has shape {self.t.shape}; a log needs (samples,) with at least one sample.")
+        if not np.all(np.isfinite(self.t)) or np.any(np.diff(self.t) <= 0.0):
+            row = int(np.argmax(~np.isfinite(self.t) | np.append(False, np.diff(self.t) <= 0.0)))
+            raise LogError(f"The time does not increase at sample {row + 1} (t = {self.t[row]}); sort or mend the log.")
+        expected = (len(self.t), len(self.joints))
+        for name in SIGNALS:
+            value = getattr(self, name)
+            if value is None and name != "q":
+                continue
+            array = frozen(value)
+            object.__setattr__(self, name, array)
+            if array.shape != expected:
+                raise ShapeError(f"{name} has shape {array.shape}; {expected[1]} joints on this clock need {expected}.")
+            if not np.all(np.isfinite(array)):
+                row, joint = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
+                raise LogError(
+                    f"{name} of joint '{self.joints[joint]}' is not a number at sample {row + 1} "
+                    f"(t = {self.t[row]:g} s); cut or mend the log there."
+                )
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def signals(self) -> dict[str, Array | None]:
+        """q, dq, ddq and tau by name."""
+        return {name: getattr(self, name) for name in SIGNALS}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .csv (columns t, q1…, dq1…, ddq1…, tau1…) or .npz (with names and remarks, exact) file.
+
+        Written aside and renamed: there is never half a file. A .csv holds numbers only, all digits of them.
+        """
+        target = Path(path)
+        kind = _kind(target)
+        content = _csv(self) if kind == ".csv" else _npz(self)
+        aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        try:
+            aside.write_bytes(content)
+            os.replace(aside, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+            raise
+
+
+def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:
+    """Read what `Log.save` wrote. A .csv does not know its joints' names: give them, or they are joint1, joint2, …"""
+    source = Path(path)
+    kind = _kind(source)
+    try:
+        log = _read_csv(source, joints) if kind == ".csv" else _read_npz(source)
+    except FileNotFoundError:
+        raise LogError(f"{source}: there is no such file.") from None
+    except (LogError, ShapeError) as error:
+        raise LogError(f"{source}: {error}") from None
+    if joints is not None and log.joints != tuple(joints):
+        raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
+    return log
+
+
+def _kind(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".npz"):
+        raise LogError(f"{path}: a log is a .csv or an .npz file, not '{suffix or 'without suffix'}'.")
+    return suffix
+
+
+def _csv(log: Log) -> bytes:
+    present = {name: x for name, x in log.signals.items() if x is not None}
+    header = ["t", *(f"{name}{k + 1}" for name in present for k in range(len(log.joints)))]
+    text = io.StringIO()
+    np.savetxt(text, np.column_stack([log.t, *present.values()]), fmt="%.17g", delimiter=",")
+    return (",".join(header) + "\n" + text.getvalue()).encode()
+
+
+def _npz(log: Log) -> bytes:
+    present = {name: x for name, x in log.signals.items() if x is not None}
+    names = np.array(log.joints, dtype=np.str_)
+    buffer = io.BytesIO()
+    np.savez(buffer, t=log.t, joints=names, meta=np.array(json.dumps(dict(log.meta))), **present)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def _read_csv(path: Path, joints: Sequence[str] | None) -> Log:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        rows = [row for row in reader if row]
+    columns = _columns(header)
+    values = np.empty((len(rows), len(header)))
+    for line, row in enumerate(rows):
+        if len(row) != len(header):
+            raise LogError(f"line {line + 2} has {len(row)} values, the header {len(header)}.")
+        for k, text in enumerate(row):
+            try:
+                values[line, k] = float(text)
+            except ValueError:
+                raise LogError(f"line {line + 2}, column '{header[k]}': '{text}' is not a number.") from None
+    signals: dict[str, Any] = {name: values[:, places] for name, places in columns.items() if name != "t"}
+    count = len(columns["q"])
+    names = tuple(joints) if joints is not None else tuple(f"joint{k + 1}" for k in range(count))
+    return Log(names, values[:, columns["t"][0]], **signals)
+
+
+def _columns(header: Sequence[str]) -> dict[str, list[int]]:
+    """Where each signal's columns are."""
+    out: dict[str, list[int]] = {}
+    for k, name in enumerate(header):
+        match = re.fullmatch(r"(t)|(q|dq|ddq|tau)([1-9]\d*)", name)
+        if match is None:
+            raise LogError(f"column '{name}' is not one of t, q1…, dq1…, ddq1…, tau1….")
+        signal = match[1] or match[2]
+        places = out.setdefault(signal, [])
+        if int(match[3] or 1) != len(places) + 1:
+            raise LogError(f"column '{name}' is out of order; joints count from 1 in every signal.")
+        places.append(k)
+    for needed in ("t", "q"):
+        if needed not in out:
+            raise LogError(f"the column '{needed if needed == 't' else 'q1'}' is missing.")
+    return out
+
+
+def _read_npz(path: Path) -> Log:
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise LogError(f"not a readable .npz file ({error}).") from None
+    missing = [name for name in ("t", "q", "joints") if name not in arrays]
+    if missing:
+        raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
+    meta = json.loads(str(arrays["meta"])) if "meta" in arrays else {}
+    signals = {name: arrays[name] for name in SIGNALS if name in arrays}
+    return Log(tuple(str(name) for name in arrays["joints"]), arrays["t"], **signals, meta=meta)

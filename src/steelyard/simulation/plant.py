@@ -1,0 +1,164 @@
+"""`Plant`: the forward dynamics of a robot, traced over lumped parameters and compiled for lanes of robots."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from ctypes import CFUNCTYPE, c_int64
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.emit_llvm import STRIDE, emit
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.evaluate import aligned
+from steelyard.dynamics.function import Trace
+from steelyard.dynamics.native import Code
+from steelyard.parameters import Terms
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.scalars import Scalar, Vector, dot, maximum, minimum
+from steelyard.simulation.friction import DryFriction, smoothed, without_dry
+from steelyard.simulation.lump import Lumps, lump
+
+
+class Kernel:
+    """A traced function, compiled for a number of lanes on demand; `rows` says where its inputs start."""
+
+    def __init__(self, trace: Trace, outputs: Sequence[Scalar], rows: Mapping[str, int]) -> None:
+        self._trace, self.outputs, self.rows = trace, list(outputs), dict(rows)
+        self._codes: dict[int, Code] = {}
+        self._lock = Lock()
+
+    def address(self, width: int) -> int:
+        with self._lock:  # two threads must not both compile: the first one's code would be thrown away in use
+            if width not in self._codes:
+                text = emit(self._trace.graph, self.outputs, self.rows, "kernel", width)
+                self._codes[width] = Code(text)
+            return self._codes[width].address("kernel")
+
+
+class Plant:
+    """q̈ of a robot with joint terms, as kernels over the rows q, dq, tau, theta (lumped)."""
+
+    def __init__(self, robot: Robot, terms: Terms, width: float) -> None:
+        self.robot = robot
+        self.dry = DryFriction(terms)
+        self._smooth = Dynamics(robot, smoothed(terms, width))
+        self._bare = Dynamics(robot, without_dry(terms))
+
+    @cached_property
+    def lumps(self) -> Lumps:
+        return lump(self.robot)
+
+    def lumped(self, theta: Array) -> Array:
+        """Full parameters `(…, parameters)` → those of the kernels."""
+        links = 10 * len(self.robot.links)
+        matrix = self.lumps.matrix
+        # One robot at a time: a product of matrices may round differently with their number of rows.
+        flat = [matrix @ row[:links] for row in theta.reshape(-1, theta.shape[-1])]
+        out = np.concatenate([np.reshape(flat, (*theta.shape[:-1], len(matrix))), theta[..., links:]], axis=-1)
+        return np.ascontiguousarray(out)
+
+    def spread(self, theta: Vector) -> list[Scalar]:
+        """The kernels' parameters at their places among the full ones, zero elsewhere."""
+        out: list[Scalar] = [0.0] * (10 * len(self.robot.links))
+        for place, value in zip(self.lumps.kept, theta, strict=False):
+            out[place] = value
+        return out + list(theta[len(self.lumps.kept) :])
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        n = self.robot.dof
+        return {"q": n, "dq": n, "tau": n, "theta": len(self.lumps.kept) + len(self._bare.terms)}
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row at which each input starts."""
+        n = self.robot.dof
+        return {"q": 0, "dq": n, "tau": 2 * n, "theta": 3 * n}
+
+    @property
+    def row_count(self) -> int:
+        return self.rows["theta"] + self.widths["theta"]
+
+    @cached_property
+    def acceleration(self) -> Kernel:
+        """q̈ with smooth friction."""
+        trace = Trace(self.widths)
+        q, dq, tau, theta = trace.all()
+        return Kernel(trace, self._smooth.forward_over_scalars(q, dq, tau, self.spread(theta)), self.rows)
+
+    @cached_property
+    def sliding(self) -> Kernel:
+        """q̈ while every place of dry friction slides in the direction `modes` (±1, or 0 for no friction)."""
+        links = 10 * len(self.robot.links)
+        trace = Trace(self.widths | {"modes": len(self.dry)})
+        q, dq, tau, theta, modes = trace.all()
+        full = self.spread(theta)
+        up, down = self.dry.levels(q, full[links:])
+        rub = [self._rub(*each) for each in zip(modes, up, down, strict=True)]
+        drive = [t - dot(lever, rub) for t, lever in zip(tau, self.dry.directions.T.tolist(), strict=True)]
+        rows = self.rows | {"modes": self.row_count}
+        return Kernel(trace, self._bare.forward_over_scalars(q, dq, drive, full), rows)
+
+    @staticmethod
+    def _rub(mode: Scalar, up: Scalar, down: Scalar) -> Scalar:
+        return maximum(mode, 0.0) * up + minimum(mode, 0.0) * down
+
+    @cached_property
+    def parts(self) -> Kernel:
+        """M (row by row), what is left of the torque without acceleration and dry friction, and friction's levels."""
+        n, links = self.robot.dof, 10 * len(self.robot.links)
+        trace = Trace(self.widths)
+        q, dq, _, theta = trace.all()
+        full = self.spread(theta)
+        mass = self._bare.mass_over_scalars(q, full)
+        bias = self._bare.inverse_over_scalars(q, dq, [0.0] * n, full)
+        up, down = self.dry.levels(q, full[links:])
+        entries = [mass.get((i, j), 0.0) for i in range(n) for j in range(n)]
+        rows = {x: row for x, row in self.rows.items() if x != "tau"}
+        return Kernel(trace, [*entries, *bias, *up, *down], rows)
+
+
+class Single:
+    """A kernel for one state at a time: call it with its first inputs; the others are set once, by name.
+
+    Holds scratch, so one per thread.
+    """
+
+    def __init__(self, kernel: Kernel, widths: Mapping[str, int], **constants: Array) -> None:
+        rows = kernel.rows
+        scratch = aligned(max(rows[x] + widths[x] for x in rows)), aligned(len(kernel.outputs))
+        column = scratch[0].reshape(-1, STRIDE)[:, 0]
+        views = {x: column[rows[x] : rows[x] + widths[x]] for x in rows}
+        for x, value in constants.items():
+            views[x][:] = value
+        self._views = [view for x, view in views.items() if x not in constants]
+        self._result = scratch[1].reshape(-1, STRIDE)[:, 0]
+        self._places = (scratch[0].ctypes.data, scratch[1].ctypes.data)
+        self._call: Any = CFUNCTYPE(None, c_int64, c_int64, c_int64)(kernel.address(1))
+        self._alive = (kernel, scratch)
+
+    def __call__(self, *inputs: Array | NDArray[np.int64]) -> Array:
+        for view, value in zip(self._views, inputs, strict=True):
+            view[:] = value
+        self._call(*self._places, 1)
+        return self._result.copy()
+
+
+_plants: dict[Hashable, Plant] = {}
+_PLANTS_KEPT = 16
+
+
+def plant_of(robot: Robot, terms: Terms, width: float) -> Plant:
+    """The plant of a robot with terms; the last few are kept, since tracing one takes longer than a short run."""
+    motors = robot.transmission.motors if robot.transmission is not None else ()
+    key = (robot.fingerprint, robot.joint_names, motors, terms.terms, width)
+    if key not in _plants:
+        while len(_plants) >= _PLANTS_KEPT:
+            del _plants[next(iter(_plants))]
+        _plants[key] = Plant(robot, terms, width)
+    return _plants[key]

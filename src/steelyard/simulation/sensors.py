@@ -1,0 +1,136 @@
+"""`Sensors`: what encoders and torque sensors make of a true motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import SimulationError
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensors:
+    """Resolution, noise and delay of a robot's sensors; numbers, or one per joint; zero is perfect.
+
+    In order: each channel is delayed, sampled every `sample_period` (default: as simulated), noise (Gaussian,
+    standard deviation) is added, and the sum is rounded to the nearest multiple of the resolution. Delayed
+    positions and velocities are interpolated linearly between the simulation's samples, a delayed torque is the
+    one held at that time; before the start the first value stands. `velocity="backward"` is the difference of
+    successive measured positions over the period, zero for the first sample, as controllers without a
+    tachometer do it; `acceleration="backward"` is that of successive velocities. With `hold` samples between two
+    readings repeat the last one instead of being left out.
+    """
+
+    position_resolution: float | tuple[float, ...] = 0.0
+    torque_resolution: float | tuple[float, ...] = 0.0
+    position_noise: float | tuple[float, ...] = 0.0
+    velocity_noise: float | tuple[float, ...] = 0.0
+    torque_noise: float | tuple[float, ...] = 0.0
+    position_delay: float = 0.0
+    velocity_delay: float = 0.0
+    torque_delay: float = 0.0
+    sample_period: float | None = None
+    hold: bool = False
+    velocity: Literal["measured", "backward"] = "measured"
+    acceleration: Literal["none", "backward"] = "none"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name.endswith(("resolution", "noise")):
+                array = np.asarray(value, dtype=float)
+                if not np.all(np.isfinite(array)) or np.any(array < 0.0):
+                    raise SimulationError(f"Sensors: {f.name} must be zero or positive, not {value}.")
+                object.__setattr__(self, f.name, tuple(array.tolist()) if array.ndim else float(array))
+            elif f.name.endswith("delay") and not (np.isfinite(value) and value >= 0.0):
+                raise SimulationError(f"Sensors: {f.name} must be zero or positive seconds, not {value}.")
+        if self.velocity not in ("measured", "backward"):
+            raise SimulationError(f'Sensors: velocity is "measured" or "backward", not "{self.velocity}".')
+        if self.acceleration not in ("none", "backward"):
+            raise SimulationError(f'Sensors: acceleration is "none" or "backward", not "{self.acceleration}".')
+
+    def measure(self, true: Log, robot: int = 0) -> Log:
+        """The log that these sensors give of a true motion; `robot` tells batch members' noise apart."""
+        if true.dq is None or true.tau is None:
+            raise SimulationError("Sensors need the true velocities and torques; simulate the motion first.")
+        stride = self._stride(true.t)
+        t = true.t[::stride]
+        # One stream per channel: the noise of one does not depend on whether another has any.
+        streams = [np.random.default_rng([self.seed, robot, k]) for k in range(3)]
+        q = _between(true.t, true.q, t - self.position_delay) + _noise(streams[0], self.position_noise, t, true)
+        q = _rounded(q, self.position_resolution)
+        if self.velocity == "backward":
+            dq = _backward(t, q)
+        else:
+            dq = _between(true.t, true.dq, t - self.velocity_delay)
+            dq = dq + _noise(streams[1], self.velocity_noise, t, true)
+        tau = _held(true.t, true.tau, t - self.torque_delay) + _noise(streams[2], self.torque_noise, t, true)
+        tau = _rounded(tau, self.torque_resolution)
+        ddq = _backward(t, dq) if self.acceleration == "backward" else None
+        measured = Log(true.joints, t, q, dq=dq, ddq=ddq, tau=tau, meta=true.meta)
+        return _repeated(measured, true.t, stride) if self.hold else measured
+
+    def _stride(self, t: Array) -> int:
+        if self.sample_period is None or len(t) < 2:
+            return 1
+        spacing = float(t[-1] - t[0]) / (len(t) - 1)
+        stride = round(self.sample_period / spacing) if self.sample_period > 0.0 else 0
+        if stride < 1 or abs(stride * spacing - self.sample_period) > 1e-6 * spacing * stride:
+            raise SimulationError(
+                f"sample_period {self.sample_period} s is not a whole number of simulated samples of {spacing:g} s."
+            )
+        return stride
+
+
+def _per_joint(value: float | tuple[float, ...], joints: int, what: str) -> Array:
+    array = np.asarray(value, dtype=float)
+    if array.ndim and array.shape != (joints,):
+        raise SimulationError(f"Sensors: {what} has {len(array)} entries; the robot has {joints} joints.")
+    return np.broadcast_to(array, (joints,))
+
+
+def _noise(rng: np.random.Generator, level: float | tuple[float, ...], t: Array, true: Log) -> Array:
+    joints = len(true.joints)
+    noise: Array = rng.standard_normal((len(t), joints)) * _per_joint(level, joints, "noise")
+    return noise
+
+
+def _rounded(x: Array, resolution: float | tuple[float, ...]) -> Array:
+    step = _per_joint(resolution, x.shape[1], "resolution")
+    safe = np.where(step > 0.0, step, 1.0)
+    rounded: Array = np.where(step > 0.0, np.rint(x / safe) * safe, x)
+    return rounded
+
+
+def _between(t: Array, x: Array, when: ArrayLike) -> Array:
+    """Linear interpolation, exact on the samples themselves."""
+    w = np.asarray(when)
+    if np.array_equal(w, t):
+        return x.copy()
+    return np.stack([np.interp(w, t, column) for column in x.T], axis=1)
+
+
+def _held(t: Array, x: Array, when: Array) -> Array:
+    # A delay of whole samples must find its sample in spite of rounding.
+    grace = 1e-9 * float(t[-1] - t[0]) / max(1, len(t) - 1)
+    index = np.clip(np.searchsorted(t, when + grace, side="right") - 1, 0, len(t) - 1)
+    held: Array = x[index]
+    return held
+
+
+def _backward(t: Array, x: Array) -> Array:
+    out = np.zeros_like(x)
+    out[1:] = np.diff(x, axis=0) / np.diff(t)[:, None]
+    return out
+
+
+def _repeated(log: Log, t: Array, stride: int) -> Log:
+    index = np.arange(len(t)) // stride
+    signals = {name: None if x is None else x[index] for name, x in log.signals.items()}
+    return replace(log, t=t, **signals)  # type: ignore[arg-type]

@@ -1,0 +1,170 @@
+"""`simulate`: a robot model, something that drives it, and the motion that follows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import ShapeError, SimulationError
+from steelyard.robot.spatial import Array
+from steelyard.simulation.command import Drive, command_of
+from steelyard.simulation.ending import Outcome, check_start, complaint, find_endings
+from steelyard.simulation.friction import Friction
+from steelyard.simulation.lanes import Problem, run_lanes
+from steelyard.simulation.plant import Single, plant_of
+from steelyard.simulation.rk45 import Tolerances, run_rk45
+from steelyard.simulation.schedule import schedule_of
+from steelyard.simulation.sensors import Sensors
+from steelyard.simulation.simulation import Simulation
+from steelyard.simulation.stick_run import run_sticking
+
+Method = Literal["rk4", "rk45"]
+# Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).
+_STABLE = 2.785
+
+
+class SimulationWarning(UserWarning):
+    """The simulation runs, but its step is too long for what it simulates."""
+
+
+def simulate(
+    model: Model,
+    drive: Drive = None,
+    *,
+    duration: float | None = None,
+    times: ArrayLike | None = None,
+    step: float = 1e-3,
+    q0: ArrayLike | None = None,
+    dq0: ArrayLike | None = None,
+    reference: Any = None,
+    theta: ArrayLike | None = None,
+    friction: Friction = "smooth",
+    smoothing: float = 1e-2,
+    break_away: float = 1.0,
+    method: Method = "rk4",
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    control_period: float | None = None,
+    record_every: int = 1,
+    sensors: Sensors | None = None,
+    bound: float = 1e4,
+    threads: int | None = None,
+    throw: bool = True,
+) -> Simulation:
+    """The motion of a robot, or of a batch of robots with different parameters, from (q0, dq0) on.
+
+    `drive` makes joint torques: an array `(rows, joints)` (or with a leading robots axis) whose rows are held for
+    a control period each, a single row, a function `torque(t, q, dq)`, a controller that follows `reference` (a
+    posture, arrays `(q, dq, ddq)` with a row per control period, or an object with `sample(t)`), or None: no
+    torque. Torque changes at control instants only, every `control_period` seconds (default: every step; with
+    `times`, every sample).
+
+    Samples are taken every `record_every` steps over `duration`, or at `times` (equally spaced). `theta`
+    `(robots, parameters)`, `q0` and `dq0` `(robots, joints)` make a batch. `friction="smooth"` spreads the jump of
+    Coulomb terms over `smoothing` rad/s (m/s); `"stick"` lets joints and drives truly stand still until `break_away`
+    (≥ 1) times their friction is exceeded. `method` is "rk4" with fixed steps (machine code when smooth) or "rk45"
+    with error control by `rtol` and `atol`.
+
+    A run diverges when a state is not finite, a position leaves ±`bound`, or the mass matrix is not positive
+    definite. It raises a `SimulationError`, or with `throw=False` is marked in the result and missing (NaN) from
+    the first such sample on.
+    """
+    _check_choices(friction, method, smoothing, break_away, rtol, atol, bound)
+    schedule = schedule_of(duration, times, step, control_period, record_every)
+    n = model.robot.dof
+    command = command_of(drive, reference, schedule, n)
+    numbers = _Numbers.of(model, theta, q0, dq0, len(command.table))
+    plant = plant_of(model.robot, model.terms, smoothing)
+    lumped = plant.lumped(numbers.theta)
+    problem = Problem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
+    watched = check_start(model, numbers.theta, numbers.q0)
+    if friction == "stick":
+        tolerances = None if method == "rk4" else Tolerances(rtol, atol)
+        results = run_sticking(problem, break_away, tolerances, bound)
+    elif method == "rk45":
+        results = run_rk45(problem, Tolerances(rtol, atol), bound)
+    else:
+        _check_step(problem)
+        results = run_lanes(problem, threads)
+    outcome, first = find_endings(model, numbers.theta, watched, results, bound)
+    clock = schedule.times
+    stopped = np.where(outcome == Outcome.COMPLETED, np.nan, clock[np.minimum(first, len(clock) - 1)])
+    if throw and np.any(outcome != Outcome.COMPLETED):
+        raise complaint(outcome, stopped, bound)
+    signals = results if numbers.batch else {name: x[0] for name, x in results.items()}
+    joints = model.robot.joint_names
+    return Simulation(joints, clock, **signals, outcome=outcome, stopped=stopped, sensors=sensors)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbers:
+    """Parameters and first states of all robots, `(robots, …)`; `batch` if any was given so."""
+
+    theta: Array
+    q0: Array
+    dq0: Array
+    batch: bool
+
+    @classmethod
+    def of(cls, model: Model, theta: Any, q0: Any, dq0: Any, tables: int) -> _Numbers:
+        n = model.robot.dof
+        given = {
+            "theta": (model.theta if theta is None else theta, len(model.theta)),
+            "q0": (np.zeros(n) if q0 is None else q0, n),
+            "dq0": (np.zeros(n) if dq0 is None else dq0, n),
+        }
+        arrays: dict[str, Array] = {}
+        for name, (value, width) in given.items():
+            array = np.asarray(value, dtype=float)
+            if array.ndim not in (1, 2) or array.shape[-1] != width or array.size == 0:
+                raise ShapeError(f"{name} has shape {array.shape}; expected ({width},) or (robots, {width}).")
+            if not np.all(np.isfinite(array)):
+                raise SimulationError(
+                    f"{name} must be finite; entry {int(np.argmin(np.isfinite(array).ravel()))} is not."
+                )
+            arrays[name] = array
+        counts = {name: len(a) for name, a in arrays.items() if a.ndim == 2}
+        if tables > 1:
+            counts["drive"] = tables
+        if len({c for c in counts.values() if c != 1}) > 1:
+            raise ShapeError(f"The batch has no single size: {', '.join(f'{k} {c}' for k, c in counts.items())}.")
+        robots = max(counts.values(), default=1)
+        full = {k: np.ascontiguousarray(np.broadcast_to(a, (robots, a.shape[-1]))) for k, a in arrays.items()}
+        return cls(**full, batch=bool(counts))
+
+
+def _check_choices(
+    friction: str, method: str, smoothing: float, break_away: float, rtol: float, atol: float, bound: float
+) -> None:
+    if friction not in ("smooth", "stick"):
+        raise SimulationError(f'friction is "smooth" or "stick", not "{friction}".')
+    if method not in ("rk4", "rk45"):
+        raise SimulationError(f'method is "rk4" or "rk45", not "{method}".')
+    if not break_away >= 1.0:
+        raise SimulationError(f"break_away is static over sliding friction, at least 1; not {break_away}.")
+    for name, value in {"smoothing": smoothing, "rtol": rtol, "atol": atol, "bound": bound}.items():
+        if not (np.isfinite(value) and value > 0.0):
+            raise SimulationError(f"{name} must be a positive number, not {value}.")
+
+
+def _check_step(problem: Problem) -> None:
+    """Whether fixed steps can follow the friction of the first robot, which is steepest at rest."""
+    n, h = problem.plant.robot.dof, problem.schedule.step
+    accelerate = Single(problem.plant.acceleration, problem.plant.widths, theta=problem.theta[0])
+    q, still, nothing = problem.q0[0], np.zeros(n), np.zeros(n)
+    small = 1e-6
+    at_rest = accelerate(q, still, nothing)
+    slopes = np.stack([(accelerate(q, small * unit, nothing) - at_rest) / small for unit in np.eye(n)], axis=1)
+    fastest = float(np.max(-np.linalg.eigvals(slopes).real, initial=0.0)) if np.all(np.isfinite(slopes)) else 0.0
+    if fastest * h > _STABLE:
+        warnings.warn(
+            f"Friction damps the robot at up to {fastest:.3g} 1/s at rest, too fast for steps of {h:g} s: shorten "
+            f"`step` to {_STABLE / fastest:.2g} s, widen `smoothing`, or use friction='stick' or method='rk45'.",
+            SimulationWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,191 @@
+"""Simulate with true stiction: steps are split at the instants where a place stops or breaks away."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+from steelyard.errors import SimulationError
+from steelyard.robot.spatial import Array
+from steelyard.simulation.lanes import Problem
+from steelyard.simulation.rk45 import Tolerances
+from steelyard.simulation.stick import Modes, Sticking
+
+Flags = NDArray[np.bool_]
+# More events than this in one step is chatter around an equilibrium: the rest of the step is made without any.
+_EVENTS_PER_STEP = 40
+# A place this slow (relative to the speed it could gain in a step) when another one stops has stopped, too.
+_AT_REST = 1e-12
+
+
+@dataclass
+class _Motion:
+    """State and modes of one robot on its way."""
+
+    physics: Sticking
+    q: Array
+    dq: Array
+    modes: Modes
+    tau: Array
+
+    @property
+    def frozen(self) -> bool:
+        """Nothing can move until the torque changes."""
+        return not self.modes.any() and self.physics.still(self.modes).Z.shape[1] == 0
+
+    def acceleration(self) -> Array:
+        return self.physics.rates(self.q, self.dq, self.tau, self.modes)
+
+    def guards(self, q: Array, dq: Array) -> Array:
+        return self.physics.guards(q, dq, self.tau, self.modes)
+
+    def decide(self) -> None:
+        self.modes = self.physics.decide(self.q, self.dq, self.tau, self.modes)
+
+    def move_to(self, q: Array, dq: Array) -> None:
+        self.q, self.dq = q, self._held(dq)
+
+    def turn(self, ended: Flags, step: float, at_once: bool) -> Flags:
+        """Go through an event: who stopped is at rest exactly, and all at rest decide. Returns whom to leave alone.
+
+        A place that stops at the very moment it started (`at_once`) cannot leave: it stays for this step.
+        """
+        guards = self.guards(self.q, self.dq)
+        ending = ended & (guards <= np.min(guards[ended]))
+        a = np.abs(self.physics.G @ self.acceleration())
+        speed = np.abs(self.physics.G @ self.dq)
+        stopped = (self.modes != 0) & (ending | (speed <= _AT_REST * a * step))
+        self.modes = np.where(stopped, 0, self.modes)
+        self.dq = self._held(self.dq)
+        self.decide()
+        if not at_once:
+            return np.zeros_like(ending)
+        self.modes = np.where(stopped & ending, 0, self.modes)
+        return ending
+
+    def _held(self, dq: Array) -> Array:
+        return dq if self.modes.all() else self.physics.still(self.modes).project(dq)
+
+    def rk4(self, h: float) -> tuple[Array, Array]:
+        q, v1 = self.q, self.dq
+        a1 = self.physics.rates(q, v1, self.tau, self.modes)
+        v2 = v1 + 0.5 * h * a1
+        a2 = self.physics.rates(q + 0.5 * h * v1, v2, self.tau, self.modes)
+        v3 = v1 + 0.5 * h * a2
+        a3 = self.physics.rates(q + 0.5 * h * v2, v3, self.tau, self.modes)
+        v4 = v1 + h * a3
+        a4 = self.physics.rates(q + h * v3, v4, self.tau, self.modes)
+        return q + h / 6.0 * (v1 + 2.0 * (v2 + v3) + v4), v1 + h / 6.0 * (a1 + 2.0 * (a2 + a3) + a4)
+
+
+def _step_rk4(motion: _Motion, h: float) -> None:
+    """One step of Runge–Kutta 4, split at events."""
+    left, deaf = h, np.zeros(len(motion.modes), dtype=bool)
+    for _ in range(_EVENTS_PER_STEP):
+        if motion.frozen:
+            return
+        q, dq = motion.rk4(left)
+        ended = (motion.guards(q, dq) < 0.0) & ~deaf
+        if not ended.any():
+            motion.move_to(q, dq)
+            return
+        length = _locate(motion, left, ended)
+        motion.move_to(*motion.rk4(length))
+        deaf |= motion.turn(ended, h, at_once=length == 0.0)
+        left -= length
+        if left <= 1e-12 * h:
+            return
+    motion.move_to(*motion.rk4(left))
+
+
+def _locate(motion: _Motion, h: float, ended: Flags) -> float:
+    """How far into the step the first of the ended modes ends; 0 if at once."""
+
+    def remaining(length: float) -> float:
+        return float(np.min(motion.guards(*motion.rk4(length))[ended]))
+
+    low = 0.0
+    if float(np.min(motion.guards(motion.q, motion.dq)[ended])) <= 0.0:
+        # A place that has just let go starts with no speed: look for the time when it has some.
+        trials = (h * 2.0**-k for k in range(1, 31))
+        low = next((length for length in trials if remaining(length) > 0.0), 0.0)
+        if low == 0.0:
+            return 0.0
+    return float(brentq(remaining, low, h, xtol=1e-15 * h, rtol=1e-15, maxiter=200))
+
+
+def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
+    """The same interval by SciPy's adaptive Runge–Kutta 5(4), which finds the events itself."""
+    n, left, deaf = len(motion.q), h, np.zeros(len(motion.modes), dtype=bool)
+    for _ in range(_EVENTS_PER_STEP):
+        if motion.frozen:
+            return
+
+        def rates(_: float, x: Array) -> Array:
+            return np.concatenate([x[n:], motion.physics.rates(x[:n], x[n:], motion.tau, motion.modes)])
+
+        def event(_: float, x: Array, deaf: Flags = deaf) -> float:
+            return float(np.min(motion.guards(x[:n], x[n:])[~deaf], initial=np.inf))
+
+        event.terminal, event.direction = True, -1.0  # type: ignore[attr-defined]
+        start = np.concatenate([motion.q, motion.dq])
+        run = solve_ivp(rates, (0.0, left), start, rtol=tolerances.rtol, atol=tolerances.atol, events=event)
+        motion.move_to(run.y[:n, -1], run.y[n:, -1])
+        if run.status != 1:
+            return
+        length = float(run.t[-1])
+        deaf = deaf | motion.turn(~deaf, h, at_once=length == 0.0)
+        left -= length
+        if left <= 1e-12 * h:
+            return
+    motion.move_to(*motion.rk4(left))
+
+
+def run_sticking(problem: Problem, break_away: float, tolerances: Tolerances | None, bound: float) -> dict[str, Array]:
+    """Robots one after the other; by fixed steps, or adaptively where tolerances are given."""
+    results = problem.results()
+    for robot in range(problem.robots):
+        for name in results:
+            results[name][robot] = np.nan
+        # A motion on its way to infinity, or a mass matrix that has lost its rank, ends there and is marked.
+        with np.errstate(all="ignore"), contextlib.suppress(np.linalg.LinAlgError):
+            _run_one(problem, robot, break_away, tolerances, bound, results)
+    return results
+
+
+def _run_one(
+    problem: Problem,
+    robot: int,
+    break_away: float,
+    tolerances: Tolerances | None,
+    bound: float,
+    results: dict[str, Array],
+) -> None:
+    schedule = problem.schedule
+    physics = Sticking(problem.plant, problem.theta[robot], break_away)
+    q, dq = problem.q0[robot].copy(), problem.dq0[robot].copy()
+    motion = _Motion(physics, q, dq, physics.begin(dq), np.zeros_like(q))
+    if np.any(np.concatenate(physics.parts(q, dq)[2:]) < 0.0):
+        raise SimulationError(f"Dry friction of robot {robot} is negative; nothing can stick to it: check theta.")
+    for step in range(schedule.steps + 1):
+        if step % schedule.hold == 0:
+            t = schedule.start + step * schedule.step
+            motion.tau = problem.command.torque(robot, step // schedule.hold, t, motion.q, motion.dq)
+            motion.decide()
+        if step % schedule.every == 0:
+            k = step // schedule.every
+            sample = {"q": motion.q, "dq": motion.dq, "ddq": motion.acceleration(), "tau": motion.tau}
+            for name, value in sample.items():
+                results[name][robot, k] = value
+        if step < schedule.steps:
+            if tolerances is None:
+                _step_rk4(motion, schedule.step)
+            else:
+                _step_rk45(motion, schedule.step, tolerances)
+            if not (np.all(np.abs(motion.q) <= bound) and np.all(np.isfinite(motion.dq))):
+                return
