@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import simulation
 from common import arm, best_times, console, machine, one_core, samples, save, show
 
 from steelyard.dynamics import Dynamics
@@ -258,8 +259,10 @@ def main() -> None:
         console.print(f"first results of a new robot: {begin['cold']:.2f} s cold, {begin['cached']:.2f} s cached\n")
         results[f"{name} limits"] = {**best, "share_of_flops": share, "share_of_writing": written / best["bytes"]}
         results[f"{name} two threads"], results[f"{name} start"] = speedup, begin
-    started = time.strftime("%Y-%m-%d")
-    save("engine-quick" if quick else "engine", {"date": started, **results})
+    results["simulation, ns per robot-step"] = simulation.measure(quick)
+    simulation.report(results["simulation, ns per robot-step"])
+    if not quick:
+        save("engine", {"date": time.strftime("%Y-%m-%d"), **results})
 
 
 if __name__ == "__main__":

@@ -1,1 +1,46 @@
-"""Steelyard: find the true dynamic model of a robot from its own motion."""
+"""Find the true dynamic model of a robot from its own motion."""
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
+from steelyard.errors import (
+    RobotError,
+    ShapeError,
+    SimulationError,
+    SteelyardError,
+    StructureError,
+    UnknownNameError,
+)
+from steelyard.inspection import Inspection, inspect_robot
+from steelyard.parameters.terms import Parameter, Terms, nominal_terms, terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.library import builtin_names
+from steelyard.robot.load import load_robot
+from steelyard.robot.robot import Joint, Link, Robot
+from steelyard.robot.transmission import BallScrew, ConstantRatio, Transmission
+
+__all__ = [
+    "BallScrew",
+    "BaseParameters",
+    "ConstantRatio",
+    "Dynamics",
+    "Inspection",
+    "Joint",
+    "Link",
+    "Model",
+    "Parameter",
+    "Robot",
+    "RobotError",
+    "ShapeError",
+    "SimulationError",
+    "SteelyardError",
+    "StructureError",
+    "Terms",
+    "Transmission",
+    "UnknownNameError",
+    "base_parameters",
+    "builtin_names",
+    "inspect_robot",
+    "load_robot",
+    "nominal_terms",
+    "terms",
+]

@@ -1,0 +1,214 @@
+"""`base_parameters`: the combinations of parameters that a robot's motion can show, from its structure alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import ShapeError, StructureError, UnknownNameError
+from steelyard.parameters.terms import Parameter, Terms
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.elimination import METHODS
+from steelyard.regression.kernel import by_kernel, sixteen_parameters, ten_from_sixteen
+from steelyard.regression.order import Order, preferred
+from steelyard.regression.structure import HIDDEN, Structure, find_structure, fresh_rows
+from steelyard.regression.written import Written, write_groups
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array, frozen
+
+Method = Literal["qr", "rref", "svd", "kernel"]
+Class = Literal["alone", "combined", "none"]
+
+# A dependent column is the sum of its parts to rounding; to this, where something hidden was left out (the singular
+# value HIDDEN, times what the elimination makes of it); with a tolerance of the user's own, to that.
+_EXACT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Expanded:
+    """Base parameters written with sixteen parameters per link: those about the centre of mass.
+
+    λ = m, mx, my, mz, the second moments mxx = m·x² … mzx = m·z·x of the centre of mass, and the tensor Jxx … Jzz
+    about it. `matrix` @ λ are the base parameters.
+    """
+
+    parameters: tuple[Parameter, ...]
+    matrix: Array
+    formulas: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sixteen per link, then the terms'."""
+        return tuple(p.name for p in self.parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """The combinations of parameters that the torques of a robot depend on.
+
+    With the parameters θ (ten per link, then the terms') and any regressor W of the robot,
+    W θ = W[:, `independent`] · β, where β = `matrix` @ θ are the base parameters. Nothing else about θ can be
+    found from the motion. `matrix` has one row per base parameter and one column per parameter.
+    """
+
+    robot: Robot
+    terms: Terms
+    method: Method
+    parameters: tuple[Parameter, ...]
+    independent: tuple[int, ...]
+    matrix: Array
+    formulas: tuple[str, ...]
+    structure: Structure
+
+    @property
+    def rank(self) -> int:
+        """How many base parameters there are."""
+        return len(self.independent)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The leading parameter of each combination."""
+        return tuple(self.parameters[k].name for k in self.independent)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The unit of each combination."""
+        return tuple(self.parameters[k].unit for k in self.independent)
+
+    @property
+    def condition(self) -> float:
+        """σ₁/σᵣ of all columns, scaled to unit norm, over random states."""
+        return self.structure.condition
+
+    @property
+    def gap(self) -> float:
+        """σᵣ/σᵣ₊₁ of the same: the ratio between what shows least and what does not show."""
+        return self.structure.gap
+
+    @cached_property
+    def classes(self) -> tuple[Class, ...]:
+        """For each parameter: identifiable "alone", "combined" with others, or not at all ("none")."""
+        shown = np.any(self.matrix != 0.0, axis=0)
+        alone = {k for k, row in zip(self.independent, self.matrix, strict=True) if np.count_nonzero(row) == 1}
+        return tuple("none" if not shown[k] else "alone" if k in alone else "combined" for k in range(len(shown)))
+
+    @cached_property
+    def expanded(self) -> Expanded:
+        """The same with sixteen parameters per link, as in the kernel method."""
+        links = len(self.robot.links)
+        parameters = sixteen_parameters(links, self.terms.parameters)
+        A = ten_from_sixteen(links, len(self.terms))
+        lead = [16 * (k // 10) + (k % 10 if k % 10 < 4 else k % 10 + 6) if k < 10 * links else k + 6 * links
+                for k in self.independent]  # fmt: skip
+        with one_blas_thread():
+            written = write_groups(self.structure.dynamics, self.matrix @ A, lead, parameters, 16, expand=A)
+        return Expanded(parameters, frozen(written.matrix), written.formulas)
+
+    def values(self, theta: ArrayLike) -> Array:
+        """β = `matrix` @ θ, for one vector of parameters or several `(…, parameters)`."""
+        given = np.asarray(theta, dtype=float)
+        if given.shape[-1:] != (len(self.parameters),):
+            raise ShapeError(f"theta has shape {given.shape}; it needs {len(self.parameters)} parameters.")
+        out: Array = given @ self.matrix.T
+        return out
+
+    def regressor_columns(self, regressor: ArrayLike) -> Array:
+        """The columns that belong to the base parameters, of any regressor of this robot `(…, parameters)`."""
+        given = np.asarray(regressor, dtype=float)
+        if given.shape[-1:] != (len(self.parameters),):
+            raise ShapeError(f"the regressor has shape {given.shape}; it needs {len(self.parameters)} columns.")
+        return given[..., list(self.independent)]
+
+
+def base_parameters(
+    robot: Robot,
+    terms: Terms | None = None,
+    method: Method = "qr",
+    order: Order = None,
+    tolerance: float | None = None,
+) -> BaseParameters:
+    """The base parameters of a robot, with its joint terms if any are given.
+
+    They come from the structure of the robot: the regressor at random states of fixed seeds. Rows of joints whose
+    torque is not used do not count.
+
+    Args:
+        robot: the robot.
+        terms: joint terms to be identified together with the links; None: links alone.
+        method: "qr", "rref", "svd" or "kernel"; they agree, and differ in how they get there.
+        order: which parameter of a dependent group keeps its place and gives the group its name: the first of the
+            order. Default: link by link in Pinocchio's order, then the terms. The ten names m … Izz in another
+            order apply within each link; names of parameters go in front of all others; a callable is a key.
+        tolerance: what shows less than this, relative to what shows most, does not count. By default the rank must
+            be plain, and `StructureError` says so where it is not.
+    """
+    if method not in get_args(Method):
+        raise UnknownNameError("method", method, get_args(Method))
+    if tolerance is not None and not 0.0 < tolerance < 1.0:
+        raise StructureError(f"tolerance is {tolerance}; give a number between 0 and 1, such as 1e-4.")
+    dynamics = Dynamics(robot, terms)
+    with one_blas_thread():
+        structure = find_structure(dynamics, tolerance)
+        columns = preferred(dynamics.parameters, len(robot.links), order)
+        independent, echelon = _eliminate(structure, method, columns, tolerance)
+        groups = _clean(echelon, independent, structure, tolerance)
+        written = write_groups(dynamics, groups, independent, dynamics.parameters, 10)
+        _check(structure, independent, written, tolerance)
+    return BaseParameters(
+        robot=robot,
+        terms=dynamics.terms,
+        method=method,
+        parameters=dynamics.parameters,
+        independent=tuple(independent),
+        matrix=frozen(written.matrix),
+        formulas=written.formulas,
+        structure=structure,
+    )
+
+
+def _eliminate(
+    structure: Structure, method: Method, order: list[int], tolerance: float | None
+) -> tuple[list[int], Array]:
+    """Independent columns in order of preference, and the echelon form over all columns, unscaled."""
+    shown = np.linalg.norm(structure.visible, axis=0) > max(HIDDEN, tolerance or 0.0)
+    E, scale = structure.visible * shown, structure.scale
+    if method == "kernel":
+        independent, echelon = by_kernel(E * scale, len(structure.dynamics.robot.links), order, tolerance)
+    else:
+        chosen, scaled = METHODS[method](E[:, order], tolerance)
+        independent = [order[k] for k in chosen]
+        echelon = np.empty_like(scaled)
+        echelon[:, order] = scaled
+        echelon = echelon * scale / scale[independent, None]
+    if len(independent) != structure.rank:
+        raise StructureError(
+            f"{structure.dynamics.robot.name}: {len(independent)} columns look independent, but the rank is "
+            f"{structure.rank}; load_robot(…, snap=1e-4) may help."
+        )
+    return independent, echelon
+
+
+def _clean(echelon: Array, independent: list[int], structure: Structure, tolerance: float | None) -> Array:
+    """Exact zeros and ones where there is nothing but rounding."""
+    weight = np.abs(echelon) * structure.scale[independent, None] / structure.scale
+    out = np.where(weight > (tolerance or 0.1 * HIDDEN), echelon, 0.0)
+    out[:, independent] = np.eye(len(independent))
+    return out
+
+
+def _check(structure: Structure, independent: list[int], written: Written, tolerance: float | None) -> None:
+    """W θ = W[:, independent] · matrix θ, at states that the structure was not found from."""
+    W = fresh_rows(structure.dynamics)
+    error = np.linalg.norm(W - W[:, independent] @ written.matrix, axis=0) / structure.scale
+    allowed = _EXACT if tolerance is None else max(_EXACT, 1e3 * tolerance)
+    if error.max(initial=0.0) > allowed:
+        worst = structure.dynamics.parameters[int(np.argmax(error))].name
+        raise StructureError(
+            f"{structure.dynamics.robot.name}: parameter '{worst}' does not regroup at other postures (error "
+            f"{error.max():.0e}); a term may depend on what random states rarely show."
+        )

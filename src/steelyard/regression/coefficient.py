@@ -1,0 +1,234 @@
+"""Recognise a number as a formula of lengths: l2², 2·a·b, d4² - a3², 1/l2, 3/4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.regression.lengths import Length
+from steelyard.robot.spatial import Array
+
+# Coefficients come out of the elimination with errors of about 1e-12 (rounding times its condition).
+MATCH = 1e-9
+# Sums of three products, and products with sums of three lengths, are only sought among so many lengths: beyond,
+# there are millions of them, and nobody would read them.
+_FEW = 8
+# Sums of two or three lengths are only sought among so many: an arm has fewer from base to hand.
+_SEVERAL = 16
+_LARGEST_DENOMINATOR = 12
+_LARGEST_NUMERATOR = 60
+_FACTORS = ((1.0, ""), (2.0, "2·"), (0.5, "0.5·"))
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """numerator / denominator as texts ("" for 1), and the value."""
+
+    numerator: str
+    denominator: str
+    value: float
+
+    def times(self, what: str) -> str:
+        """The expression times a parameter, or times a sum of parameters in brackets."""
+        top = f"{self.numerator}·{what}" if self.numerator else what
+        return f"{top}/{self.denominator}" if self.denominator else top
+
+
+class Recogniser:
+    """Formulas over some lengths.
+
+    Values are pairs: with the lengths as they are, and as they are changed. Both must match.
+    """
+
+    def __init__(self, lengths: Sequence[Length]) -> None:
+        self.texts = [x.text for x in lengths]
+        self.lengths = np.array([[x.value, x.changed] for x in lengths]).reshape(-1, 2)
+
+    def recognise(self, target: Array, degree: int) -> Expression | None:
+        """The simplest formula of dimension metre^degree for a pair of positive values."""
+        if degree == 0:
+            return _rational(target) or self._ratio(target)
+        if degree not in (-2, -1, 1, 2) or not self.texts:
+            return None
+        sought = target if degree > 0 else 1.0 / target
+        if abs(degree) == 1:
+            found = self._linear(sought)
+        else:
+            found = self._product(sought) or self._sum_of_two(sought) or self._sum_of_three(sought)
+        return found if found is None or degree > 0 else _reciprocal(found)
+
+    # ---------------------------------------------------------------- linear forms: a, a ± b, a ± b ± c
+
+    @cached_property
+    def _forms(self) -> tuple[Array, Array, Index]:
+        """Coefficients, values (the first positive) and number of lengths of each form, simplest first."""
+        n = len(self.texts)
+        rows = [np.eye(n)]
+        if n <= _SEVERAL:
+            for size, signs in ((2, ((1, 1), (1, -1))), (3, ((1, 1, 1), (1, 1, -1), (1, -1, 1), (1, -1, -1)))):
+                chosen = np.array(list(combinations(range(n), size)), dtype=int).reshape(-1, size)
+                for sign in signs:
+                    row = np.zeros((len(chosen), n))
+                    np.put_along_axis(row, chosen, np.array(sign, dtype=float), axis=1)
+                    rows.append(row)
+        forms = np.vstack(rows)
+        values = forms @ self.lengths
+        flip = np.where(values[:, :1] < 0.0, -1.0, 1.0)
+        return forms * flip, values * flip, np.count_nonzero(forms, axis=1)
+
+    def _form_text(self, k: int) -> str:
+        coefficients = self._forms[0][k]
+        plus = [self.texts[i] for i in np.flatnonzero(coefficients > 0)]
+        minus = [self.texts[i] for i in np.flatnonzero(coefficients < 0)]
+        text = " + ".join(plus) + "".join(f" - {x}" for x in minus)
+        return f"({text})" if len(plus) + len(minus) > 1 else text
+
+    # ---------------------------------------------------------------- products of two forms
+
+    @cached_property
+    def _pairs(self) -> tuple[Index, Array]:
+        """Which forms are multiplied (n × 2), and the products: a·b, (a ± b)², a·(b ± c), (a ± b ± c)²."""
+        _, values, sizes = self._forms
+        one, two, three = (np.flatnonzero(sizes == k) for k in (1, 2, 3))
+        squares = np.column_stack([one, one])
+        mixed = np.array(list(combinations(one, 2)), dtype=int).reshape(-1, 2)
+        sums = np.array([(i, j) for i in one for j in two], dtype=int).reshape(-1, 2)
+        parts = [squares, mixed, np.column_stack([two, two]), sums, np.column_stack([three, three])]
+        if len(one) <= _FEW:
+            parts.append(np.array([(i, j) for i in one for j in three], dtype=int).reshape(-1, 2))
+        pairs = np.vstack(parts)
+        return pairs, values[pairs[:, 0]] * values[pairs[:, 1]]
+
+    @cached_property
+    def _addends(self) -> int:
+        """How many of the pairs may be part of a sum: products of two lengths, and squares of sums of two."""
+        n = len(self.texts)
+        return n * (n + 1) // 2 + int(np.sum(self._forms[2] == 2))
+
+    def _pair_text(self, k: int) -> str:
+        i, j = (int(x) for x in self._pairs[0][k])
+        return f"{self._form_text(i)}²" if i == j else f"{self._form_text(i)}·{self._form_text(j)}"
+
+    # ---------------------------------------------------------------- searches
+
+    def _ratio(self, target: Array) -> Expression | None:
+        values = self.lengths[:, None] / self.lengths[None]
+        k = _first(values.reshape(-1, 2), target)
+        if k is None:
+            return None
+        top, bottom = divmod(k, len(self.texts))
+        return Expression(self.texts[top], self.texts[bottom], float(values[top, bottom, 0]))
+
+    def _linear(self, target: Array) -> Expression | None:
+        for factor, text in _FACTORS:
+            k = _first(factor * self._forms[1], target)
+            if k is not None:
+                return Expression(text + self._form_text(k), "", factor * float(self._forms[1][k, 0]))
+        return None
+
+    def _product(self, target: Array) -> Expression | None:
+        for factor, text in _FACTORS:
+            k = _first(factor * self._pairs[1], target)
+            if k is not None:
+                return Expression(text + self._pair_text(k), "", factor * float(self._pairs[1][k, 0]))
+        return None
+
+    @cached_property
+    def _sums_of_two(self) -> tuple[Array, Index]:
+        """Values of p and 2·p, sorted, and where they were before."""
+        values = self._pairs[1][: self._addends]
+        both = np.vstack([values, 2.0 * values])
+        order = np.argsort(both[:, 0], kind="stable")
+        return both[order], order
+
+    def _sum_of_two(self, target: Array) -> Expression | None:
+        """p ± q, where p and q may be doubled."""
+        table, order = self._sums_of_two
+        for sign in (1.0, -1.0):
+            hit = _partner(table, target - sign * table, MATCH * target)
+            if hit is not None:
+                return self._sum([(1.0, int(order[hit[1]])), (sign, int(order[hit[0]]))])
+        return None
+
+    @cached_property
+    def _sums_of_three(self) -> tuple[Array, Index]:
+        """Values of p ± q, sorted, and p, q and whether q is subtracted."""
+        values = self._pairs[1][: self._addends]
+        first, second = np.triu_indices(len(values), 1)
+        sums = np.vstack([values[first] + values[second], values[first] - values[second]])
+        keys = np.column_stack([np.tile(first, 2), np.tile(second, 2), np.repeat([0, 1], len(first))])
+        order = np.argsort(sums[:, 0], kind="stable")
+        return sums[order], keys[order]
+
+    def _sum_of_three(self, target: Array) -> Expression | None:
+        """p ± q ± r."""
+        if len(self.texts) > _FEW or self._addends < 3:
+            return None
+        table, keys = self._sums_of_three
+        singles = self._pairs[1][: self._addends]
+        for sign in (1.0, -1.0):
+            hit = _partner(table, target - sign * singles, MATCH * target)
+            if hit is not None:
+                i, j, subtracted = (int(x) for x in keys[hit[1]])
+                return self._sum([(1.0, i), (-1.0 if subtracted else 1.0, j), (sign, hit[0])])
+        return None
+
+    def _sum(self, addends: list[tuple[float, int]]) -> Expression:
+        """A sum in brackets: what is added first, each in the order of the candidates (from base to tip)."""
+        text, value = "", 0.0
+        for sign, k in sorted(addends, key=lambda pair: (-pair[0], pair[1] % self._addends)):
+            factor = 1.0 + k // self._addends
+            index = k % self._addends
+            between = (" + " if sign > 0 else " - ") if text else ""
+            text += between + ("2·" if factor > 1 else "") + self._pair_text(index)
+            value += sign * factor * float(self._pairs[1][index, 0])
+        return Expression(f"({text})", "", value)
+
+
+def _first(values: Array, target: Array) -> int | None:
+    """The first row of values that equals the target."""
+    hits = np.flatnonzero((np.abs(values - target) <= MATCH * target).all(axis=1))
+    return int(hits[0]) if hits.size else None
+
+
+def _partner(table: Array, targets: Array, allowed: Array) -> tuple[int, int] | None:
+    """The first of the targets that a row of the table (sorted by its first column) equals, and that row."""
+    places = np.searchsorted(table[:, 0], targets[:, 0])
+    for shift in (-1, 0):
+        near = np.clip(places + shift, 0, len(table) - 1)
+        hits = np.flatnonzero((np.abs(table[near] - targets) <= allowed).all(axis=1))
+        if hits.size:
+            return int(hits[0]), int(near[hits[0]])
+    return None
+
+
+def _reciprocal(e: Expression) -> Expression:
+    if e.numerator.startswith("0.5·"):
+        return Expression("2", e.numerator.removeprefix("0.5·"), 1.0 / e.value)
+    return Expression("", f"({e.numerator})" if "·" in e.numerator else e.numerator, 1.0 / e.value)
+
+
+def _rational(target: Array) -> Expression | None:
+    """A small fraction that does not depend on the lengths."""
+    value = float(target[0])
+    if abs(target[1] - value) > MATCH * value:
+        return None
+    near = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+    if near.numerator > _LARGEST_NUMERATOR or abs(float(near) - value) > MATCH * value:
+        return None
+    top = "" if near.numerator == 1 else str(near.numerator)
+    return Expression(top, "" if near.denominator == 1 else str(near.denominator), float(near))
+
+
+def decimal(value: float) -> Expression:
+    """A number that is no formula of lengths: as few digits as give it exactly, but not more than eight."""
+    text = next((t for t in (f"{value:.{n}g}" for n in range(1, 8)) if abs(float(t) - value) <= MATCH * value), None)
+    return Expression(text or f"{value:.8g}", "", value)
