@@ -17,20 +17,29 @@ from steelyard.robot.library import builtin_names
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Joint, Link, Robot
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Transmission
+from steelyard.signals.log import Log, LogError, load_log
+from steelyard.simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, simulate
 
 __all__ = [
+    "PD",
     "BallScrew",
     "BaseParameters",
+    "ComputedTorque",
     "ConstantRatio",
     "Dynamics",
     "Inspection",
     "Joint",
     "Link",
+    "Log",
+    "LogError",
     "Model",
+    "PDGravity",
     "Parameter",
     "Robot",
     "RobotError",
+    "Sensors",
     "ShapeError",
+    "Simulation",
     "SimulationError",
     "SteelyardError",
     "StructureError",
@@ -40,7 +49,9 @@ __all__ = [
     "base_parameters",
     "builtin_names",
     "inspect_robot",
+    "load_log",
     "load_robot",
     "nominal_terms",
+    "simulate",
     "terms",
 ]

@@ -134,6 +134,20 @@ def robots(as_json: AsJson = False) -> None:
     console().print(table("Built-in robots", ["name", "joints", "what it is"], rows, right=("joints",)))
 
 
+@app.command(epilog="Example: steelyard demo --json")
+def demo(as_json: AsJson = False) -> None:
+    """Simulate a 7-axis arm with its sensors, and find its parameters again from the log."""
+    from steelyard.demo import print_demo, run_demo
+
+    found = run_demo()
+    if as_json:
+        _print_json(found.to_json())
+        return
+    from steelyard.report.terminal import console
+
+    print_demo(found, console())
+
+
 def _print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 

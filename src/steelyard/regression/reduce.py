@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dpstrf
 
 from steelyard.dynamics.drivers import TILE, driver
 from steelyard.dynamics.evaluate import Batch, in_threads
@@ -86,12 +87,14 @@ def _gram(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
 
 
 def _root(gram: Array) -> Array:
-    """A triangle R with RᵀR = gram, by eigenvalues of the matrix scaled to a unit diagonal (Jacobi scaling).
+    """A triangle R with RᵀR = gram, by Cholesky with complete pivoting of the matrix scaled to a unit diagonal.
 
-    One joint's columns are often dependent although those of all joints together are not, so that Cholesky
-    would fail here; clipping the rounding of zero eigenvalues changes nothing that was known.
+    One joint's columns are often dependent although those of all joints together are not. Pivoting stops where
+    only rounding is left (Higham 2002, section 10.3), so that nothing is lost that was known.
     """
     scale = np.sqrt(np.diag(gram))
     scale[scale == 0.0] = 1.0
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    return triangle(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T) * scale
+    packed, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale))
+    root = np.zeros_like(gram)
+    root[:, pivots - 1] = np.triu(packed) * (np.arange(len(gram)) < rank)[:, None]
+    return triangle(root) * scale

@@ -17,11 +17,9 @@ from steelyard.simulation.ending import Outcome, check_start, complaint, find_en
 from steelyard.simulation.friction import Friction
 from steelyard.simulation.lanes import Problem, run_lanes
 from steelyard.simulation.plant import Single, plant_of
-from steelyard.simulation.rk45 import Tolerances, run_rk45
 from steelyard.simulation.schedule import schedule_of
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Simulation
-from steelyard.simulation.stick_run import run_sticking
 
 Method = Literal["rk4", "rk45"]
 # Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).
@@ -83,14 +81,19 @@ def simulate(
     lumped = plant.lumped(numbers.theta)
     problem = Problem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
     watched = check_start(model, numbers.theta, numbers.q0)
-    if friction == "stick":
-        tolerances = None if method == "rk4" else Tolerances(rtol, atol)
-        results = run_sticking(problem, break_away, tolerances, bound)
-    elif method == "rk45":
-        results = run_rk45(problem, Tolerances(rtol, atol), bound)
-    else:
+    if friction == "smooth" and method == "rk4":
         _check_step(problem)
         results = run_lanes(problem, threads)
+    else:
+        # Imported where they are needed: SciPy's integrators take half a second to load.
+        from steelyard.simulation.rk45 import Tolerances, run_rk45
+        from steelyard.simulation.stick_run import run_sticking
+
+        tolerances = Tolerances(rtol, atol)
+        if friction == "stick":
+            results = run_sticking(problem, break_away, None if method == "rk4" else tolerances, bound)
+        else:
+            results = run_rk45(problem, tolerances, bound)
     outcome, first = find_endings(model, numbers.theta, watched, results, bound)
     clock = schedule.times
     stopped = np.where(outcome == Outcome.COMPLETED, np.nan, clock[np.minimum(first, len(clock) - 1)])
