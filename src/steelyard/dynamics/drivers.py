@@ -4,7 +4,7 @@ A kernel computes one block (`emit_llvm.LANES` samples, rows STRIDE apart). The 
 block from ordinary arrays into rows, call the kernel, and
 
 * `dense`    scatter the rows into a dense array of samples,
-* `packed`   the same for results with few zeros, by whole vectors; `streamed` past the cache,
+* `packed`   the same for results with few zeros, by whole vectors (`streamed`, `buffered`: past the cache),
 * `lanes`    leave them as they are, block by block,
 * `gram`     multiply the rows of each equation with themselves: Gram matrices, without ever storing a row,
 * `qr`       rotate the rows of each equation into its triangle by Householder reflections: the accurate way.
@@ -73,27 +73,32 @@ def _dense() -> Text:
     return t
 
 
-def _packed(streamed: bool) -> Text:
+def _packed(streamed: bool, buffered: bool = False) -> Text:
     """As `dense`, for results with few zeros: whole vectors of columns are written, zeros and all.
 
     `sources[c]` is the row that belongs to column c (a row of zeros where nothing does). Blocks are turned from
-    rows of samples to rows of columns in registers. `streamed` writes past the cache: the result is far larger
-    than it, and reading every line before overwriting it doubles the traffic; it needs rows that are whole
-    vectors on aligned addresses. Otherwise the last vector of a row overlaps the one before.
+    rows of samples to rows of columns in registers. `streamed` writes past the cache: for results far larger
+    than it, reading every line before overwriting it would double the traffic. Rows that are no whole number of
+    vectors start anywhere; they are `buffered`, as many samples as make whole vectors together.
     """
     t = Text()
     w = vector_width()
     kind = f"<{w} x double>"
-    how = f"align {8 * w}, !nontemporal !0" if streamed else "align 8"
+    past = f"align {8 * w}, !nontemporal !0"
     with _blocks(t) as (first, lanes):
         whole = t.mul(t.let(f"sdiv i64 {lanes}, {w}"), w)
         with t.loop(0, whole, w) as s:
-            target = t.at("%result", t.mul(t.add(first, s), "%size"))
+            result = t.at("%result", t.mul(t.add(first, s), "%size"))
+            target = t.at("%rows_out", t.mul(t.add("%rows", 1), STRIDE)) if buffered else result
             with t.loop(0, "%size", w) as begin:
-                c = begin if streamed else t.minimum(begin, t.sub("%size", w))
+                c = t.minimum(begin, t.sub("%size", w))  # the last vector of a row overlaps the one before
                 rows = [t.at("%rows_out", t.mul(t.element("%sources", t.add(c, i)), STRIDE)) for i in range(w)]
                 for lane, value in enumerate(_transposed(t, [t.load(t.at(r, s), kind) for r in rows])):
-                    t.do(f"store {kind} {value}, ptr {t.at(target, t.add(t.mul(lane, '%size'), c))}, {how}")
+                    place = t.at(target, t.add(t.mul(lane, "%size"), c))
+                    t.do(f"store {kind} {value}, ptr {place}, {past if streamed and not buffered else 'align 8'}")
+            if buffered:
+                with t.loop(0, t.mul("%size", w), w) as c:
+                    t.do(f"store {kind} {t.load(t.at(target, c), kind)}, ptr {t.at(result, c)}, {past}")
         with t.loop(whole, lanes) as s:
             target = t.at("%result", t.mul(t.add(first, s), "%size"))
             with t.loop(0, "%size") as c:
@@ -259,6 +264,7 @@ _DRIVERS: dict[str, tuple[Callable[[], Text], str]] = {
     "dense": (_dense, "ptr %places, ptr noalias %result, i64 %size"),
     "packed": (partial(_packed, False), "ptr %sources, ptr noalias %result, i64 %size"),
     "streamed": (partial(_packed, True), "ptr %sources, ptr noalias %result, i64 %size"),
+    "buffered": (partial(_packed, True, True), "ptr %sources, ptr noalias %result, i64 %size"),
     "lanes": (_lanes, "ptr noalias %result, i64 %ring"),
     "gram": (_gram, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %sums"),
     "qr": (_qr, "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets, ptr noalias %triangles"),

@@ -26,6 +26,8 @@ Index = NDArray[np.int64]
 # below this many blocks a compiler would only be in the way. Counted, not timed, so that runs repeat exactly.
 _BLOCKS_BEFORE_COMPILING = 64
 _INTERPRETED_BLOCK = 512
+# Results beyond this size are written past the caches.
+_LARGER_THAN_CACHES = 8_000_000
 # Below this many samples per thread, starting threads costs more than they save.
 _SAMPLES_PER_THREAD = 4096
 
@@ -145,12 +147,15 @@ class Evaluator:
         # Past half full, writing all columns in whole vectors beats picking the entries one by one.
         way, table = "dense", f.places
         if 2 * len(f.places) > f.size >= vector_width():
-            on_lines = f.size % vector_width() == 0 and flat.ctypes.data % 64 == 0
-            way, table = ("streamed" if on_lines else "packed"), self._sources
+            way, table = "packed", self._sources
+            if flat.nbytes > _LARGER_THAN_CACHES and flat.ctypes.data % 64 == 0:
+                way = "streamed" if f.size % vector_width() == 0 else "buffered"
         run = driver(way)
+        # Behind the rows of outputs and the row of zeros: the buffer of `buffered`, one vector of samples.
+        buffer = -(-f.size * vector_width() // STRIDE)
 
         def work(start: int, stop: int) -> None:
-            scratch = self.scratch()
+            scratch = self.scratch(1 + buffer)
             run(*self.shared_arguments(batch, start, stop, scratch), table.ctypes.data, flat.ctypes.data, f.size)
 
         in_threads(work, batch.samples, threads)
@@ -185,9 +190,9 @@ class Evaluator:
         in_threads(work, batch.samples, threads if ring >= blocks else 1)
         return out
 
-    def scratch(self) -> tuple[Array, Array]:
-        """Rows for one block of inputs and of outputs, with a row of zeros behind them."""
-        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs) + 1)
+    def scratch(self, more: int = 0) -> tuple[Array, Array]:
+        """Rows for one block of inputs and of outputs, with some `more` rows of zeros behind them."""
+        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs) + more)
 
     def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
         """The arguments that every driver takes first: addresses, so the caller must keep `batch` and `scratch`."""

@@ -23,8 +23,9 @@ class Factor:
     """One upper triangle per equation: triangles[e]ᵀ triangles[e] = [A_e y_e]ᵀ [A_e y_e].
 
     Triangles of several logs, machines or moments merge into one; weights per equation need no second pass
-    over the data. `method` says how the triangles were made: "qr" (accurate) or "normal" (from the normal
-    equations, which square the condition number).
+    over the data. `rows` counts each equation's rows where they differ from `samples`. `method` says how the
+    triangles were made: "qr" (accurate) or "normal" (from the normal equations, which square the condition
+    number).
     """
 
     equations: tuple[Equation, ...]
@@ -32,6 +33,11 @@ class Factor:
     samples: int
     parameters: int
     method: str = "qr"
+    rows: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            object.__setattr__(self, "rows", (self.samples,) * len(self.equations))
 
     @property
     def columns(self) -> Array:
@@ -41,7 +47,7 @@ class Factor:
     def merge(self, *others: Factor) -> Factor:
         """The factor of all the data together; the equations must be the same."""
         triangles = list(self.triangles)
-        samples, methods = self.samples, {self.method}
+        samples, methods, rows = self.samples, {self.method}, np.array(self.rows)
         for other in others:
             same = len(other.equations) == len(self.equations) and all(
                 a.name == b.name and np.array_equal(a.columns, b.columns)
@@ -51,9 +57,10 @@ class Factor:
                 raise StructureError("Factors of different robots, terms or columns cannot be merged.")
             triangles = [triangle(np.vstack(pair)) for pair in zip(triangles, other.triangles, strict=True)]
             samples += other.samples
+            rows = rows + np.array(other.rows)
             methods.add(other.method)
         method = "normal" if "normal" in methods else "qr"
-        return Factor(self.equations, tuple(triangles), samples, self.parameters, method)
+        return Factor(self.equations, tuple(triangles), samples, self.parameters, method, tuple(rows.tolist()))
 
     def joined(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
         """The triangle of all equations together, [A y] over `columns` (default: all that appear).
