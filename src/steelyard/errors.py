@@ -34,3 +34,7 @@ class StructureError(SteelyardError):
 
 class SimulationError(SteelyardError):
     """A simulation that cannot go on: names the time, the robot of the batch and the reason."""
+
+
+class LogError(SteelyardError):
+    """A log that cannot be used: names the file, the signal, the row or sample, and what would fix it."""

@@ -209,3 +209,12 @@ def test_places_at_rest_find_the_one_consistent_answer(numbers):
     assert np.all((w <= tolerance) | (x == high))
     assert np.all((w >= -tolerance) | (x == -low))
     np.testing.assert_allclose(_relax(W, c, -low, high), x, atol=1e-10)
+
+
+def test_a_stop_on_the_very_end_of_a_step_is_found():
+    """Stops at t = 2 s, the end of a control period, where SciPy's root search fails by rounding."""
+    speed = friction = 2.825926123860871
+    model = model_of(block(mass=2.0), "coulomb", values=(friction,))
+    run = simulate(model, duration=4.0, step=0.1, friction="stick", method="rk45", dq0=[speed])
+    np.testing.assert_allclose(run.q[run.t > 2.1, 0], speed, rtol=1e-7)  # m v²/(2 F) with m = 2, v = F
+    assert np.all(run.dq[run.t > 2.1] == 0.0)

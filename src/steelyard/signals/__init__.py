@@ -1,1 +1,1 @@
-"""signals"""
+"""Logs: what they hold, how they are read, and how their clocks are mended."""

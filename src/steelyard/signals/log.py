@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import os
 import re
-import secrets
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import ShapeError, SteelyardError
+from steelyard.errors import LogError, ShapeError
+from steelyard.files import write_whole
 from steelyard.robot.spatial import Array, frozen
+from steelyard.signals.finding import Finding
 
-
-class LogError(SteelyardError):
-    """A log that cannot be used: names the file, the signal, the sample, and what would fix it."""
-
+__all__ = ["SIGNALS", "Log", "LogError", "load_log"]
 
 SIGNALS = ("q", "dq", "ddq", "tau")
 
@@ -34,7 +31,9 @@ class Log:
     """Positions (rad, m), velocities, accelerations and torques (N m, N) of named joints, `(samples, joints)`.
 
     `t` (s) increases. Signals other than the positions may be missing (None); those that are there are finite.
-    `meta` holds remarks: plain values by name.
+    `meta` holds remarks: plain values by name. `segments` are half-open ranges of samples that follow one another
+    and make up the whole log; between two of them the clock was broken (a gap, a reset), and nothing may be
+    filtered, differentiated or interpolated across. `findings` are what reading the log brought to light.
     """
 
     joints: tuple[str, ...]
@@ -44,6 +43,8 @@ class Log:
     ddq: Array | None = None
     tau: Array | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    segments: tuple[tuple[int, int], ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joints", tuple(self.joints))
@@ -69,6 +70,8 @@ class Log:
                     f"{name} of joint '{self.joints[joint]}' is not a number at sample {row + 1} "
                     f"(t = {self.t[row]:g} s); cut or mend the log there."
                 )
+        object.__setattr__(self, "segments", _segments(self.segments, len(self.t)))
+        object.__setattr__(self, "findings", tuple(self.findings))
 
     def __len__(self) -> int:
         return len(self.t)
@@ -85,15 +88,7 @@ class Log:
         """
         target = Path(path)
         kind = _kind(target)
-        content = _csv(self) if kind == ".csv" else _npz(self)
-        aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        try:
-            aside.write_bytes(content)
-            os.replace(aside, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                aside.unlink()
-            raise
+        write_whole(target, _csv(self) if kind == ".csv" else _npz(self))
 
 
 def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:
@@ -109,6 +104,17 @@ def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) 
     if joints is not None and log.joints != tuple(joints):
         raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
     return log
+
+
+def _segments(given: Sequence[Sequence[int]], samples: int) -> tuple[tuple[int, int], ...]:
+    """The ranges, checked to follow one another; none or one is the whole log."""
+    ranges = tuple((int(start), int(stop)) for start, stop in given)
+    if len(ranges) <= 1:
+        return ((0, samples),)
+    edges = [0, *(stop for _, stop in ranges)]
+    if [start for start, _ in ranges] != edges[:-1] or edges[-1] != samples or np.any(np.diff(edges) <= 0):
+        raise ShapeError(f"segments {ranges} do not follow one another from sample 0 to sample {samples}.")
+    return ranges
 
 
 def _kind(path: Path) -> str:
@@ -129,6 +135,8 @@ def _csv(log: Log) -> bytes:
 def _npz(log: Log) -> bytes:
     present = {name: x for name, x in log.signals.items() if x is not None}
     names = np.array(log.joints, dtype=np.str_)
+    if len(log.segments) > 1:
+        present["segments"] = np.array(log.segments)  # type: ignore[assignment]
     buffer = io.BytesIO()
     np.savez(buffer, t=log.t, joints=names, meta=np.array(json.dumps(dict(log.meta))), **present)  # type: ignore[arg-type]
     return buffer.getvalue()
@@ -186,4 +194,6 @@ def _read_npz(path: Path) -> Log:
         raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
     meta = json.loads(str(arrays["meta"])) if "meta" in arrays else {}
     signals = {name: arrays[name] for name in SIGNALS if name in arrays}
-    return Log(tuple(str(name) for name in arrays["joints"]), arrays["t"], **signals, meta=meta)
+    segments = [(int(start), int(stop)) for start, stop in arrays.get("segments", ())]
+    names = tuple(str(name) for name in arrays["joints"])
+    return Log(names, arrays["t"], **signals, meta=meta, segments=tuple(segments))

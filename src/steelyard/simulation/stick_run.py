@@ -134,9 +134,16 @@ def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
 
         event.terminal, event.direction = True, -1.0  # type: ignore[attr-defined]
         start = np.concatenate([motion.q, motion.dq])
-        run = solve_ivp(rates, (0.0, left), start, rtol=tolerances.rtol, atol=tolerances.atol, events=event)
+        settings = {"rtol": tolerances.rtol, "atol": tolerances.atol}
+        ended = False
+        try:
+            run = solve_ivp(rates, (0.0, left), start, events=event, **settings)
+        except ValueError:
+            # The event falls on the interval's end: its sign changes there, but by rounding not on SciPy's
+            # interpolant, whose root search then gives up.
+            run, ended = solve_ivp(rates, (0.0, left), start, **settings), True
         motion.move_to(run.y[:n, -1], run.y[n:, -1])
-        if run.status != 1:
+        if run.status != 1 and not ended:
             return
         length = float(run.t[-1])
         deaf = deaf | motion.turn(~deaf, h, at_once=length == 0.0)

@@ -1,0 +1,208 @@
+"""`mend_clock`: make one honest clock of the time stamps of a log, and say what was wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import LogError
+from steelyard.robot.spatial import Array, frozen
+from steelyard.signals.finding import Finding
+from steelyard.signals.sessions import find_sessions
+
+Rows = NDArray[np.intp]
+
+# Below this many samples there is no derivative to speak of; a log that short is a mistake.
+FEWEST = 10
+# Closer than this part of a period, two stamps are the same instant: their difference is rounding.
+SAME_INSTANT = 1e-3
+# A step is a gap if it is longer than FEW periods and also longer than MANY periods or LONG seconds: a lost packet
+# or two is bridged at any rate, a motion that a robot could make in the meantime never is.
+FEW, MANY, LONG = 4.0, 10.0, 0.05
+# Steps that differ from the period by less than this part of it, root mean square, are not worth a remark.
+STEADY = 0.01
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """The steps of a clock within its segments, s."""
+
+    median: float
+    mean: float
+    deviation: float
+    shortest: float
+    longest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """Which rows make up the log, in which order, and where it is broken.
+
+    Row `order[k]` of the file (from 0) is sample k, at time `t[k]`. `dropped` are the rows left out. `segments` are
+    half-open ranges of samples that follow one another; across their borders nothing may be interpolated. Times are
+    the file's, but for those after a reset, which are moved so that they go on after a gap. `period` is the median
+    step: the rate that the clock was meant to have.
+    """
+
+    order: Rows
+    t: Array
+    dropped: Rows
+    segments: tuple[tuple[int, int], ...]
+    period: float
+    jitter: Jitter
+    findings: tuple[Finding, ...]
+
+
+def mend_clock(t: Array, *, first_row: int = 1, gap: float | None = None) -> Clock:
+    """One clock from the stamps `t` (s) of a file's rows, the first of which has the number `first_row`.
+
+    Rows out of order are sorted and those with the time of another are dropped. Where the clock was set back and runs
+    through times it had already shown (a reset), or stood still for longer than `gap` seconds (default: more than 4
+    periods and also more than 10 periods or 50 ms), a new segment begins. Segments of fewer than ten samples are
+    dropped. All of that is told in the findings.
+    """
+    t = np.asarray(t, dtype=np.float64)
+    _check(t, first_row)
+    findings: list[Finding] = []
+    sessions = find_sessions(t)
+    orders = [start + np.argsort(t[start:stop], kind="stable") for start, stop in sessions]
+    _note_disorder(t, sessions, first_row, findings)
+    orders = _without_duplicates(t, orders, first_row, findings)
+    limit = _gap_limit(t, orders) if gap is None else gap
+    pieces, times = _split(t, orders, limit, first_row, findings)
+    pieces, times = _long_enough(pieces, times, first_row, findings)
+    steps = np.concatenate([np.diff(x) for x in times])
+    jitter = Jitter(*(float(f(steps)) for f in (np.median, np.mean, np.std, np.min, np.max)))
+    _note_jitter(jitter, steps, findings)
+    order = np.concatenate(pieces)
+    kept = np.zeros(len(t), dtype=bool)
+    kept[order] = True
+    edges = np.cumsum([0, *(len(piece) for piece in pieces)])
+    segments = tuple((int(a), int(b)) for a, b in itertools.pairwise(edges))
+    return Clock(
+        order, frozen(np.concatenate(times)), np.flatnonzero(~kept), segments, jitter.median, jitter, tuple(findings)
+    )
+
+
+def _check(t: Array, first_row: int) -> None:
+    if len(t) < FEWEST:
+        raise LogError(f"there are only {len(t)} samples; a log needs at least {FEWEST}, better thousands.")
+    finite = np.isfinite(t)
+    if not finite.all():
+        raise LogError(f"the time is not a finite number in row {first_row + int(np.argmin(finite))}.")
+    if np.all(t == t[0]):
+        raise LogError(f"the time never changes (always {t[0]:g} s); name another column as time, or give its rate.")
+
+
+def _note_disorder(t: Array, sessions: list[tuple[int, int]], first_row: int, findings: list[Finding]) -> None:
+    late = [start + 1 + np.flatnonzero(_behind(t[start:stop])) for start, stop in sessions]
+    rows = np.concatenate(late)
+    if len(rows):
+        row = first_row + int(rows[0])
+        findings.append(
+            Finding(
+                "out_of_order", f"{len(rows)} rows come late, the first is row {row}; sorted.", "note", len(rows), row
+            )
+        )
+    if len(sessions) > 1:
+        (begin, end), (start, _) = sessions[:2]
+        row, count = first_row + start, len(sessions) - 1
+        times = "once" if count == 1 else f"{count} times"
+        message = (
+            f"The clock is set back {times}, first in row {row} by {float(t[begin:end].max() - t[start]):g} s; a new "
+            f"segment begins there."
+        )
+        findings.append(Finding("reset", message, "warning", count, row))
+
+
+def _behind(t: Array) -> NDArray[np.bool_]:
+    behind: NDArray[np.bool_] = t[1:] < np.maximum.accumulate(t)[:-1]
+    return behind
+
+
+def _without_duplicates(t: Array, orders: list[Rows], first_row: int, findings: list[Finding]) -> list[Rows]:
+    steps = np.concatenate([np.diff(t[order]) for order in orders])
+    nearest = SAME_INSTANT * float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
+    kept, count, first = [], 0, len(t)
+    for order in orders:
+        double = np.append(False, np.diff(t[order]) <= nearest)
+        if double.any():
+            count += int(double.sum())
+            first = min(first, int(order[double].min()))
+        kept.append(order[~double])
+    if count:
+        row = first_row + first
+        message = f"{count} rows repeat the time of another, the first is row {row}; the first of each is kept."
+        findings.append(Finding("duplicate", message, "warning" if count > 0.01 * len(t) else "note", count, row))
+    return kept
+
+
+def _gap_limit(t: Array, orders: list[Rows]) -> float:
+    steps = np.concatenate([np.diff(t[order]) for order in orders])
+    if len(steps) == 0:
+        return np.inf
+    median = float(np.median(steps))
+    # Stamps that come in bursts have a short median; the mean of all but the longest steps is then the period. Where
+    # there are many gaps that mean is too long, but LONG bounds what it can do.
+    ordinary = np.sort(steps)[: max(1, int(0.99 * len(steps)))]
+    return max(FEW * median, min(MANY * max(median, float(ordinary.mean())), LONG))
+
+
+def _split(
+    t: Array, orders: list[Rows], limit: float, first_row: int, findings: list[Finding]
+) -> tuple[list[Rows], list[Array]]:
+    """Rows and times by segment: cut at gaps, later sessions moved behind earlier ones by more than a gap."""
+    pieces: list[Rows] = []
+    times: list[Array] = []
+    gaps: list[tuple[int, float]] = []
+    end = -np.inf
+    for order in orders:
+        shift = max(0.0, end + 2.0 * limit - float(t[order[0]])) if np.isfinite(end) else 0.0
+        stamps = t[order] + shift
+        end = float(stamps[-1])
+        steps = np.diff(stamps)
+        cuts = np.flatnonzero(steps > limit) + 1
+        gaps += [(int(order[cut]), float(steps[cut - 1])) for cut in cuts]
+        pieces += np.split(order, cuts)
+        times += np.split(stamps, cuts)
+    if gaps:
+        row = first_row + gaps[0][0]
+        longest = max(length for _, length in gaps)
+        many = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps"
+        message = (
+            f"{many} of more than {limit:.3g} s, the longest {longest:g} s, the first before row {row}; not bridged."
+        )
+        findings.append(Finding("gap", message, "warning", len(gaps), row))
+    return pieces, times
+
+
+def _long_enough(
+    pieces: list[Rows], times: list[Array], first_row: int, findings: list[Finding]
+) -> tuple[list[Rows], list[Array]]:
+    short = [piece for piece in pieces if len(piece) < FEWEST]
+    if len(short) == len(pieces):
+        raise LogError(
+            f"the clock is so broken that no {FEWEST} samples follow one another; name another column as time, "
+            f"give its unit or rate, or allow longer gaps with time = {{gap = seconds}}."
+        )
+    if short:
+        rows = np.concatenate(short)
+        row = first_row + int(rows.min())
+        message = f"{len(rows)} rows stand alone between breaks of the clock, the first is row {row}; left out."
+        findings.append(Finding("isolated", message, "warning", len(rows), row))
+    long = [k for k, piece in enumerate(pieces) if len(piece) >= FEWEST]
+    return [pieces[k] for k in long], [times[k] for k in long]
+
+
+def _note_jitter(jitter: Jitter, steps: Array, findings: list[Finding]) -> None:
+    if jitter.deviation <= STEADY * jitter.median:
+        return
+    lost = int(np.count_nonzero(steps > 1.5 * jitter.median))
+    message = (
+        f"The period varies: {1e3 * jitter.mean:.4g} ms on average, {1e3 * jitter.shortest:.4g} to "
+        f"{1e3 * jitter.longest:.4g} ms; {lost} steps are longer than one and a half periods."
+    )
+    findings.append(Finding("jitter", message, "note", lost))

@@ -1,0 +1,110 @@
+"""Turn the columns of a file into the signals of a robot's joints, in SI units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steelyard.errors import LogError
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.layout import Layout
+from steelyard.signals.mapping import LogMapping
+from steelyard.signals.table import Table
+from steelyard.signals.units import unit_dimension, unit_size
+
+NAMES = {"position": "q", "velocity": "dq", "acceleration": "ddq", "torque": "tau", "current": "tau"}
+
+
+def joint_signals(table: Table, layout: Layout, mapping: LogMapping, robot: Robot) -> dict[str, Array]:
+    """q, dq, ddq and tau, those that there are, `(samples, joints)` in the order of the robot's joints.
+
+    On the motor side: drive coordinates are u = x / gear_ratio and q = C⁻¹ u; drive torques are τ_u = gear_ratio ·
+    torque or torque_constants · current, and τ = Cᵀ τ_u. Signs and the offset of the positions come last.
+    """
+    _check_units(layout, mapping, robot)
+    return {
+        NAMES[signal]: _signal(signal, table, layout, mapping, robot)
+        for signal in ("position", "velocity", "acceleration", "torque", "current")
+        if signal in layout.columns
+    }
+
+
+def seconds(
+    table: Table, name: str, mapping: LogMapping, origin: float | int | None = None
+) -> tuple[Array, float | int]:
+    """The time of every row in s, and what the clock showed at its zero, in the file's unit.
+
+    Stamps since some distant day are counted from the first row, or else from `origin`; others stay what they are.
+    """
+    column = table.column(name)
+    size = unit_size("time", mapping.units.get("time", ("s",))[0])
+    if column.dtype.kind == "M":
+        missing = np.isnat(column)
+        if missing.any():
+            raise LogError(f"{table.path}: row {table.first_row + int(np.argmax(missing))}, column '{name}': no time.")
+        column, size = column.astype("datetime64[ns]").astype(np.int64), 1e-9
+    elif column.dtype.kind not in "iu":
+        column = table.numbers(name)
+    if origin is None:
+        first = column[0].item() if len(column) else 0
+        origin = first if abs(first) * size > 1e6 else 0
+    # Whole numbers are subtracted as such: nanoseconds since 1970 do not fit a float.
+    counted = column.astype(np.int64) - origin if column.dtype.kind in "iu" else column - origin
+    return counted * size, origin
+
+
+def _signal(signal: str, table: Table, layout: Layout, mapping: LogMapping, robot: Robot) -> Array:
+    count = len(layout.joints)
+
+    def each(numbers: Sequence[float], what: str, default: float = 1.0) -> Array:
+        return per_joint(numbers or (default,), count, what, mapping)[list(layout.needed)]
+
+    x = np.stack([table.numbers(name) for name in layout.columns[signal]], axis=1)
+    units = mapping.units.get(signal)
+    if units:
+        x = x * each([unit_size(signal, unit) for unit in units], f"units of {signal}")
+    effort = signal in ("torque", "current")
+    motor = mapping.on_motor(signal)
+    if signal == "current":
+        x = x * each(mapping.torque_constants, "torque_constants")
+    elif motor:
+        ratio = each(mapping.gear_ratio, "gear_ratio")
+        x = x * ratio if effort else x / ratio
+    matrix = mapping.coupling_matrix(count)
+    if matrix is not None and motor:
+        # Rows are samples: τ = Cᵀ τ_u is τᵀ = τ_uᵀ C, and q = C⁻¹ u is qᵀ = uᵀ C⁻ᵀ.
+        x = x @ (matrix if effort else np.asarray(np.linalg.inv(matrix).T, dtype=np.float64))
+    key = {"current": "torque", "acceleration": "velocity"}.get(signal, signal)
+    if key in mapping.sign:
+        x = x * each(mapping.sign[key], f"sign of {key}")
+    if signal == "position" and mapping.offset:
+        x = x + each(mapping.offset, "offset", 0.0)
+    if len(layout.needed) != robot.dof or matrix is not None:
+        x = x[:, [layout.joints.index(name) for name in robot.joint_names]]
+    return x
+
+
+def per_joint(numbers: Sequence[float], count: int, what: str, mapping: LogMapping) -> Array:
+    """One number for all joints, or one each."""
+    if len(numbers) not in (1, count):
+        raise LogError(f"{mapping.source}: {what} has {len(numbers)} entries, but there are {count} joints.")
+    return np.broadcast_to(np.asarray(numbers, dtype=float), (count,))
+
+
+def _check_units(layout: Layout, mapping: LogMapping, robot: Robot) -> None:
+    """Degrees of a slide are a mistake, unless they are those of its motor."""
+    for signal in layout.columns:
+        units = mapping.units.get(signal, ())
+        if signal == "current" or mapping.on_motor(signal):
+            continue
+        for joint in robot.joints:
+            unit = units[layout.joints.index(joint.name) if len(units) > 1 else 0] if units else None
+            if unit is None or (signal == "torque" and joint.kind == "prismatic"):
+                continue
+            if unit_dimension(signal, unit) != ("angle" if joint.kind == "revolute" else "length"):
+                raise LogError(
+                    f"{mapping.source}: units: the {signal} of joint '{joint.name}', which is {joint.kind}, cannot be "
+                    f"in {unit}; give one unit per joint."
+                )

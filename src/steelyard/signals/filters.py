@@ -1,0 +1,96 @@
+"""Zero-phase low-pass filters and derivatives of uniformly sampled signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy.signal import butter, savgol_filter, sosfiltfilt
+
+from steelyard.errors import SteelyardError
+from steelyard.robot.spatial import Array
+
+Derivative = Literal["central", "savgol", "spline", "fourier"]
+
+
+@dataclass(frozen=True)
+class LowPass:
+    """A Butterworth low-pass run forwards and backwards: no delay, −6 dB at the cut-off (Hz)."""
+
+    cutoff: float
+    period: float
+    order: int = 4
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cutoff < 0.5 / self.period:
+            raise SteelyardError(
+                f"A cut-off of {self.cutoff:g} Hz is not between 0 and half the sampling rate "
+                f"({0.5 / self.period:g} Hz)."
+            )
+
+    @cached_property
+    def _sections(self) -> Array:
+        return np.asarray(butter(self.order, 2.0 * self.cutoff * self.period, output="sos"))
+
+    @property
+    def memory(self) -> int:
+        """Samples after which the filter has forgotten (to about 1e-4): three periods of the cut-off."""
+        return int(np.ceil(3.0 / (self.cutoff * self.period)))
+
+    def __call__(self, x: Array) -> Array:
+        """The filtered signal; samples run along the first axis."""
+        pad = min(self.memory, len(x) - 1)
+        return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=pad))
+
+
+def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
+    """d/dt of uniform samples along the first axis.
+
+    "central" differences; "savgol": a local parabola over 7 samples; "spline": of a cubic through the samples;
+    "fourier": exact for a whole number of periods of a periodic motion.
+    """
+    if how == "central":
+        return np.asarray(np.gradient(x, period, axis=0))
+    if how == "savgol":
+        return np.asarray(savgol_filter(x, 7, 2, deriv=1, delta=period, axis=0))
+    if how == "spline":
+        from scipy.interpolate import CubicSpline
+
+        t = period * np.arange(len(x))
+        return np.asarray(CubicSpline(t, x, axis=0)(t, 1))
+    if how == "fourier":
+        rates = 2j * np.pi * np.fft.rfftfreq(len(x), period)
+        if len(x) % 2 == 0:
+            rates[-1] = 0.0  # the highest frequency of an even count has no derivative of its own
+        return np.asarray(np.fft.irfft(rates[:, None] * np.fft.rfft(x, axis=0), len(x), axis=0))
+    raise SteelyardError(f"There is no derivative '{how}'; choose central, savgol, spline or fourier.")
+
+
+def motion_band(position: Array, period: float, share: float = 0.99) -> float:
+    """The frequency (Hz) below which `share` of the velocity's power lies, on the joint where it is highest.
+
+    Noise of the position, which differentiation would raise above everything, is taken off first: at each frequency
+    it is judged by the median of the three octaves above, where a motion, whose spectrum falls steeply, has ended.
+    """
+    t = np.linspace(-1.0, 1.0, len(position))[:, None]
+    trend = np.hstack([np.ones_like(t), t])
+    level = position - trend @ np.linalg.lstsq(trend, position, rcond=None)[0]
+    power = np.abs(np.fft.rfft(level * np.hanning(len(level))[:, None], axis=0)) ** 2
+    frequency = np.fft.rfftfreq(len(level), period)
+    noise = np.empty_like(power)
+    first = 1
+    while first < len(power):
+        above = power[min(first, 3 * len(power) // 4) : 8 * first]
+        noise[first : 2 * first] = np.median(above, axis=0)
+        first *= 2
+    noise[0] = np.inf
+    # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
+    speed = np.where(power > 20.0 * noise, power, 0.0) * frequency[:, None] ** 2
+    total = speed.sum(axis=0)
+    moving = total > 1e-4 * total.max(initial=0.0)
+    if not np.any(moving) or total.max() == 0.0:
+        return 0.0
+    growth = np.cumsum(speed[:, moving], axis=0) / total[moving]
+    return float(frequency[np.argmax(growth >= share, axis=0)].max())

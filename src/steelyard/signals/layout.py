@@ -1,0 +1,160 @@
+"""`Layout`: which column of a file is which signal of which joint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from steelyard.errors import LogError, UnknownNameError
+from steelyard.robot.robot import Robot
+from steelyard.signals.finding import Finding
+from steelyard.signals.mapping import LogMapping
+from steelyard.signals.recognise import recognise_named, recognise_numbered, recognise_time
+
+Effort = Literal["torque", "current"]
+TorqueKind = Literal["torque", "current", "none"]
+
+MOTION = ("position", "velocity", "acceleration")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that a log of a robot is made of.
+
+    `joints` are those that the mapping's lists speak of, in their order; `needed` are the places among them that the
+    robot's joints depend on: its own, in its order, or all of them if motors and joints are coupled. Each signal has
+    one column per needed joint. `time` is None for a log with a rate only.
+    """
+
+    joints: tuple[str, ...]
+    needed: tuple[int, ...]
+    time: str | None
+    columns: dict[str, tuple[str, ...]]
+    torque_kind: TorqueKind
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, each once."""
+        time = () if self.time is None else (self.time,)
+        return tuple(dict.fromkeys([*time, *(name for names in self.columns.values() for name in names)]))
+
+
+def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapping: LogMapping) -> Layout:
+    """Which of the columns `names` is what, by the mapping where it speaks and by recognition where it does not."""
+    joints = _joints(names, file_joints, robot, mapping)
+    missing = [name for name in robot.joint_names if name not in joints]
+    if missing:
+        raise LogError(
+            f"joint {', '.join(repr(name) for name in missing)} of robot '{robot.name}' is not in the log, whose "
+            f"joints are {', '.join(joints)}; name the joints of the columns with the key joints, or lock the joint."
+        )
+    needed = tuple(range(len(joints))) if mapping.coupling else tuple(joints.index(name) for name in robot.joint_names)
+    columns = {
+        signal: found for signal in MOTION if (found := _columns(signal, names, joints, needed, mapping)) is not None
+    }
+    if "position" not in columns:
+        raise LogError(f"no column holds the joints' positions; name them in a mapping. Columns: {_listed(names)}.")
+    kind: TorqueKind = "none"
+    for signal in _efforts(mapping):
+        found = _columns(signal, names, joints, needed, mapping)
+        if found is not None:
+            kind = signal
+            columns[signal] = found
+            break
+    return Layout(
+        joints, needed, _time(names, mapping), columns, kind, _findings(joints, file_joints, robot, mapping, kind)
+    )
+
+
+def _joints(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapping: LogMapping) -> tuple[str, ...]:
+    if mapping.joints:
+        return mapping.joints
+    # Columns that carry the joints' names may come in any order; numbered ones come in the file's.
+    named = all(f"position/{name}" in names for name in robot.joint_names)
+    return tuple(file_joints) if file_joints and not named else robot.joint_names
+
+
+def _time(names: Sequence[str], mapping: LogMapping) -> str | None:
+    if mapping.rate is not None:
+        return None
+    if mapping.time is not None:
+        return _known(mapping.time, names)
+    time = recognise_time(names)
+    if time is None:
+        raise LogError(
+            f'no column holds the time; name it in a mapping (time = "…") or give the samples per second '
+            f"(time = {{rate = 1000}}). Columns: {_listed(names)}."
+        )
+    return time
+
+
+def _efforts(mapping: LogMapping) -> tuple[Effort, ...]:
+    """Where the torque may come from, best first."""
+    if mapping.torque is not None and mapping.torque != ():
+        return ("torque",)
+    if mapping.current is not None and mapping.current != ():
+        return ("current",)
+    return ("current", "torque") if mapping.torque_constants else ("torque", "current")
+
+
+def _columns(
+    signal: str, names: Sequence[str], joints: tuple[str, ...], needed: tuple[int, ...], mapping: LogMapping
+) -> tuple[str, ...] | None:
+    stated = mapping.columns(signal)
+    if stated == ():
+        return None
+    if stated is None:
+        wanted = [joints[k] for k in needed]
+        by_name = recognise_named(signal, names, wanted)
+        if by_name is not None:
+            return by_name
+        by_number = recognise_numbered(signal, names, joints)
+        return None if by_number is None else tuple(by_number[k] for k in needed)
+    if isinstance(stated, str):
+        if "{}" not in stated and "{joint}" not in stated and len(joints) > 1:
+            raise LogError(
+                f"{mapping.source}: {signal}: '{stated}' is one column, but there are {len(joints)} joints; write a "
+                f"list, or a pattern with {{}} for the joint's number or {{joint}} for its name."
+            )
+        stated = tuple(stated.replace("{}", str(k + 1)).replace("{joint}", name) for k, name in enumerate(joints))
+    if len(stated) != len(joints):
+        raise LogError(
+            f"{mapping.source}: {signal} names {len(stated)} columns, but there are {len(joints)} joints: "
+            f"{', '.join(joints)}."
+        )
+    return tuple(_known(stated[k], names) for k in needed)
+
+
+def _known(name: str, names: Sequence[str]) -> str:
+    if name not in names:
+        raise LogError(str(UnknownNameError("column", name, names)))
+    return name
+
+
+def _findings(
+    joints: tuple[str, ...], file_joints: Sequence[str], robot: Robot, mapping: LogMapping, kind: TorqueKind
+) -> tuple[Finding, ...]:
+    findings: list[Finding] = []
+    extra = [name for name in dict.fromkeys([*joints, *file_joints]) if name not in robot.joint_names]
+    if extra and not (mapping.joints and not set(mapping.joints) - set(robot.joint_names)):
+        message = f"The log has joints that the robot does not have: {', '.join(extra)}; not used."
+        findings.append(Finding("extra_joints", message, count=len(extra)))
+    if kind == "none":
+        findings.append(Finding("no_torque", "The log has neither torques nor currents.", "warning"))
+    elif kind == "current" and not mapping.torque_constants:
+        message = "Currents stand for torques, in A: no torque_constants are given, so no mass can be told in kg."
+        findings.append(Finding("torque_is_current", message, "warning"))
+    elif kind == "torque" and mapping.torque_constants:
+        findings.append(Finding("unused_key", "torque_constants are not used: the log's torque columns are taken."))
+    stated = [name for name, value in (("gear_ratio", mapping.gear_ratio), ("coupling", mapping.coupling)) if value]
+    if stated and not any(mapping.on_motor(signal) for signal in ("position", "velocity", "torque")):
+        findings.append(
+            Finding("unused_key", f"{' and '.join(stated)} not applied: side says that the file is joint side.")
+        )
+    return tuple(findings)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:40]) + (f", … ({len(names)} in all)" if len(names) > 40 else "")

@@ -1,0 +1,159 @@
+"""From a log to motions: uniform clock, smooth positions, velocities, accelerations, and torque beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from steelyard.errors import LogError
+from steelyard.robot.spatial import Array
+from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
+from steelyard.signals.log import Log
+
+# The cut-off that is chosen when none is given: this many times the band of the motion. Gautier's rule of thumb
+# asks for at least five times the fastest mode that is to be seen.
+CUTOFF_FACTOR = 20.0
+LOWEST_CUTOFF = 1.0
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How signals are made ready; the same for fitting and, with its own cut-off, for scoring.
+
+    `cutoff` (Hz) of the zero-phase Butterworth of the given order; None: twenty times the frequency below which 99 %
+    of the velocity's power lies. `velocity` "measured" (filtered) or "differentiated" (of the filtered position);
+    "auto" takes the measured one where it agrees with the other and is less noisy. `trim` seconds are cut at both
+    ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many as
+    the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly.
+    """
+
+    cutoff: float | None = None
+    order: int = 4
+    velocity: Literal["auto", "measured", "differentiated"] = "auto"
+    derivative: Derivative = "central"
+    trim: float | None = None
+    decimation: int | None = None
+    mask: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A gap-free piece of a log on a uniform clock.
+
+    q, dq and ddq are smooth; `tau` is as measured. `filter` acts on both sides of y = A θ; `keep` are the rows
+    that remain after trimming and decimation.
+    """
+
+    t: Array
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+    filter: LowPass
+    keep: slice
+    velocity: str
+
+    @property
+    def rows(self) -> int:
+        return len(range(*self.keep.indices(len(self.t))))
+
+    @property
+    def row_period(self) -> float:
+        return self.filter.period * (self.keep.step or 1)
+
+
+def segments_of(log: Log) -> Sequence[tuple[int, int]]:
+    """The index ranges of a log that are free of gaps."""
+    return log.segments or ((0, len(log)),)
+
+
+def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
+    """The cut-off given, or the rule's for these logs."""
+    if settings.cutoff is not None:
+        return settings.cutoff
+    pieces = [_uniform(log, start, stop) for log in logs for start, stop in segments_of(log)]
+    longest = max(len(p.t) for p in pieces)
+    # A short piece cannot tell a slow motion from a trend; the long ones decide, by their median.
+    bands = [motion_band(p.q, p.period) for p in pieces if len(p.t) >= max(32, longest // 2)]
+    if not bands or max(bands) == 0.0:
+        raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
+    slowest = max(p.period for p in pieces)
+    return float(np.clip(CUTOFF_FACTOR * np.median(bands), LOWEST_CUTOFF, 0.4 / slowest))
+
+
+def prepare(log: Log, settings: Preparation, cutoff: float) -> Iterator[Motion]:
+    """The motions of a log; pieces too short for the filter are left out."""
+    if log.tau is None:
+        raise LogError("The log has no torque; identification needs it (or a current with its constants).")
+    for start, stop in segments_of(log):
+        piece = _uniform(log, start, stop)
+        low_pass = LowPass(min(cutoff, 0.45 / piece.period), piece.period, settings.order)
+        trim = low_pass.memory // 3 if settings.trim is None else round(settings.trim / piece.period)
+        trim = max(trim, 1)
+        # Rows closer than a fifth of the cut-off's period say nothing new: the filter has made them alike.
+        step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff * piece.period)))
+        if len(piece.t) - 2 * trim < max(8, 4 * step):
+            continue
+        yield _motion(piece, low_pass, settings, slice(trim, len(piece.t) - trim, step))
+
+
+def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice) -> Motion:
+    h = piece.period
+    q = low_pass(piece.q)
+    # Differentiation raises what noise is left, so the filter acts once more after it.
+    differentiated = low_pass(derivative(q, h, settings.derivative))
+    how = settings.velocity
+    measured = None if piece.dq is None else low_pass(piece.dq)
+    if how == "auto":
+        how = "measured" if _better(measured, differentiated, piece, low_pass) else "differentiated"
+    if how == "measured" and measured is None:
+        raise LogError("The log has no velocity; use velocity='differentiated'.")
+    dq = measured if how == "measured" and measured is not None else differentiated
+    ddq = low_pass(derivative(dq, h, settings.derivative))
+    return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, how)
+
+
+def _better(measured: Array | None, differentiated: Array, piece: _Piece, low_pass: LowPass) -> bool:
+    """Whether the measured velocity is the derivative of the position, and less noisy before filtering."""
+    if measured is None or piece.dq is None:
+        return False
+    spread = np.std(differentiated, axis=0)
+    moving = spread > 1e-3 * np.max(spread)
+    agree = np.std(measured - differentiated, axis=0)[moving] < 0.1 * spread[moving]
+    raw = derivative(piece.q, piece.period)
+    noise_of_difference = np.std(raw - low_pass(raw), axis=0)[moving]
+    noise_of_measured = np.std(piece.dq - measured, axis=0)[moving]
+    return bool(np.all(agree) and np.median(noise_of_measured / np.maximum(noise_of_difference, 1e-12)) < 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A gap-free piece, resampled to its mean period where the clock jitters."""
+
+    t: Array
+    q: Array
+    dq: Array | None
+    tau: Array
+    period: float
+
+
+def _uniform(log: Log, start: int, stop: int) -> _Piece:
+    t = log.t[start:stop]
+    if len(t) < 2:
+        return _Piece(t, log.q[start:stop], None, np.zeros_like(log.q[start:stop]), 1.0)
+    period = float(np.median(np.diff(t)))
+    count = int(np.floor((t[-1] - t[0]) / period + 1e-6)) + 1
+    clock = t[0] + period * np.arange(count)
+    tau = log.tau if log.tau is not None else np.zeros_like(log.q)
+    if len(clock) == len(t) and np.max(np.abs(clock - t)) < 1e-3 * period:
+        dq = None if log.dq is None else log.dq[start:stop]
+        return _Piece(t, log.q[start:stop], dq, tau[start:stop], period)
+
+    def resampled(x: Array) -> Array:
+        return np.column_stack([np.interp(clock, t, column) for column in x[start:stop].T])
+
+    dq = None if log.dq is None else resampled(log.dq)
+    return _Piece(clock, resampled(log.q), dq, resampled(tau), period)
