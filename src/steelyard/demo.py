@@ -71,8 +71,7 @@ def run_demo() -> Demo:
     truth = Model.nominal(robot)
     chosen = terms(robot, *truth.terms.terms)
     base = base_parameters(robot, chosen)
-    sensors = Sensors(position_resolution=2 * np.pi / 2**19, torque_noise=0.1, seed=1)
-    log, other = (_move(truth, sensors, seed) for seed in (1, 2))
+    log, other = (simulated_log(truth, seed) for seed in (1, 2))
 
     rows = Rows(truth.dynamics, base.independent)
     factor = reduce(rows, *_prepared(log))
@@ -92,8 +91,9 @@ def run_demo() -> Demo:
     return Demo(robot.name, base.rank, factor.samples, table, errors)
 
 
-def _move(truth: Model, sensors: Sensors, seed: int) -> Log:
-    """The arm follows a random series under its own controller, and its sensors write a log."""
+def simulated_log(truth: Model, seed: int) -> Log:
+    """A robot follows a random series under its own controller, and its sensors write a log."""
+    sensors = Sensors(position_resolution=2 * np.pi / 2**19, torque_noise=0.1, seed=seed)
     rng = np.random.default_rng(seed)
     room = np.array([min(-j.lower, j.upper, 1.5) for j in truth.robot.joints])
     amplitudes = rng.uniform(-1.0, 1.0, (5, truth.robot.dof)) * np.array([[0.3], [0.2], [0.15], [0.1], [0.08]]) * room

@@ -9,9 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from steelyard.errors import SteelyardError
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.robot.spatial import Array, frozen
+
+
+class EstimationError(SteelyardError):
+    """Data that no estimate can be made from: names the parameters or the row, and what would help."""
 
 
 class Result(Enum):
@@ -24,13 +29,24 @@ class Result(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is known before: full parameters (ten per link, then the terms'), e.g. a URDF's, or None for a link."""
+    """What is known before: full parameters (ten per link, then the terms'), e.g. a URDF's.
+
+    `known` says for every parameter whether its number means anything; empty: all do. A link counts as known where
+    all its ten parameters are.
+    """
 
     theta: Array
     known: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", frozen(self.theta))
+        if self.known and len(self.known) != len(self.theta):
+            raise EstimationError(f"The prior knows of {len(self.known)} parameters but has {len(self.theta)} numbers.")
+
+    @property
+    def mask(self) -> tuple[bool, ...]:
+        """`known`, written out."""
+        return self.known or (True,) * len(self.theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +55,9 @@ class Estimate:
 
     `beta` are the base parameters with their `covariance`; `theta` a full vector of parameters that has exactly
     these base parameters (physically possible if `physical`). `spread` is the residuals' standard deviation per
-    equation, `cost` the weighted sum of squares, `history` the path of an iteration.
+    equation, `cost` the weighted sum of squares, `history` the path of an iteration. `details` holds, for all
+    estimators, "inflation" (how much each variance grew because residuals are correlated), "degrees_of_freedom" (of
+    each standard error, for t quantiles) and "rows" (of each equation).
     """
 
     base: BaseParameters

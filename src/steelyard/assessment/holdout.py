@@ -1,0 +1,68 @@
+"""Split a log into a part to identify from and a part to judge by: in time, never by random rows."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import SteelyardError
+from steelyard.signals.log import Log
+
+
+def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
+    """The samples of some index ranges as a log of their own; each range stays a piece that nothing crosses."""
+    pieces: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        for a, b in log.segments or ((0, len(log)),):
+            low, high = max(start, a), min(stop, b)
+            if high - low > 1:
+                pieces.append((low, high))
+    if not pieces:
+        return None
+    index = np.concatenate([np.arange(a, b) for a, b in pieces])
+    ends = np.cumsum([b - a for a, b in pieces])
+    starts = np.concatenate([[0], ends[:-1]])
+    signals: dict[str, Any] = {name: None if x is None else x[index] for name, x in log.signals.items()}
+    segments = tuple((int(a), int(b)) for a, b in zip(starts, ends, strict=True))
+    return replace(log, t=log.t[index], **signals, segments=segments)
+
+
+def keep_last(log: Log, share: float) -> tuple[Log, Log]:
+    """The first part to identify from, and the last `share` of the time to judge by."""
+    if not 0.0 < share < 1.0:
+        raise SteelyardError(f"--holdout is {share:g}; give a share between 0 and 1, such as 0.3.")
+    border = int(np.searchsorted(log.t, log.t[0] + (1.0 - share) * (log.t[-1] - log.t[0])))
+    return _both(log, [(0, border)], [(border, len(log))])
+
+
+def keep_blocks(log: Log, seconds: float, every: int) -> tuple[Log, Log]:
+    """Every `every`-th block of `seconds` to judge by, the others to identify from."""
+    if not (seconds > 0.0 and every >= 2):
+        raise SteelyardError(f"--holdout-blocks is {seconds:g}:{every}; give seconds:every, such as 0.5:3.")
+    number = np.floor((log.t - log.t[0]) / seconds + 1e-9).astype(int)
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(number)) + 1, [len(log)]])
+    blocks = [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
+    judged = [b for b in blocks if number[b[0]] % every == every - 1]
+    used = [b for b in blocks if number[b[0]] % every != every - 1]
+    return _both(log, _joined(used), judged)
+
+
+def _joined(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Neighbouring blocks as one."""
+    out: list[tuple[int, int]] = []
+    for a, b in blocks:
+        if out and out[-1][1] == a:
+            out[-1] = (out[-1][0], b)
+        else:
+            out.append((a, b))
+    return out
+
+
+def _both(log: Log, used: list[tuple[int, int]], judged: list[tuple[int, int]]) -> tuple[Log, Log]:
+    first, second = part_of(log, used), part_of(log, judged)
+    if first is None or second is None:
+        raise SteelyardError("The hold-out leaves one side empty; the log is too short for it.")
+    return first, second

@@ -1,0 +1,263 @@
+"""Error bars that hold for correlated residuals: the sandwich covariance with a noise spectrum per joint.
+
+Least squares gives β̂ − β = H⁻¹ Σ_e w_e² A_eᵀ u_e with H = Σ_e w_e² A_eᵀA_e, so that
+
+    cov β̂ = H⁻¹ (Σ_e w_e⁴ A_eᵀ C_e A_e) H⁻¹,     C_e = cov u_e.
+
+Residuals of robots are not white: C_e is far from σ²·1, and error bars that say otherwise are too short by factors.
+A stationary C_e is diagonal in frequency (Hannan 1963, "Regression for time series"), so A_eᵀC_eA_e = Σ_b S_b G_b with
+the noise power S_b in frequency band b and G_b the part of A_eᵀA_e in that band; both come from the Fourier
+transforms of gap-free blocks. A single band is the textbook formula. The powers are estimated without bias: the fit
+takes noise out of the residuals just where the columns live, and mixes the joints; with the expected residual power
+I_i = Σ_j T_ij S_j, T known, the system is solved for S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from steelyard.estimation.estimate import Estimate, EstimationError
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.data import RegressionData
+from steelyard.robot.spatial import Array
+
+# What a residual does to the estimate, ψ(u), and the mean slope ψ': (equation, residuals) → (ψ, ψ'). None: ψ(u) = u.
+Influence = Callable[[int, Array], tuple[Array, Array]]
+
+# Bands per factor of two in frequency: noise spectra of robots fall by decades, not by octaves.
+_BANDS_PER_OCTAVE = 2
+# Bands are joined from below until so many degrees of freedom are left in each. Few keep the lowest band narrow, where
+# noise is strongest and the columns live; chosen by coverage (docs/theory/error-bars.md).
+_DEGREES = 6.0
+# Fewer degrees of freedom than this are not believed (a variance of ν/(ν−2) times another is infinite at 2).
+_FEWEST = 4.0
+# Longer blocks are cut: correlation over more rows than this is not looked for.
+_LONGEST = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """`matrix` for the base parameters; `white` is what it would be if residuals were not correlated in time.
+
+    `degrees` are the degrees of freedom ν of each variance (Satterthwaite). `matrix` allows for them: its variances are
+    those of Student's t, ν/(ν−2) times the plain ones, so that twice the standard error is what it is taken for.
+    """
+
+    matrix: Array
+    white: Array
+    degrees: Array
+
+    @property
+    def inflation(self) -> Array:
+        """Variance of each parameter over what white residuals of the same size would give."""
+        white = np.diag(self.white)
+        return np.divide(np.diag(self.matrix), white, out=np.ones_like(white), where=white > 0.0)
+
+    def details(self) -> dict[str, Any]:
+        return {"inflation": tuple(self.inflation.tolist()), "degrees_of_freedom": tuple(self.degrees.tolist())}
+
+
+@dataclass(eq=False)
+class _Band:
+    """One frequency band of one equation: how many real Fourier coefficients, their power, their columns."""
+
+    equation: int
+    count: float
+    power: float
+    gram: Array
+
+    def __iadd__(self, other: _Band) -> _Band:
+        self.count += other.count
+        self.power += other.power
+        self.gram = self.gram + other.gram
+        return self
+
+
+def covariance(
+    data: RegressionData,
+    base: BaseParameters,
+    beta: Array,
+    weights: Array,
+    influence: Influence | None = None,
+    bread: Array | None = None,
+) -> Covariance:
+    """The covariance of base parameters that were found with `weights` (1/σ per equation). One pass over the data.
+
+    `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's equations have another matrix.
+    """
+    with one_blas_thread():
+        bands, slopes = _spectra(data, base, beta, influence)
+        square = weights**2
+        H = np.zeros((base.rank, base.rank))
+        for band in bands:
+            H += square[band.equation] * slopes[band.equation] * band.gram
+        inverse = _inverse(H)
+        outer = inverse if bread is None else _inverse(bread)
+        merged = _merge(bands, square * slopes, inverse)
+        power, left = _powers(merged, square, slopes, inverse)
+        parts = np.array(
+            [square[b.equation] ** 2 * s * (outer @ b.gram @ outer) for b, s in zip(merged, power, strict=True)]
+        )
+        flat = _white(merged, power)
+        white = sum(
+            (square[b.equation] ** 2 * flat[b.equation] * (outer @ b.gram @ outer) for b in merged),
+            np.zeros_like(H),
+        )
+    matrix = parts.sum(axis=0)
+    own = np.array([np.diag(p) for p in parts])
+    total = own.sum(axis=0)
+    scatter = np.sum(own**2 / left[:, None], axis=0)
+    degrees = np.divide(total**2, scatter, out=np.full_like(total, left.sum()), where=scatter > 0.0)
+    degrees = np.maximum(degrees, _FEWEST)
+    wider = np.sqrt(degrees / (degrees - 2.0))
+    return Covariance(0.5 * (matrix + matrix.T) * wider * wider[:, None], white, degrees)
+
+
+def _spectra(
+    data: RegressionData, base: BaseParameters, beta: Array, influence: Influence | None
+) -> tuple[list[_Band], Array]:
+    """Power of the residuals and Gram matrices of the columns, by equation and band; and the mean slopes ψ'."""
+    place = {c: k for k, c in enumerate(base.independent)}
+    found: dict[tuple[int, int], _Band] = {}
+    slope, rows = np.zeros(len(data.equations)), np.zeros(len(data.equations))
+    for e, A, y in _pieces(data):
+        own = [(k, place[int(c)]) for k, c in enumerate(data.equations[e].columns) if int(c) in place]
+        where = np.array([k for _, k in own], dtype=np.int64)
+        columns = A[:, [k for k, _ in own]]
+        residual = y - columns @ beta[where]
+        if influence is not None:
+            residual, slopes = influence(e, residual)
+            slope[e] += slopes.sum()
+        else:
+            slope[e] += len(y)
+        rows[e] += len(y)
+        for number, band in _transform(columns, residual):
+            key = (e, number)
+            gram = np.zeros((base.rank, base.rank))
+            gram[np.ix_(where, where)] = band[2]
+            new = _Band(e, band[0], band[1], gram)
+            if key in found:
+                found[key] += new
+            else:
+                found[key] = new
+    ordered = [found[key] for key in sorted(found)]
+    return ordered, slope / np.maximum(rows, 1.0)
+
+
+def _pieces(data: RegressionData) -> Iterator[tuple[int, Array, Array]]:
+    """Gap-free pieces, none longer than what is looked at for correlation."""
+    for block in data.blocks():
+        count = -(-len(block.y) // _LONGEST)
+        ends = np.linspace(0, len(block.y), count + 1).astype(int) if count else np.zeros(1, dtype=int)
+        for a, b in pairwise(ends):
+            yield block.equation, block.A[a:b], block.y[a:b]
+
+
+def _transform(columns: Array, residual: Array) -> Iterator[tuple[int, tuple[float, float, Array]]]:
+    """Unitary real Fourier transform of one piece, summed by band: (band, (coefficients, power, Gram))."""
+    n = len(residual)
+    both = np.fft.rfft(np.column_stack([columns, residual]), axis=0) / np.sqrt(n)
+    twice = np.full(len(both), 2.0)  # a frequency and its mirror image; 0 and Nyquist have none
+    twice[0] = 1.0
+    if n % 2 == 0:
+        twice[-1] = 1.0
+    both *= np.sqrt(twice)[:, None]
+    frequency = np.arange(len(both)) / n
+    numbers = np.full(len(both), -1000)
+    numbers[1:] = np.floor(_BANDS_PER_OCTAVE * np.log2(frequency[1:] + 1e-15)).astype(int)
+    starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+    for a, b in zip(starts, [*starts[1:], len(both)], strict=True):
+        part = both[a:b]
+        gram = part.real.T @ part.real + part.imag.T @ part.imag
+        yield int(numbers[a]), (float(twice[a:b].sum()), float(gram[-1, -1]), gram[:-1, :-1])
+
+
+def _merge(bands: list[_Band], leverage: Array, inverse: Array) -> list[_Band]:
+    """Join neighbouring bands of an equation, from low to high, until each keeps enough degrees of freedom."""
+    out: list[_Band] = []
+    for band in bands:
+        last = out[-1] if out and out[-1].equation == band.equation else None
+        if last is not None and _left(last, leverage, inverse) < _DEGREES:
+            last += band
+        else:
+            out.append(_Band(band.equation, band.count, band.power, band.gram))
+    merged: list[_Band] = []
+    for band in out:  # a last band that is too small goes to the one below
+        if merged and merged[-1].equation == band.equation and _left(band, leverage, inverse) < _DEGREES:
+            merged[-1] += band
+        else:
+            merged.append(band)
+    return merged
+
+
+def _left(band: _Band, leverage: Array, inverse: Array) -> float:
+    """Degrees of freedom that the fit leaves in a band."""
+    return band.count - float(leverage[band.equation] * np.sum(inverse * band.gram))
+
+
+def _powers(bands: list[_Band], square: Array, slopes: Array, inverse: Array) -> tuple[Array, Array]:
+    """Noise power of every band without bias, and its degrees of freedom.
+
+    The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ), of which the expected power is taken.
+    """
+    from scipy.optimize import nnls  # takes a tenth of a second to import
+
+    left = np.array([max(_left(b, square * slopes, inverse), 1.0) for b in bands])
+    spread = np.array([inverse @ b.gram for b in bands])
+    w2 = np.array([square[b.equation] for b in bands])
+    m = np.array([slopes[b.equation] for b in bands])
+    flat = spread.reshape(len(bands), -1)
+    traces = flat @ spread.transpose(0, 2, 1).reshape(len(bands), -1).T
+    T = m[:, None] ** 2 * traces * w2**2
+    count = np.array([b.count for b in bands])
+    T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * np.trace(spread, axis1=1, axis2=2)
+    seen = np.array([b.power for b in bands])
+    scale = np.where(seen > 0.0, seen / left, 1.0)  # powers of joints and bands differ by decades
+    solved = np.asarray(nnls(T * scale / scale[:, None], seen / scale)[0]) * scale
+    return solved, left
+
+
+def _white(bands: list[_Band], power: Array) -> Array:
+    """Mean noise power of every equation."""
+    total = np.zeros(max(b.equation for b in bands) + 1)
+    count = np.zeros_like(total)
+    for band, s in zip(bands, power, strict=True):
+        total[band.equation] += s * band.count
+        count[band.equation] += band.count
+    return total / np.maximum(count, 1.0)
+
+
+def _inverse(H: Array) -> Array:
+    """H⁻¹, columns scaled to one."""
+    scale = 1.0 / np.sqrt(np.diag(H))
+    try:
+        return np.asarray(np.linalg.inv(H * scale * scale[:, None]) * scale * scale[:, None])
+    except np.linalg.LinAlgError as error:
+        raise EstimationError("The data do not show all base parameters; no error bars can be given.") from error
+
+
+def relative_standard_deviations(estimate: Estimate) -> Array:
+    """Standard error of each base parameter in percent of its value; infinite where the value is zero."""
+    size = np.abs(estimate.beta)
+    return np.asarray(
+        np.divide(100.0 * estimate.standard_errors, size, out=np.full_like(size, np.inf), where=size > 0.0)
+    )
+
+
+def confidence_intervals(estimate: Estimate, level: float = 0.95) -> Array:
+    """Lower and upper end for each base parameter, `(rank, 2)`, with t quantiles."""
+    from scipy.special import stdtrit  # takes a fifth of a second to import
+
+    if not 0.0 < level < 1.0:
+        raise EstimationError(f"level is {level}; give a number between 0 and 1, such as 0.95.")
+    given = estimate.details.get("degrees_of_freedom", np.full(len(estimate.beta), 1e9))
+    degrees = np.asarray(given, dtype=float)
+    plain = estimate.standard_errors * np.sqrt((degrees - 2.0) / degrees)
+    half = stdtrit(degrees, 0.5 + 0.5 * level) * plain
+    return np.stack([estimate.beta - half, estimate.beta + half], axis=1)

@@ -1,0 +1,114 @@
+"""`Problem`: the small triangles of a data set over the base columns, checked before anything is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from steelyard.estimation.estimate import EstimationError
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.factor import Factor, triangle
+from steelyard.robot.spatial import Array
+
+# σ_min/σ_max of the columns scaled to unit length. Rounding leaves 1e-13 or less where columns are dependent; at 1e-10
+# torques known to six digits would say nothing about the worst combination anyway.
+_DEPENDENT = 1e-10
+
+# A residual below this part of a joint's torque is rounding; dividing by it would weigh noise of the last digit.
+_SMALLEST_SPREAD = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Least squares over the base parameters of one data set; all work is on triangles of p × p."""
+
+    data: RegressionData
+    base: BaseParameters
+    factor: Factor
+
+    @classmethod
+    def of(
+        cls, data: RegressionData, base: BaseParameters, weigh: Callable[[Block], Array] | None = None
+    ) -> Problem:  # fmt: skip
+        """One pass over the data; `weigh` gives the square root of each row's weight."""
+        factor = data.factor(weigh)
+        if not all(np.all(np.isfinite(r)) for r in factor.triangles):
+            raise EstimationError(_first_bad_row(data))
+        return cls(data, base, factor)
+
+    @cached_property
+    def blocks(self) -> tuple[Array, ...]:
+        """For every equation its triangle over the base columns and the right side, [A_e y_e]."""
+        place = {c: k for k, c in enumerate(self.base.independent)}
+        out = []
+        for equation, r in zip(self.factor.equations, self.factor.triangles, strict=True):
+            block = np.zeros((len(r), self.base.rank + 1))
+            for k, c in enumerate(equation.columns):
+                if int(c) in place:
+                    block[:, place[int(c)]] = r[:, k]
+            block[:, -1] = r[:, -1]
+            out.append(block)
+        return tuple(out)
+
+    @property
+    def rows(self) -> Array:
+        """Rows of every equation."""
+        return np.array(self.factor.rows, dtype=float)
+
+    def joined(self, weights: Array) -> Array:
+        """The triangle [R y] of all equations under weights per equation."""
+        with one_blas_thread():
+            return triangle(np.vstack([w * b for w, b in zip(weights, self.blocks, strict=True)]))
+
+    def solve(self, joined: Array) -> Array:
+        """β of a joined triangle; refuses where the data do not show every base parameter."""
+        self.check_rank(joined[:-1, :-1])
+        return np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
+
+    def check_rank(self, R: Array) -> None:
+        lengths = np.linalg.norm(R, axis=0)
+        hidden = [name for name, length in zip(self.base.names, lengths, strict=True) if length == 0.0]
+        if not hidden:
+            _, values, directions = np.linalg.svd(R / lengths)
+            if values[-1] > _DEPENDENT * values[0]:
+                return
+            part = np.abs(directions[-1])
+            hidden = [self.base.names[k] for k in np.argsort(-part)[:4] if part[k] > 0.1]
+        raise EstimationError(
+            f"The data do not show all base parameters apart: {', '.join(hidden)} (and what moves with them). "
+            "Use a motion that moves every joint, lock the joints that stand still, or drop the term."
+        )
+
+    def spreads(self, beta: Array, joined: Array, weights: Array) -> Array:
+        """Standard deviation of each equation's residuals, its own degrees of freedom taken off."""
+        sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
+        used = []
+        for w, block in zip(weights, self.blocks, strict=True):
+            hat = solve_triangular(joined[:-1, :-1], w * block[:, :-1].T, trans="T")
+            used.append(float(np.sum(hat**2)))
+        return np.asarray(np.sqrt(sums / np.maximum(self.rows - np.array(used), 1.0)))
+
+    @property
+    def floor(self) -> Array:
+        """What a spread cannot be below: the rounding of each equation's torque."""
+        size = np.array([np.linalg.norm(b[:, -1]) for b in self.blocks]) / np.sqrt(np.maximum(self.rows, 1.0))
+        top = float(size.max(initial=0.0))
+        return np.where(size > 0.0, size, top if top > 0.0 else 1.0) * _SMALLEST_SPREAD
+
+
+def _first_bad_row(data: RegressionData) -> str:
+    seen = [0] * len(data.equations)
+    for block in data.blocks():
+        bad = np.flatnonzero(~np.isfinite(block.y) | ~np.all(np.isfinite(block.A), axis=1))
+        if bad.size:
+            row = seen[block.equation] + int(bad[0]) + 1
+            name = data.equations[block.equation].name
+            return f"Row {row} of equation '{name}' is not finite; mask or repair the samples around it."
+        seen[block.equation] += len(block.y)
+    return "The rows are too large to be squared; check the units."

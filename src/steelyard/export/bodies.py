@@ -1,0 +1,166 @@
+"""`Body`: a link as other programs know it: mass and centre of mass in the joint frame, one joint, one parent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.export.error import ExportError
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.spatial import (
+    Array,
+    inertia_matrix,
+    move_parameters,
+    parameters_from_com,
+    rotation_about,
+)
+
+# Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Inertial:
+    """A rigid body by its mass (kg), its centre of mass (m) and its tensor about that centre (kg m²)."""
+
+    mass: float
+    com: Array
+    tensor: Array
+
+    @property
+    def massless(self) -> bool:
+        return self.mass == 0.0 and not np.any(self.tensor)
+
+
+@dataclass(frozen=True)
+class Following:
+    """A joint that moves by `ratio` · (position of `leader`) + `offset`."""
+
+    leader: str
+    ratio: float
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A moving link with the joint that carries it; the joint moves by exactly its position, or follows another."""
+
+    name: str
+    joint: str
+    kind: Kind
+    parent: int
+    rotation: Array
+    translation: Array
+    axis: Array
+    inertial: Inertial
+    limits: Joint
+    follows: Following | None = None
+
+
+def bodies_of(model: Model) -> list[Body]:
+    """The links of a model in their order. Constant shifts and signs of a joint go into its placement and axis."""
+    robot = model.robot
+    _check_names(robot)
+    inertials = inertials_of(model)
+    leaders = _leaders(robot)
+    return [
+        _leading(robot, link, inertials[k]) if leaders[link.coordinate] == k else _following(robot, link, inertials[k])
+        for k, link in enumerate(robot.links)
+    ]
+
+
+def inertials_of(model: Model) -> list[Inertial]:
+    """The links' inertias in their joint frames, from whatever frames the parameters live in."""
+    blocks = model.theta[: 10 * len(model.robot.links)].reshape(-1, 10)
+    return [_inertial(link, block) for link, block in zip(model.robot.links, blocks, strict=True)]
+
+
+def impossible_links(model: Model) -> list[str]:
+    """The links with some inertia that no real body can have (pseudo-inertia not positive definite)."""
+    blocks = model.theta[: 10 * len(model.robot.links)].reshape(-1, 10)
+    least = smallest_pseudo_eigenvalues(blocks)
+    return [k.name for k, p, e in zip(model.robot.links, blocks, least, strict=True) if np.any(p) and e <= 0.0]
+
+
+def displaced(kind: Kind, axis: Array, value: float) -> tuple[Array, Array]:
+    """Rotation and translation of a joint that stands at `value`."""
+    if kind == "revolute":
+        return rotation_about(axis, value), np.zeros(3)
+    return np.eye(3), value * axis
+
+
+def _inertial(link: Link, block: Array) -> Inertial:
+    p = move_parameters(block, link.frame_rotation, link.frame_translation) if link.own_frame else block
+    mass = float(p[0])
+    if not np.all(np.isfinite(p)):
+        raise ExportError(f"Link '{link.name}' has an inertia that is not finite; identify it first.")
+    if mass < 0.0:
+        raise ExportError(f"Link '{link.name}' has a negative mass ({mass:g} kg); identify with physical=True.")
+    if mass == 0.0:
+        if np.any(p[1:4]):
+            raise ExportError(
+                f"Link '{link.name}' has a first moment but no mass, which has no centre of mass; "
+                f"identify with physical=True, or export C code."
+            )
+        return Inertial(0.0, np.zeros(3), inertia_matrix(p))
+    com = p[1:4] / mass
+    tensor = inertia_matrix(move_parameters(p, np.eye(3), -com))
+    back = parameters_from_com(mass, com, tensor)
+    if np.max(np.abs(back - p)) > _ROUNDING * np.max(np.abs(p)):
+        raise ExportError(
+            f"Link '{link.name}' has so little mass ({mass:g} kg) for its first moment that its centre of mass "
+            f"lies {np.linalg.norm(com):.3g} m away; identify with physical=True, or export C code."
+        )
+    return Inertial(mass, com, 0.5 * (tensor + tensor.T))
+
+
+def _check_names(robot: Robot) -> None:
+    for what, names in (("link", robot.link_names), ("joint", [link.joint for link in robot.links])):
+        twice = sorted({n for n in names if list(names).count(n) > 1})
+        if twice:
+            raise ExportError(f"Robot '{robot.name}' has two {what}s named '{twice[0]}'; rename one of them.")
+
+
+def _leaders(robot: Robot) -> list[int]:
+    """For every coordinate the link that it moves one to one."""
+    out = []
+    for coordinate, joint in enumerate(robot.joints):
+        moved = [k for k, link in enumerate(robot.links) if link.coordinate == coordinate and abs(link.ratio) == 1.0]
+        named = [k for k in moved if robot.links[k].joint == joint.name]
+        if not moved:
+            raise ExportError(
+                f"Joint '{joint.name}' moves no link one to one, which only C code can express; export that."
+            )
+        out.append((named or moved)[0])
+    return out
+
+
+def _leading(robot: Robot, link: Link, inertial: Inertial) -> Body:
+    joint = robot.joints[link.coordinate]
+    # value = ±q + offset: first the constant turn or slide, then the joint itself about ± its axis.
+    turn, slide = displaced(link.kind, link.axis, link.offset)
+    rotation = link.rotation @ turn
+    translation = link.translation + link.rotation @ slide
+    return Body(
+        link.name, joint.name, link.kind, link.parent, rotation, translation, link.ratio * link.axis, inertial, joint
+    )
+
+
+def _following(robot: Robot, link: Link, inertial: Inertial) -> Body:
+    joint = robot.joints[link.coordinate]
+    ends = sorted(link.ratio * end + link.offset for end in (joint.lower, joint.upper))
+    if link.ratio == 0.0:
+        ends = [link.offset, link.offset]
+    limits = Joint(link.joint, link.kind, ends[0], ends[1])
+    follows = Following(joint.name, link.ratio, link.offset)
+    place = (link.rotation, link.translation, link.axis)
+    return Body(link.name, link.joint, link.kind, link.parent, *place, inertial, limits, follows)
+
+
+def children_of(bodies: Sequence[Body], parent: int) -> list[int]:
+    """The bodies that hang on `parent` (−1: the base)."""
+    return [k for k, body in enumerate(bodies) if body.parent == parent]

@@ -1,0 +1,75 @@
+"""A URDF written from nothing but the model: links as boxes without looks, joints, inertias, friction."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.export.bodies import Body, bodies_of
+from steelyard.export.simple_terms import SimpleTerms
+from steelyard.export.urdf_text import UNLIMITED, dynamics_tag, gravity_is_standard, inertial_lines, origin_tag
+from steelyard.export.xml_text import comment, number, numbers, tag
+from steelyard.robot.robot import Robot
+
+
+def new_urdf(model: Model, terms: SimpleTerms, notes: Sequence[str]) -> str:
+    """The text of the URDF. Every link's frame is its joint's frame."""
+    robot, bodies = model.robot, bodies_of(model)
+    names = {body.name for body in bodies}
+    base = next(n for n in itertools.chain(["base"], (f"base{k}" for k in itertools.count(2))) if n not in names)
+    gravity = numbers(robot.gravity)
+    head = [
+        f"The model of robot '{robot.name}', written by Steelyard.",
+        "Every link stands in the frame of its joint. Limits that are not known are written as 1e9.",
+        f"The model holds for gravity {gravity} m/s2, which URDF cannot say (MuJoCo is told below).",
+        *notes,
+    ]
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', comment(head), tag("robot", {"name": robot.name}, closed=False)]
+    lines += [f"  {line}" for line in mujoco_lines(robot)]
+    lines += [f"  {tag('link', {'name': base})}"]
+    for body in bodies:
+        lines.append(f"  {tag('link', {'name': body.name}, closed=False)}")
+        lines += [f"    {line}" for line in inertial_lines(body.inertial)]
+        lines.append("  </link>")
+    for body in bodies:
+        parent = bodies[body.parent].name if body.parent >= 0 else base
+        lines += [f"  {line}" for line in _joint_lines(robot, body, parent, terms)]
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def mujoco_lines(robot: Robot) -> list[str]:
+    """What MuJoCo must know beside the URDF: gravity, and that links without inertial have none."""
+    inside = [tag("compiler", {"inertiafromgeom": "false"})]
+    if not gravity_is_standard(robot.gravity):
+        inside.append(tag("option", {"gravity": numbers(robot.gravity)}))
+    return ["<mujoco>", *(f"  {line}" for line in inside), "</mujoco>"]
+
+
+def _joint_lines(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> list[str]:
+    limits = body.limits
+    free = not np.isfinite(limits.lower) and not np.isfinite(limits.upper)
+    # A joint that follows stays revolute: programs that know mimic joints do not all know continuous ones.
+    kind = "continuous" if body.kind == "revolute" and free and body.follows is None else body.kind
+    lines = [
+        tag("joint", {"name": body.joint, "type": kind}, closed=False),
+        f"  {origin_tag(body.rotation, body.translation)}",
+        f"  {tag('parent', {'link': parent})}",
+        f"  {tag('child', {'link': body.name})}",
+        f"  {tag('axis', {'xyz': numbers(body.axis)})}",
+    ]
+    bounds = {} if kind == "continuous" else {"lower": limits.lower, "upper": limits.upper}
+    every = {**bounds, "effort": limits.effort, "velocity": limits.velocity}
+    finite = {name: number(np.clip(value, -UNLIMITED, UNLIMITED)) for name, value in every.items()}
+    lines.append(f"  {tag('limit', finite)}")
+    if body.follows is not None:
+        f = body.follows
+        mimic = {"joint": f.leader, "multiplier": number(f.ratio), "offset": number(f.offset)}
+        lines.append(f"  {tag('mimic', mimic)}")
+    else:
+        k = robot.joint_index(body.joint)
+        if terms.damping[k] or terms.friction[k]:
+            lines.append(f"  {dynamics_tag(terms.damping[k], terms.friction[k])}")
+    return [*lines, "</joint>"]

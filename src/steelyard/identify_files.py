@@ -1,0 +1,59 @@
+"""`identify` from files: read the logs, hold parts of them back, identify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.assessment.holdout import keep_blocks, keep_last
+from steelyard.errors import SteelyardError
+from steelyard.identify import Identification, identify
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import read_log
+
+
+def identify_files(
+    robot: Robot,
+    logs: Sequence[Path],
+    validate: Sequence[Path] = (),
+    *,
+    mapping: str | None = None,
+    holdout: float | None = None,
+    holdout_blocks: str = "",
+    cutoff: float | None = None,
+    mask: float = 0.0,
+    **options: Any,
+) -> Identification:
+    """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every"."""
+    if holdout is not None and holdout_blocks:
+        raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
+    used = [read_log(path, robot, mapping) for path in logs]
+    judged = [read_log(path, robot, mapping) for path in validate]
+    names, judged_names = [p.stem for p in logs], [p.stem for p in validate]
+    if holdout is not None or holdout_blocks:
+        pairs = [_held_back(log, holdout, holdout_blocks) for log in used]
+        used = [a for a, _ in pairs]
+        judged = [*judged, *(b for _, b in pairs)]
+        judged_names += [f"{p.stem}, held back" for p in logs]
+    return identify(
+        robot,
+        used,
+        judged,
+        preparation=Preparation(cutoff=cutoff, mask=mask),
+        names=names,
+        validate_names=judged_names,
+        **options,
+    )
+
+
+def _held_back(log: Log, share: float | None, blocks: str) -> tuple[Log, Log]:
+    if share is not None:
+        return keep_last(log, share)
+    seconds, _, every = blocks.partition(":")
+    try:
+        return keep_blocks(log, float(seconds), int(every))
+    except ValueError:
+        raise SteelyardError(f"--holdout-blocks is '{blocks}'; give seconds:every, such as 0.5:3.") from None

@@ -1,0 +1,131 @@
+"""Pieces of a report as HTML: tables, figures, callouts. Text is escaped; what is `Html` already goes in as it is."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.report.terminal import number
+
+Kind = Literal["good", "note", "warning", "bad"]
+_SIGNS: dict[Kind, tuple[str, str]] = {
+    "good": ("✓", "Good"),
+    "note": ("i", "Note"),
+    "warning": ("!", "Warning"),
+    "bad": ("✕", "Problem"),
+}
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+Cell = str | float | int | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, its unit, and how many digits its numbers show."""
+
+    name: str
+    unit: str = ""
+    digits: int = 4
+
+
+def text(value: str) -> Html:
+    """Plain text as HTML."""
+    return value if isinstance(value, Html) else Html(html.escape(value))
+
+
+def join(*pieces: str) -> Html:
+    """Pieces one after the other."""
+    return Html("\n".join(text(piece) for piece in pieces))
+
+
+def paragraph(value: str) -> Html:
+    return Html(f"<p>{text(value)}</p>")
+
+
+def callout(kind: Kind, message: str) -> Html:
+    """A box that says something a reader must not miss."""
+    sign, word = _SIGNS[kind]
+    return Html(
+        f'<div class="callout {kind}" role="note"><span class="sign" aria-hidden="true">{sign}</span>'
+        f'<div><strong class="word">{word}.</strong> {text(message)}</div></div>'
+    )
+
+
+def table_html(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], caption: str = "") -> Html:
+    """A table with units in its head; numbers stand right, with few digits, and show all of them on hover."""
+    heads = [column if isinstance(column, Column) else Column(column) for column in columns]
+    filled = [[_plain(value) for value in row] for row in rows]
+    numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
+    lines = ['<div class="scroll" tabindex="0"><table>']
+    if caption:
+        lines.append(f"<caption>{text(caption)}</caption>")
+    lines.append("<thead><tr>")
+    for column, right in zip(heads, numeric, strict=True):
+        unit = f' <span class="unit">[{html.escape(column.unit)}]</span>' if column.unit else ""
+        lines.append(f'<th scope="col"{_right(right)}>{text(column.name)}{unit}</th>')
+    lines.append("</tr></thead><tbody>")
+    for row in filled:
+        cells = zip(heads, row, numeric, strict=True)
+        lines.append("<tr>" + "".join(_cell(column, value, right) for column, value, right in cells) + "</tr>")
+    return Html("\n".join([*lines, "</tbody></table></div>"]))
+
+
+def figure_html(figure: Any, title: str, caption: str = "") -> Html:
+    """A Plotly figure, drawn by the page when it comes into view, in the colours of the page."""
+    height = int(figure.layout.height or 420)
+    # Inside a script element only `<` could end the data early or start a comment.
+    data = figure.to_json().replace("<", "\\u003c")
+    below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    return Html(
+        f'<figure class="plot"><h3>{text(title)}</h3>'
+        f'<div class="area" style="height:{height}px" role="img" aria-label="{html.escape(title, quote=True)}"></div>'
+        f'<script type="application/json" class="plot-data">{data}</script>{below}</figure>'
+    )
+
+
+def anchor(title: str, taken: set[str]) -> str:
+    """A name for links to a section, unlike all that are taken."""
+    base = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+    name, k = base, 2
+    while name in taken:
+        name, k = f"{base}-{k}", k + 1
+    taken.add(name)
+    return name
+
+
+def _plain(value: Cell) -> Cell:
+    """NumPy's numbers as Python's."""
+    plain: Cell = value.item() if isinstance(value, np.generic) else value
+    return plain
+
+
+def _is_number(value: Cell) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _right(right: bool) -> str:
+    return ' class="number"' if right else ""
+
+
+def _cell(column: Column, value: Cell, right: bool) -> str:
+    if value is None:
+        return f"<td{_right(right)}>–</td>"
+    if isinstance(value, bool):
+        return f"<td>{'yes' if value else 'no'}</td>"
+    if isinstance(value, str):
+        return f"<td{_right(right)}>{text(value)}</td>"
+    full = f' title="{value!r}"' if math.isfinite(value) else ""
+    shown = str(value) if isinstance(value, int) else number(value, column.digits)
+    return f"<td{_right(right)}{full}>{shown}</td>"

@@ -1,0 +1,52 @@
+"""Hold-outs are parts of the time; together they are the log, and nothing belongs to both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steelyard.assessment.holdout import keep_blocks, keep_last
+from steelyard.errors import SteelyardError
+from steelyard.signals.log import Log
+
+
+def a_log(samples: int = 1000, segments: tuple[tuple[int, int], ...] = ()) -> Log:
+    t = 0.01 * np.arange(samples)
+    q = np.arange(samples, dtype=float)[:, None]
+    return Log(("a",), t, q, tau=q, segments=segments)
+
+
+def test_the_last_part_is_kept_back() -> None:
+    used, judged = keep_last(a_log(), 0.3)
+    assert used.t[-1] < judged.t[0]
+    assert len(used) == pytest.approx(700, abs=2)
+    assert len(used) + len(judged) == 1000
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.1, 1.5), st.integers(2, 5), st.booleans())
+def test_blocks_share_no_sample_and_lose_none(seconds: float, every: int, gap: bool) -> None:
+    log = a_log(segments=((0, 444), (444, 1000)) if gap else ())
+    used, judged = keep_blocks(log, seconds, every)
+    both = np.concatenate([used.q[:, 0], judged.q[:, 0]])
+    assert len(set(both)) == len(both)
+    assert len(both) >= 1000 - 2 * (1000 // max(1, int(100 * seconds)) + 2)  # pieces of one sample are dropped
+    for part in (used, judged):
+        for a, b in part.segments:
+            assert np.all(np.diff(part.q[a:b, 0]) == 1.0)  # pieces are gap-free
+            assert not (part.q[a, 0] < 444 <= part.q[b - 1, 0] and gap)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0])
+def test_impossible_shares_are_refused(share: float) -> None:
+    with pytest.raises(SteelyardError, match="between 0 and 1"):
+        keep_last(a_log(), share)
+
+
+def test_impossible_blocks_are_refused() -> None:
+    with pytest.raises(SteelyardError, match="seconds:every"):
+        keep_blocks(a_log(), 0.5, 1)
+    with pytest.raises(SteelyardError, match="one side empty"):
+        keep_blocks(a_log(), 100.0, 3)

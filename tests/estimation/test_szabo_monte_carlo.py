@@ -1,0 +1,125 @@
+"""The Monte Carlo of Szabó & Szádeczky-Kardoss 2021, Table 2: least squares against weighted least squares."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steelyard.dynamics import Dynamics
+from steelyard.estimation import OrdinaryLeastSquares, WeightedLeastSquares
+from steelyard.parameters import nominal_terms
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.regression.data import RegressionData
+from steelyard.robot.library import builtin
+
+NOISE = np.array([0.5, 0.3, 0.7])  # N m
+LIMITS = (np.array([2.5, 1.2, 2.5]), 3.0, 12.0)  # rad, rad/s, rad/s²
+ORDER = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz", "m", "mx", "my", "mz")
+# The paper's names for what we call by the term's symbols.
+SYMBOLS = {"mcy": "my", "tau_sc": "Fsc", "tau_s": "Fs", "tau_v": "Fsv"}
+
+
+def table() -> dict[str, dict[str, float]]:
+    with (Path(__file__).parent / "szabo_table2.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    out = {}
+    for row in rows:
+        key = row["key"]
+        for theirs, ours in SYMBOLS.items():
+            if key.startswith(theirs):
+                key = ours + key.removeprefix(theirs)
+                break
+        out[key] = {k: float(row[k]) for k in ("exact", "ls_mean", "ls_var", "wls_mean", "wls_var")}
+    return out
+
+
+def fourier(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Five harmonics of 0.1 Hz, 10 s at 100 Hz, as large as the limits allow."""
+    rng = np.random.default_rng(seed)
+    t, w = np.arange(1000) / 100.0, 2.0 * np.pi * 0.1 * np.arange(1, 6)
+    a, b = rng.normal(size=(2, 5, 3)) / np.arange(1, 6)[:, None]
+    s, k = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+    q = s @ a - k @ b
+    dq = (k * w) @ a + (s * w) @ b
+    ddq = -(s * w**2) @ a + (k * w**2) @ b
+    scale = np.min([limit / np.abs(x).max(axis=0) for limit, x in zip(LIMITS, (q, dq, ddq), strict=True)], axis=0)
+    return q * scale, dq * scale, ddq * scale
+
+
+class MonteCarlo:
+    def __init__(self) -> None:
+        robot = builtin("szabo3r")
+        terms, values = nominal_terms(robot)
+        self.base = base_parameters(robot, terms, order=ORDER)
+        theta = np.concatenate([robot.inertial_parameters, values])
+        self.beta = self.base.values(theta)
+        dynamics = Dynamics(robot, terms)
+        motions = [dynamics.torque_regressor(*fourier(seed)) for seed in range(40)]
+        # The best conditioned of forty, in place of the paper's optimisation.
+        Y = min(motions, key=lambda y: np.linalg.cond(self.base.regressor_columns(y).reshape(-1, self.base.rank)))
+        self.A, self.clean, self.robot = self.base.regressor_columns(Y), Y @ theta, robot
+
+    def run(self, runs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        ols, wls = [], []
+        for _ in range(runs):
+            tau = self.clean + rng.normal(size=self.clean.shape) * NOISE
+            data = RegressionData.from_arrays(
+                self.robot.joint_names, self.base.independent, list(self.A.transpose(1, 0, 2)), list(tau.T),
+                len(self.base.parameters), 0.01,
+            )  # fmt: skip
+            ols.append(OrdinaryLeastSquares().free(data, self.base).beta)
+            wls.append(WeightedLeastSquares().free(data, self.base).beta)
+        return np.array(ols), np.array(wls)
+
+
+@pytest.fixture(scope="module")
+def monte_carlo() -> MonteCarlo:
+    return MonteCarlo()
+
+
+def assert_weighted_is_sharper(ols: np.ndarray, wls: np.ndarray) -> None:
+    """var(WLS) ≤ var(OLS) for all, within three standard deviations of a ratio of correlated variances."""
+    ratio = wls.var(axis=0, ddof=1) / ols.var(axis=0, ddof=1)
+    r = np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(ols.T, wls.T, strict=True)])
+    assert np.all(ratio < 1.0 + 3.0 * np.sqrt(4.0 * (1.0 - r**2) / len(ols)))
+    assert np.median(ratio) < 1.0
+
+
+def test_the_24_base_parameters_are_the_papers(monte_carlo: MonteCarlo) -> None:
+    paper = table()
+    assert set(monte_carlo.base.names) == set(paper)
+    for name, value in zip(monte_carlo.base.names, monte_carlo.beta, strict=True):
+        assert value == pytest.approx(paper[name]["exact"], abs=6e-4), name  # three printed decimals
+
+
+def test_weighted_least_squares_is_sharper(monte_carlo: MonteCarlo) -> None:
+    ols, wls = monte_carlo.run(60)
+    assert_weighted_is_sharper(ols, wls)
+    exact = np.linalg.inv(np.einsum("tja,tjb,j->ab", monte_carlo.A, monte_carlo.A, NOISE**-2.0))
+    assert np.median(wls.var(axis=0, ddof=1) / np.diag(exact)) == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.proof
+def test_300_runs_beside_table_2(monte_carlo: MonteCarlo) -> None:
+    ols, wls = monte_carlo.run(300)
+    paper, names = table(), monte_carlo.base.names
+    print(f"\n{'':6}{'exact':>8} | {'LS mean':>8} {'var':>9} {'WLS mean':>9} {'var':>9} {'ratio':>6}"
+          f" | {'paper LS':>9} {'WLS':>9} {'ratio':>6}")  # fmt: skip
+    ours, theirs = [], []
+    for k, name in enumerate(names):
+        row, a, b = paper[name], ols[:, k].var(ddof=1), wls[:, k].var(ddof=1)
+        ours.append(b / a)
+        theirs.append(row["wls_var"] / row["ls_var"])
+        print(f"{name:6}{monte_carlo.beta[k]:8.3f} | {ols[:, k].mean():8.3f} {a:9.2e} {wls[:, k].mean():9.3f} {b:9.2e}"
+              f" {ours[-1]:6.2f} | {row['ls_var']:9.2e} {row['wls_var']:9.2e} {theirs[-1]:6.2f}")  # fmt: skip
+    assert_weighted_is_sharper(ols, wls)
+    for found in (ols, wls):  # no bias: means within four of their own standard errors
+        assert np.all(np.abs(found.mean(axis=0) - monte_carlo.beta) < 4.0 * found.std(axis=0) / np.sqrt(300))
+    # The paper's motion is not printed, ours is not optimised: variances of the same order.
+    size = np.array([ols[:, k].var() / paper[n]["ls_var"] for k, n in enumerate(names)])
+    print(f"variances over the paper's: median {np.median(size):.2f}, {size.min():.2f} to {size.max():.2f}")
+    assert 0.1 < np.median(size) < 10.0

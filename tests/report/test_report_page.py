@@ -1,0 +1,150 @@
+"""A report is one page that needs nothing else, and shows what it is given."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from synthetic_report import JOINTS, synthetic_report
+
+from steelyard.errors import ShapeError
+from steelyard.report.decimate import decimate, decimate_over
+from steelyard.report.elements import Column, Html, callout, figure_html, table_html
+from steelyard.report.html import Section, render_report
+from steelyard.report.plots import autocorrelation, residuals, singular_values
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    pytest.importorskip("plotly")
+    return synthetic_report()
+
+
+def own_part(page: str) -> str:
+    """The page without Plotly's own script, which names addresses it does not open."""
+    return re.sub(r"<script>(?!\n// Draws).*?</script>", "", page, flags=re.DOTALL)
+
+
+def figures(page: str) -> list[dict]:
+    return [json.loads(x) for x in re.findall(r'class="plot-data">(.*?)</script>', page, flags=re.DOTALL)]
+
+
+def test_nothing_is_fetched(page):
+    own = own_part(page)
+    assert len(own) < len(page) - 3_000_000
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?\s*(https?:)?//""", own)
+    assert "http:" not in own
+    assert "https:" not in own
+    assert "@import" not in own
+    assert not re.search(r"<(link|img|iframe)\b", own)
+    assert not re.search(r"<script[^>]*\bsrc=", page)
+
+
+def test_plotly_is_there_once(page):
+    assert page.count("<script>") == 2
+    bare = render_report("No figures", [Section("Text", Html("<p>only</p>"))])
+    assert len(bare) < 20_000
+    assert "<script>" not in bare
+
+
+def test_titles_units_and_legends(page):
+    own = own_part(page)
+    for known in ("Identification of arm7", "predicts the torque of new motions", "Errors by joint", "[%]"):
+        assert known in own
+    titles = re.findall(r'<section id="([^"]+)"><h2>(.*?)</h2>', own)
+    assert [t for _, t in titles] == ["Prediction", "Residuals", "Friction", "Parameters", "Excitation", "Noise"]
+    assert re.findall(r'<li><a href="#([^"]+)">', own) == [name for name, _ in titles]
+    for figure in figures(page):
+        axes = [v for k, v in figure["layout"].items() if re.fullmatch(r"[xy]axis\d*", k)]
+        named = [a["title"]["text"] for a in axes if "text" in a.get("title", {})]
+        assert named
+        assert all("[" in n or "condition" in n for n in named), named
+        assert any(trace.get("showlegend") and trace["name"] for trace in figure["data"])
+    first = figures(page)[0]
+    assert [a["text"] for a in first["layout"]["annotations"]] == list(JOINTS)
+    assert {t["name"] for t in first["data"]} == {"measured", "predicted"}
+
+
+def test_it_fits_phones_and_the_dark(page):
+    assert 'name="viewport"' in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media (max-width: 800px)" in page
+
+
+def test_text_is_text(page):
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "&lt;b&gt;" in table_html(["a"], [["<b>"]])
+    assert "&lt;b&gt;" in callout("bad", "<b>")
+    figure = residuals(np.arange(3.0), np.zeros((3, 1)), ["</script><b>"])
+    assert "</script><b>" not in figure_html(figure, "x")
+
+
+def test_the_same_sections_give_the_same_bytes(page):
+    assert synthetic_report() == page
+
+
+def test_sections_of_one_name_have_places_of_their_own():
+    text = render_report("t", [Section("Joint 1", Html("a")), Section("Joint 1", Html("b")), Section("…", Html("c"))])
+    assert re.findall(r'<section id="([^"]+)"', text) == ["joint-1", "joint-1-2", "section"]
+
+
+def test_tables_show_few_digits_and_keep_all():
+    made = table_html([Column("mass", "kg", digits=3), "known", "note"], [[1.23456, True, None], [np.nan, False, "x"]])
+    assert '<td class="number" title="1.23456">1.23</td>' in made
+    assert '<span class="unit">[kg]</span>' in made
+    assert "<td>yes</td><td>–</td>" in made
+
+
+def test_numpy_numbers_are_numbers():
+    made = table_html(["a", "b"], [[np.float64(0.5), np.int64(3)]])
+    assert '<td class="number" title="0.5">0.5</td><td class="number" title="3">3</td>' in made
+
+
+@pytest.mark.parametrize("samples", [10, 4000, 4001, 100_000])
+def test_spikes_survive_thinning(samples):
+    y = np.zeros(samples)
+    y[samples // 3], y[samples // 2] = 5.0, -7.0
+    keep = decimate(y)
+    assert len(keep) <= 4000
+    assert np.all(np.diff(keep) > 0)
+    assert (keep[0], keep[-1]) == (0, samples - 1)
+    assert {5.0, -7.0} <= set(y[keep])
+    x = np.random.default_rng(0).permutation(samples)
+    cloud = decimate_over(x, y)
+    assert len(cloud) <= 4000
+    assert {5.0, -7.0} <= set(y[cloud])
+
+
+def test_gaps_do_not_stop_thinning():
+    y = np.full(10_000, np.nan)
+    y[5000:] = np.arange(5000.0)
+    assert np.nanmax(y[decimate(y)]) == 4999.0
+
+
+def test_white_noise_and_a_sine_are_told_apart():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=20_000)
+    sine = np.sin(2 * np.pi * np.arange(20_000) / 100.0)
+    rho = autocorrelation(np.column_stack([noise, sine, np.ones(20_000)]), 100)
+    assert np.all(np.abs(rho[1:, 0]) < 4.0 / np.sqrt(20_000))
+    # A full period later the sine is itself again, but for the 100 of 20000 products that are missing.
+    assert rho[100, 1] == pytest.approx(1.0 - 100 / 20_000, abs=1e-3)
+    assert rho[50, 1] == pytest.approx(-1.0, abs=5e-3)
+    assert np.all(rho[:, 2] == 0.0)  # a constant has no correlation, and no 0/0 either
+
+
+def test_bad_shapes_are_named():
+    with pytest.raises(ShapeError, match="residual has shape"):
+        residuals(np.arange(3.0), np.zeros((3, 2)), ["a"])
+    figure = singular_values([3.0, 0.0])
+    assert "infinite" in figure.layout.xaxis.title.text
+
+
+def test_plotly_is_not_imported_before_it_is_needed():
+    code = "import sys, steelyard, steelyard.report.html, steelyard.report.plots; assert 'plotly' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
