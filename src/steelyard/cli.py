@@ -134,6 +134,42 @@ def robots(as_json: AsJson = False) -> None:
     console().print(table("Built-in robots", ["name", "joints", "what it is"], rows, right=("joints",)))
 
 
+@app.command(epilog="Example: steelyard check arm.urdf run.parquet --map columns.toml")
+def check(
+    robot: RobotSource,
+    log: Annotated[str, typer.Argument(metavar="LOG", help="The log to look at.")],
+    mapping: Annotated[str, typer.Option("--map", metavar="F", help="What the log's columns mean (TOML, JSON).")] = "",
+    joints: Annotated[str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked.")] = "",
+    gravity: Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s².")] = "",
+    term_names: Annotated[
+        str,
+        typer.Option("--terms", metavar="T,…", help="Joint terms; default rotor,viscous,coulomb,offset."),
+    ] = "",
+    snap: Annotated[
+        float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a log before identifying from it: is it sound, what can it show, what to do."""
+    from steelyard.check import check_log
+    from steelyard.signals.read import read_log
+
+    loaded = load_robot(
+        robot,
+        joints=_words(joints) or None,
+        gravity=_numbers("--gravity", gravity, 3) if gravity else None,
+        snap=snap,
+    )
+    found = check_log(loaded, read_log(log, loaded, mapping or None), _words(term_names) or None)
+    if as_json:
+        _print_json(found.to_json())
+        return
+    from steelyard.report.check import print_check
+    from steelyard.report.terminal import console
+
+    print_check(found, console())
+
+
 @app.command(epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run")
 def identify(
     robot: RobotSource,

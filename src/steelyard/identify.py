@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.source import LogFile, Source, first_piece, pieces_of
 
 SCHEMES = ("dynamic",)
 
@@ -115,8 +116,8 @@ class Identification:
 
 def identify(
     robot: Robot,
-    log: Log | Sequence[Log],
-    validate: Sequence[Log] = (),
+    log: Source | Sequence[Source],
+    validate: Sequence[Source] = (),
     *,
     terms: Sequence[str | Term] | Terms | None = None,
     scheme: str = "dynamic",
@@ -146,23 +147,29 @@ def identify(
         raise UnknownNameError("scheme", scheme, SCHEMES)
     if prior not in ("nominal", "none"):
         raise UnknownNameError("prior", prior, ("nominal", "none"))
-    logs = [log] if isinstance(log, Log) else list(log)
+    logs: list[Source] = [log] if isinstance(log, Log | LogFile) else list(log)
     if not logs:
         raise SteelyardError("There is no log to identify from.")
-    robot = _as_logged(robot, logs)
+    beginnings = [first_piece(one) for one in logs]
+    robot = _as_logged(robot, beginnings)
     settings = Settings(scheme, estimator, physical, prior, preparation or Preparation(), score_cutoff)
-    cutoff = chosen_cutoff(logs, settings.preparation)
+    cutoff = chosen_cutoff(beginnings, settings.preparation)
     bound = identification_terms(robot, terms)
     base = base_parameters(robot, bound)
     dynamics = Dynamics(robot, bound)
-    motions = [m for one in logs for m in prepare(one, settings.preparation, cutoff)]
+
+    def motions() -> Iterator[Motion]:
+        for one in logs:
+            for piece in pieces_of(one):
+                yield from prepare(piece, settings.preparation, cutoff)
+
     data = observe(dynamics, base, motions, settings.preparation.mask)
     known = _prior(robot, bound, prior)
     free, chosen = _estimates(data, base, known, settings)
     model = Model(robot, bound, chosen.theta)
     at = score_cutoff or cutoff
 
-    def judged(m: Model, some: Sequence[Log], called: Sequence[str], kind: str) -> tuple[Score, ...]:
+    def judged(m: Model, some: Sequence[Source], called: Sequence[str], kind: str) -> tuple[Score, ...]:
         labels = [*called, *(f"{kind} {k + 1}" for k in range(len(called), len(some)))]
         return tuple(score(m, x, settings.preparation, cutoff, at, n) for x, n in zip(some, labels, strict=False))
 
@@ -177,7 +184,7 @@ def identify(
         cutoff=cutoff,
         score_cutoff=at,
         condition_number=_condition(data, base, free),
-        velocity=_velocities(motions),
+        velocity=_velocities([m for one in beginnings for m in prepare(one, settings.preparation, cutoff)]),
         identification=judged(model, logs, names, "log"),
         validation=judged(model, validate, validate_names, "validation"),
         free_validation=judged(Model(robot, bound, free.theta), validate, validate_names, "validation"),

@@ -13,6 +13,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log
+from steelyard.signals.source import Source, open_log
 
 
 def identify_files(
@@ -30,11 +31,13 @@ def identify_files(
     """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every"."""
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
-    used = [read_log(path, robot, mapping) for path in logs]
-    judged = [read_log(path, robot, mapping) for path in validate]
+    judged: list[Source] = [open_log(path, robot, mapping) for path in validate]
     names, judged_names = [p.stem for p in logs], [p.stem for p in validate]
-    if holdout is not None or holdout_blocks:
-        pairs = [_held_back(log, holdout, holdout_blocks) for log in used]
+    used: list[Source] = []
+    if holdout is None and not holdout_blocks:
+        used = [open_log(path, robot, mapping) for path in logs]
+    else:
+        pairs = [_held_back(read_log(path, robot, mapping), holdout, holdout_blocks) for path in logs]
         used = [a for a, _ in pairs]
         judged = [*judged, *(b for _, b in pairs)]
         judged_names += [f"{p.stem}, held back" for p in logs]

@@ -12,6 +12,7 @@ from steelyard.estimation import (
     Robust,
     WeightedLeastSquares,
     confidence_intervals,
+    make_estimator,
 )
 from steelyard.regression.data import Block, RegressionData
 
@@ -32,7 +33,9 @@ def coverage(c: Case, estimator, rho: float, runs: int, seed: int = 0) -> tuple[
 
 # Errors of the parameters of one run are correlated; 25 runs of 21 parameters leave about 2 % of scatter.
 @pytest.mark.parametrize("rho", [0.0, 0.9])
-@pytest.mark.parametrize("estimator", [OrdinaryLeastSquares(), WeightedLeastSquares(), Robust()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [OrdinaryLeastSquares(), WeightedLeastSquares(), Robust()], ids=["ols", "wls", "huber"]
+)
 def test_coverage_in_short(estimator, rho: float) -> None:
     bars, intervals, white = coverage(case("rotradi"), estimator, rho, 25)
     assert 0.89 < bars < 0.99
@@ -60,7 +63,7 @@ def test_joints_of_different_noise_have_their_own_error_bars() -> None:
             found = estimator.fit(c.data(noise), c.base)
             z.append((found.beta - c.beta) / found.standard_errors)
         errors.append(found.standard_errors)
-        assert 0.8 < np.sqrt(np.mean(np.square(z))) < 1.3
+        assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.25
     assert np.all(errors[1] < 1.1 * errors[0])
 
 
@@ -82,8 +85,6 @@ def test_gaps_between_blocks_are_no_correlation() -> None:
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.95])
 @pytest.mark.parametrize("estimator", ["wls", "ols", "huber"])
 def test_coverage(name: str, rho: float, estimator: str) -> None:
-    from steelyard.estimation import make_estimator
-
     bars, intervals, white = coverage(case(name), make_estimator(estimator), rho, 200, seed=7)
     print(f"{name} ρ={rho} {estimator}: 1.96σ {bars:.3f}, t {intervals:.3f}, if taken for white {white:.3f}")
     assert 0.92 <= bars <= 0.98

@@ -44,7 +44,7 @@ def test_ordinary_is_lstsq(problem) -> None:
 
 
 def test_white_error_bars_are_those_of_the_textbook(problem) -> None:
-    """With one joint and one band, σ²(AᵀA)⁻¹ with n − p degrees of freedom; here with all bands, within their scatter."""
+    """σ²(AᵀA)⁻¹ with n − p degrees of freedom, but for the scatter of the bands."""
     c, data, A, y = problem
     found = WeightedLeastSquares().fit(data, c.base)
     W, right = tall(A, y, 1.0 / found.spread)

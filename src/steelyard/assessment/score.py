@@ -12,8 +12,11 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.robot.spatial import Array
 from steelyard.signals.filters import LowPass
-from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, prepare
+from steelyard.signals.source import Source, pieces_of
+
+# Samples whose signals are kept for plots.
+_KEPT_SAMPLES = 200_000
 
 
 @dataclass(frozen=True)
@@ -52,24 +55,33 @@ class Score:
         return {"log": self.log, "samples": self.samples, "score_cutoff_hz": self.cutoff, "joints": joints}
 
 
-def score(model: Model, log: Log, settings: Preparation, cutoff: float, score_cutoff: float, name: str = "") -> Score:
+def score(
+    model: Model, log: Source, settings: Preparation, cutoff: float, score_cutoff: float, name: str = ""
+) -> Score:
     """The model's torque against the measured one, both through a zero-phase Butterworth of order 4 at `score_cutoff`.
 
     The motion is prepared as for the fit (`settings`, `cutoff`); smoothing it too much only spoils the prediction,
     since the torque it is held against is filtered by the score's own filter alone. `raw` are the figures against
-    the torque as it was measured.
+    the torque as it was measured. Of a long log the signals of the beginning are kept for plots; all of it counts.
     """
     used = np.flatnonzero(model.robot.torque_used)
-    motions = list(prepare(log, replace(settings, decimation=1, mask=0.0), cutoff))
-    if not motions:
+    whole = replace(settings, decimation=1, mask=0.0)
+    smooth, raw = _Sums(len(used)), _Sums(len(used))
+    kept: list[tuple[Array, ...]] = []
+    for piece in pieces_of(log):
+        for motion in prepare(piece, whole, cutoff):
+            t, q, dq, measured_raw, measured, predicted, sharp = _signals(model, motion, used, score_cutoff)
+            smooth.add(measured, predicted)
+            raw.add(measured_raw, sharp)
+            if smooth.count <= _KEPT_SAMPLES or not kept:
+                kept.append((t, q, dq, measured, predicted))
+    if not kept:
         raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {cutoff:g} Hz.")
-    parts = [_signals(model, m, used, score_cutoff) for m in motions]
-    t, q, dq, raw, measured, predicted, sharp = (np.concatenate(x) for x in zip(*parts, strict=True))
-    joints = []
-    for k, j in enumerate(used):
-        smooth = _figures(measured[:, k], predicted[:, k])
-        joints.append(JointScore(model.robot.joint_names[j], **smooth, raw=_figures(raw[:, k], sharp[:, k])))
-    return Score(name, score_cutoff, len(t), tuple(joints), t, q, dq, measured, predicted)
+    t, q, dq, measured, predicted = (np.concatenate(x) for x in zip(*kept, strict=True))
+    joints = tuple(
+        JointScore(model.robot.joint_names[j], **smooth.figures(k), raw=raw.figures(k)) for k, j in enumerate(used)
+    )
+    return Score(name, score_cutoff, smooth.count, joints, t, q, dq, measured, predicted)
 
 
 def _signals(model: Model, m: Motion, used: NDArray[np.int64], cutoff: float) -> tuple[Array, ...]:
@@ -81,15 +93,27 @@ def _signals(model: Model, m: Motion, used: NDArray[np.int64], cutoff: float) ->
     return tuple(x[m.keep] for x in parts)
 
 
-def _figures(measured: Array, predicted: Array) -> dict[str, float]:
-    error = measured - predicted
-    rmse = float(np.sqrt(np.mean(error**2)))
-    spread = float(np.std(measured))
-    size = float(np.sqrt(np.mean(measured**2)))
-    tiny = 1e-12
-    return {
-        "rmse": rmse,
-        "nrmse_percent": 100.0 * rmse / max(spread, tiny),
-        "r2": 1.0 - (rmse / max(spread, tiny)) ** 2,
-        "relative_error_percent": 100.0 * rmse / max(size, tiny),
-    }
+class _Sums:
+    """Errors added up over pieces."""
+
+    def __init__(self, joints: int) -> None:
+        self.count = 0
+        self._error, self._value, self._square = (np.zeros(joints) for _ in range(3))
+
+    def add(self, measured: Array, predicted: Array) -> None:
+        self.count += len(measured)
+        self._error += np.sum((measured - predicted) ** 2, axis=0)
+        self._value += np.sum(measured, axis=0)
+        self._square += np.sum(measured**2, axis=0)
+
+    def figures(self, joint: int) -> dict[str, float]:
+        n, tiny = self.count, 1e-12
+        rmse = float(np.sqrt(self._error[joint] / n))
+        size = float(np.sqrt(self._square[joint] / n))
+        spread = float(np.sqrt(max(self._square[joint] / n - (self._value[joint] / n) ** 2, 0.0)))
+        return {
+            "rmse": rmse,
+            "nrmse_percent": 100.0 * rmse / max(spread, tiny),
+            "r2": 1.0 - (rmse / max(spread, tiny)) ** 2,
+            "relative_error_percent": 100.0 * rmse / max(size, tiny),
+        }

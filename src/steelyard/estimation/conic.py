@@ -1,4 +1,4 @@
-"""The same `Program` by CVXPY and Clarabel, for those who want a second opinion (`pip install 'steelyard[sdp]'`)."""
+"""The same `Program` by CVXPY and Clarabel: a second opinion, and the oracle of the tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def solve_conic(program: Program) -> Array:
 
         cp: Any = import_module("cvxpy")  # half-typed: its functions are unknown to type checkers
     except ImportError as error:
-        raise EstimationError("solver='clarabel' needs CVXPY: pip install 'steelyard[sdp]'.") from error
+        raise EstimationError("solver='clarabel' needs CVXPY and Clarabel: pip install cvxpy clarabel.") from error
     V, v0 = program.transform
     rank = len(program.G)
     v = cp.Variable(V.shape[1])

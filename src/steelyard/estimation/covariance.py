@@ -86,28 +86,29 @@ def covariance(
     weights: Array,
     influence: Influence | None = None,
     bread: Array | None = None,
+    sharpest: tuple[Array, Array] | None = None,
 ) -> Covariance:
     """The covariance of base parameters that were found with `weights` (1/σ per equation). One pass over the data.
 
     `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's equations have another matrix.
+    `sharpest`: β and weights of a better fit, whose residuals tell the noise: under equal weights the noisiest joint
+    leaks into the residuals of all others.
     """
     with one_blas_thread():
-        bands, slopes = _spectra(data, base, beta, influence)
-        square = weights**2
-        H = np.zeros((base.rank, base.rank))
-        for band in bands:
-            H += square[band.equation] * slopes[band.equation] * band.gram
-        inverse = _inverse(H)
-        outer = inverse if bread is None else _inverse(bread)
-        merged = _merge(bands, square * slopes, inverse)
-        power, left = _powers(merged, square, slopes, inverse)
+        best, best_weights = (beta, weights) if sharpest is None else sharpest
+        bands, slopes = _spectra(data, base, best, influence)
+        square, best_square = weights**2, best_weights**2
+        outer = _inverse(_normal(bands, square * slopes) if bread is None else bread)
+        inverse = _inverse(_normal(bands, best_square * slopes))
+        merged = _merge(bands, best_square * slopes, inverse)
+        power, left = _powers(merged, best_square, slopes, inverse)
         parts = np.array(
             [square[b.equation] ** 2 * s * (outer @ b.gram @ outer) for b, s in zip(merged, power, strict=True)]
         )
         flat = _white(merged, power)
         white = sum(
             (square[b.equation] ** 2 * flat[b.equation] * (outer @ b.gram @ outer) for b in merged),
-            np.zeros_like(H),
+            np.zeros_like(outer),
         )
     matrix = parts.sum(axis=0)
     own = np.array([np.diag(p) for p in parts])
@@ -117,6 +118,11 @@ def covariance(
     degrees = np.maximum(degrees, _FEWEST)
     wider = np.sqrt(degrees / (degrees - 2.0))
     return Covariance(0.5 * (matrix + matrix.T) * wider * wider[:, None], white, degrees)
+
+
+def _normal(bands: list[_Band], weights: Array) -> Array:
+    """H = Σ w AᵀA over all bands."""
+    return np.asarray(sum(weights[b.equation] * b.gram for b in bands))
 
 
 def _spectra(

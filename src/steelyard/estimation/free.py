@@ -12,6 +12,7 @@ from steelyard.estimation.covariance import Covariance, Influence, covariance
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.problem import Problem
 from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.blas import one_blas_thread
 from steelyard.robot.spatial import Array
 
 
@@ -26,6 +27,7 @@ class FreeFit:
     spread: Array
     influence: Influence | None = None
     bread: Array | None = None
+    sharpest: tuple[Array, Array] | None = None
     result: Result = Result.CONVERGED
     history: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
@@ -44,7 +46,7 @@ class FreeFit:
 
     def covariance(self) -> Covariance:
         p = self.problem
-        return covariance(p.data, p.base, self.beta, self.weights, influence=self.influence, bread=self.bread)
+        return covariance(p.data, p.base, self.beta, self.weights, self.influence, self.bread, self.sharpest)
 
     def estimate(self, prior: Prior | None) -> Estimate:
         """With error bars, and the full vector nearest to the prior that has these base parameters."""
@@ -67,7 +69,8 @@ class FreeFit:
 def nearest_theta(base: BaseParameters, beta: Array, prior: Prior | None) -> Array:
     """The full vector with base parameters β that differs least from the prior (from zero without one)."""
     start = prior_theta(base, prior)
-    change = np.linalg.lstsq(base.matrix, beta - base.matrix @ start, rcond=None)[0]
+    with one_blas_thread():
+        change = np.linalg.lstsq(base.matrix, beta - base.matrix @ start, rcond=None)[0]
     return np.asarray(start + change)
 
 

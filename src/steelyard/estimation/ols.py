@@ -9,6 +9,7 @@ import numpy as np
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.free import FreeFit
 from steelyard.estimation.problem import Problem
+from steelyard.estimation.wls import weighted
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
@@ -28,4 +29,7 @@ class OrdinaryLeastSquares:
         weights = np.ones(len(data.equations))
         joined = problem.joined(weights)
         beta = problem.solve(joined)
-        return FreeFit(problem, beta, weights, joined, problem.spreads(beta, joined, weights))
+        best = weighted(problem, 100, 1e-8)
+        return FreeFit(
+            problem, beta, weights, joined, problem.spreads(beta, joined, weights), sharpest=(best.beta, best.weights)
+        )

@@ -49,9 +49,9 @@ class PhysicallyConsistent:
     P_i is the pseudo-inertia of link i (Wensing, Kim & Slotine 2018): positive definite iff a body of positive density
     has these ten parameters. R and y are the triangle of the free fit, in standard deviations of its noise
     (correlation in time allowed for). The log-det divergence from a reference body P⁰ (Lee, Wensing & Park 2020)
-    decides what the data do not show; a parameter known to a part r of its size is moved by it by about
-    strength·r standard errors. References are the prior's links; where there are none, rods from joint to joint of
-    the density that fits the data best.
+    decides what the data do not show; it moves what they do show by a few percent of a standard error (measured:
+    docs/theory/physical-consistency.md). References are the prior's links; where there are none, rods from joint to
+    joint of the density that fits the data best.
 
     Attributes:
         weighting: the free fit that it starts from: "wls", "ols", "huber", "bisquare" or "tls".

@@ -68,17 +68,18 @@ class Problem:
 
     def solve(self, joined: Array) -> Array:
         """β of a joined triangle; refuses where the data do not show every base parameter."""
-        self.check_rank(joined[:-1, :-1])
-        return np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
+        with one_blas_thread():
+            self.check_rank(joined[:-1, :-1])
+            return np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
 
     def check_rank(self, R: Array) -> None:
         lengths = np.linalg.norm(R, axis=0)
         hidden = [name for name, length in zip(self.base.names, lengths, strict=True) if length == 0.0]
         if not hidden:
-            _, values, directions = np.linalg.svd(R / lengths)
+            values = np.linalg.svd(R / lengths, compute_uv=False)
             if values[-1] > _DEPENDENT * values[0]:
                 return
-            part = np.abs(directions[-1])
+            part = np.abs(np.linalg.svd(R / lengths)[2][-1])
             hidden = [self.base.names[k] for k in np.argsort(-part)[:4] if part[k] > 0.1]
         raise EstimationError(
             f"The data do not show all base parameters apart: {', '.join(hidden)} (and what moves with them). "
@@ -89,9 +90,10 @@ class Problem:
         """Standard deviation of each equation's residuals, its own degrees of freedom taken off."""
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []
-        for w, block in zip(weights, self.blocks, strict=True):
-            hat = solve_triangular(joined[:-1, :-1], w * block[:, :-1].T, trans="T")
-            used.append(float(np.sum(hat**2)))
+        with one_blas_thread():
+            for w, block in zip(weights, self.blocks, strict=True):
+                hat = solve_triangular(joined[:-1, :-1], w * block[:, :-1].T, trans="T")
+                used.append(float(np.sum(hat**2)))
         return np.asarray(np.sqrt(sums / np.maximum(self.rows - np.array(used), 1.0)))
 
     @property

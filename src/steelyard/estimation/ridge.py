@@ -45,10 +45,17 @@ class Ridge:
         beta = beta0 + (change if self.space == "base" else base.matrix @ change)
         bread = R.T @ R + pull if self.space == "base" else self._bread(R, base, pull)
         fit = FreeFit(
-            start.problem, beta, start.weights, start.joined,
-            start.problem.spreads(beta, start.joined, start.weights), bread=bread, result=start.result,
-            history=start.history, notes=start.notes,
-        )  # fmt: skip
+            start.problem,
+            beta,
+            start.weights,
+            start.joined,
+            start.problem.spreads(beta, start.joined, start.weights),
+            bread=bread,
+            sharpest=(start.beta, start.weights),
+            result=start.result,
+            history=start.history,
+            notes=start.notes,
+        )
         estimate = fit.estimate(prior)
         if self.space == "base":
             return estimate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,9 @@ from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
 from steelyard.robot.spatial import Array
+
+# Rows up to this size are kept between passes; beyond it they are computed again each time.
+_KEPT_BYTES = 400_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,7 @@ class RegressionData:
     parameters: int
     source: Callable[[], Iterable[Block]]
     period: float
+    _kept: list[list[Block]] = field(default_factory=list)
 
     @classmethod
     def from_arrays(
@@ -50,7 +54,21 @@ class RegressionData:
         return cls(tuple(Equation(n, shared) for n in names), parameters, lambda: blocks, period)
 
     def blocks(self) -> Iterator[Block]:
-        yield from self.source()
+        """All blocks. A first pass that fits into memory is kept for the next ones."""
+        if self._kept:
+            yield from self._kept[0]
+            return
+        kept: list[Block] | None = []
+        size = 0
+        for block in self.source():
+            size += block.A.nbytes + block.y.nbytes
+            if kept is not None:
+                kept.append(block)
+                if size > _KEPT_BYTES:
+                    kept = None
+            yield block
+        if kept is not None:
+            self._kept.append(kept)
 
     def factor(self, weigh: Callable[[Block], Array] | None = None) -> Factor:
         """The triangles of all rows; `weigh(block)` gives the square root of a weight for each row of a block."""

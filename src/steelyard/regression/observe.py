@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -19,19 +19,22 @@ from steelyard.signals.prepare import Motion
 _CHUNK = 20_000
 
 
-def observe(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion], mask: float = 0.0) -> RegressionData:
-    """The rows of all motions over the base parameters' columns.
+def observe(
+    dynamics: Dynamics, base: BaseParameters, motions: Callable[[], Iterable[Motion]], mask: float = 0.0
+) -> RegressionData:
+    """The rows of all motions over the base parameters' columns; `motions()` starts a pass over them.
 
     Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
     side alone), so that what the filter does to a jump of friction it does to the column that explains it.
     """
-    if not motions:
+    first = next(iter(motions()), None)
+    if first is None:
         raise StructureError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
     rows = Rows(dynamics, base.independent)
-    period = motions[0].row_period
+    period = first.row_period
 
     def source() -> Iterable[Block]:
-        for motion in motions:
+        for motion in motions():
             yield from _blocks(rows, motion, mask)
 
     return RegressionData(rows.equations, rows.parameters, source, period)

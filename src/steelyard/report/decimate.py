@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,16 +21,16 @@ def decimate(y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
     n = len(values)
     if n <= most:
         return np.arange(n)
-    stretches = max(1, (most - 2) // 2)
-    edges = np.linspace(0, n, stretches + 1).astype(np.int64)
-    keep = [0, n - 1]
-    for a, b in itertools.pairwise(edges):
-        part = values[a:b]
-        if np.all(np.isnan(part)):
-            keep.append(int(a))
-        else:
-            keep += [int(a + np.nanargmin(part)), int(a + np.nanargmax(part))]
-    return np.unique(np.array(keep, dtype=np.int64))
+    length = -(-n // max(1, (most - 2) // 2))
+    stretches = -(-n // length)
+    padded = np.full(stretches * length, np.nan)
+    padded[:n] = values
+    table = padded.reshape(stretches, length)
+    missing = np.isnan(table)
+    starts = length * np.arange(stretches)
+    low = starts + np.argmin(np.where(missing, np.inf, table), axis=1)
+    high = starts + np.argmax(np.where(missing, -np.inf, table), axis=1)
+    return np.unique(np.concatenate([[0, n - 1], low, high]).astype(np.int64))
 
 
 def decimate_over(x: ArrayLike, y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:

@@ -1,0 +1,162 @@
+"""`check_log`: is this log fit for identification, what is wrong with it, and what to do about it?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.check.channels import check_channels
+from steelyard.check.delay import check_delay
+from steelyard.check.description import States, check_description
+from steelyard.check.entry import Entry
+from steelyard.check.evidence import Evidence, gather
+from steelyard.check.excitation import Excitation, excitation_of
+from steelyard.check.explained import check_explained, free_fits, friction_power, friction_share, giving
+from steelyard.check.gravity import check_gravity
+from steelyard.check.limits import check_limits
+from steelyard.check.motion import check_motion
+from steelyard.check.mounted import as_logged
+from steelyard.check.times import check_times
+from steelyard.check.velocity import check_velocity
+from steelyard.check.verdict import FATAL, Grade, advices, verdict
+from steelyard.errors import LogError, StructureError
+from steelyard.identification_terms import identification_terms
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms
+from steelyard.regression.blas import one_blas_thread
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Motion, Preparation
+
+# Positions in degrees make nonsense of every row; what a check would say of them would be wrong.
+_SPOILS_ROWS = ("degrees",)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found: entries from checks, what the motion can show (None if the log is too broken to tell)."""
+
+    robot: str
+    source: str
+    grade: Grade
+    verdict: str
+    advice: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    excitation: Excitation | None
+
+    def of(self, kind: str) -> tuple[Entry, ...]:
+        """The entries of one kind."""
+        return tuple(e for e in self.entries if e.kind == kind)
+
+    @property
+    def complaints(self) -> tuple[Entry, ...]:
+        """Warnings and problems."""
+        return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for JSON: no infinities and no NaN, but None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def check_log(robot: Robot, log: Log, terms: Sequence[str | Term] | Terms | None = None) -> Check:
+    """Look at a log before identifying from it.
+
+    Args:
+        robot: whose log it is. Where the description gives inertias, torques are compared with what they need.
+        log: the log, with what reading it brought to light.
+        terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
+    """
+    robot = as_logged(robot, log)
+    bound = identification_terms(robot, terms)
+    with one_blas_thread():
+        return _check(robot, log, bound)
+
+
+def _check(robot: Robot, log: Log, bound: Terms) -> Check:
+    entries = [*check_times(log), *_torque(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
+    seen: Excitation | None = None
+    if not any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries):
+        more, seen = _look(robot, log, bound)
+        entries += more
+    grade, sentence = verdict(entries)
+    source = str(log.meta.get("source", ""))
+    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen)
+
+
+def _torque(robot: Robot, log: Log) -> list[Entry]:
+    """Whether there is a torque at all."""
+    if log.tau is None or log.meta.get("torque_kind") == "none":
+        return [Entry("no_torque", "problem", "The log has no torque.", "Log torques, or motor currents.")]
+    if log.meta.get("torque_kind") == "current":
+        message = "The log holds motor currents in A, and nothing says how many N m an ampere makes."
+        return [Entry("current", "problem", message, "Give torque_constants (N m per A, joint side) in the mapping.")]
+    if not np.any(np.ptp(log.tau[:, list(robot.torque_used)], axis=0) > 0.0):
+        advice = "Log the torques while the robot moves."
+        return [Entry("all_dead", "problem", "No torque that is to be used ever changes.", advice)]
+    return []
+
+
+def _look(robot: Robot, log: Log, bound: Terms) -> tuple[list[Entry], Excitation | None]:
+    """The checks that need prepared rows."""
+    try:
+        seen = gather(robot, log, bound, Preparation())
+    except LogError as error:
+        return [Entry("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
+    except StructureError as error:
+        return [Entry("short", "problem", str(error), "Log a longer motion.")], None
+    velocity = list(check_velocity(robot, seen.motions, [_logged(log, m) for m in seen.motions]))
+    if any(e.kind == "degrees" for e in velocity):
+        return velocity, None
+    if min(len(y) for y in seen.y) < seen.base.rank:
+        message = f"After filtering {min(len(y) for y in seen.y)} rows remain for {seen.base.rank} base parameters."
+        return [*velocity, Entry("short", "problem", message, "Log a longer motion.")], None
+    fits = free_fits(seen)
+    excitation = excitation_of(seen, fits)
+    mixed_up = _against_physics(seen, fits)
+    late = (
+        []
+        if mixed_up and any(e.kind == "order" for e in mixed_up)
+        else list(check_delay(seen, friction_share(seen, fits)))
+    )
+    unexplained = [e for e in check_explained(seen, fits) if not any(o.kind == "order" for o in mixed_up)]
+    return [*velocity, *mixed_up, *unexplained, *late, *check_motion(robot, excitation)], excitation
+
+
+def _against_physics(seen: Evidence, fits: Any) -> list[Entry]:
+    """Gravity, order, sign and scale: the explanation that mends most comes first and keeps the others silent."""
+    powers = friction_power(seen, fits)
+    giving_energy = list(giving(seen, fits, powers))
+    if not seen.robot.has_inertia:
+        return giving_energy
+    every = len(giving_energy) == len(powers) > 0
+    tilted = [] if every else list(check_gravity(States.of(seen)))
+    if tilted:
+        return tilted
+    found = list(check_description(seen, powers))
+    if any(e.kind == "order" for e in found):
+        return found
+    named = {e.joint for e in found if e.kind == "sign"}
+    return [*found, *(e for e in giving_energy if e.joint not in named)]
+
+
+def _logged(log: Log, motion: Motion) -> Array | None:
+    """The measured velocity on a motion's own clock."""
+    if log.dq is None:
+        return None
+    return np.column_stack([np.interp(motion.t, log.t, column) for column in log.dq.T])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(x) for key, x in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(x) for x in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,182 @@
+"""The torques against those of the description's inertias: sign, order of the joints, scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.check.channels import STILL
+from steelyard.check.entry import Entry
+from steelyard.check.evidence import Evidence
+from steelyard.check.explained import CERTAIN, wrong_sign
+from steelyard.check.fitted import fit
+from steelyard.check.nominal import drive_columns, nominal_torque
+from steelyard.identification_terms import SMOOTHING
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+MOST_ROWS = 600
+# The description counts where its torque explains this share of what the drive's own terms leave.
+TELLING = 0.6
+# An exchange of joints or a sign is believed if it leaves less than this part of what was left before.
+BETTER = 0.4
+# And if what it then leaves of the torque itself is no more than this.
+WELL = 0.3
+# Beyond a factor of three, a description is not inaccurate: the torque is in another unit.
+SCALE = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """A thinned motion with its torques."""
+
+    robot: Robot
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+
+    @classmethod
+    def of(cls, seen: Evidence) -> States:
+        rows = seen.thinned(MOST_ROWS)
+        return cls(seen.robot, seen.q[rows], seen.dq[rows], seen.ddq[rows], seen.tau[rows])
+
+    def exchanged(self, order: Sequence[int], torque_only: bool) -> States:
+        """The joints' channels in another order: all of them, or the torques alone."""
+        o = list(order)
+        if torque_only:
+            return States(self.robot, self.q, self.dq, self.ddq, self.tau[:, o])
+        return States(self.robot, self.q[:, o], self.dq[:, o], self.ddq[:, o], self.tau[:, o])
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """How the description's torque fits the measured one, joint by joint (NaN where it cannot tell).
+
+    `slope` of the measured on the nominal torque beside drive terms; `left` of the torque's variance; `alone` is what
+    the drive terms leave by themselves.
+    """
+
+    slope: Array
+    left: Array
+    alone: Array
+
+    @property
+    def telling(self) -> NDArray[np.bool_]:
+        """Whether the description explains most of what the drive's terms leave, and that is not nothing."""
+        with np.errstate(invalid="ignore"):
+            return (self.left < (1.0 - TELLING) * self.alone) & (self.alone > 0.02)
+
+    @property
+    def forward(self) -> Array:
+        """What is left if only positive slopes are allowed."""
+        return np.where(self.slope > 0.0, self.left, self.alone)
+
+
+def match(states: States, joints: Sequence[int] | None = None) -> Match:
+    """Fit every joint's torque by its nominal torque and drive terms."""
+    robot = states.robot
+    nominal = nominal_torque(robot, states.q, states.dq, states.ddq)
+    out = np.full((3, robot.dof), np.nan)
+    for j in range(robot.dof) if joints is None else joints:
+        y = states.tau[:, j]
+        if not robot.torque_used[j] or np.ptp(y) == 0.0 or np.ptp(nominal[:, j]) == 0.0:
+            continue
+        if np.ptp(states.q[:, j]) < STILL[robot.joints[j].kind]:
+            continue  # a joint at rest carries what its dry friction lets it carry
+        drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING[robot.joints[j].kind])
+        both = fit(np.column_stack([nominal[:, j], drive]), y)
+        out[:, j] = both.values[0], both.left, fit(drive, y).left
+    return Match(*out)
+
+
+def check_description(seen: Evidence, powers: Mapping[int, float]) -> Iterator[Entry]:
+    """Order, signs and scale. `powers` of friction (in standard errors) speak against a sign that they contradict."""
+    states = States.of(seen)
+    found = match(states)
+    flips = _flips(found, powers)
+    swap = _swap(states, found, flips)
+    if swap is not None:
+        yield swap
+        return
+    for j in flips:
+        reason = f"it goes with {found.slope[j]:.2f} times the torque that the description's inertias would need"
+        yield wrong_sign(seen.robot.joints[j].name, reason)
+    yield from _scale(seen.robot, found)
+
+
+def _flips(found: Match, powers: Mapping[int, float]) -> list[int]:
+    """Joints that go against the description, if the description is right about others or friction agrees."""
+    against = [int(j) for j in np.flatnonzero(found.telling & (found.slope < 0.0))]
+    agreeing = int(np.sum(found.telling & (found.slope > 0.0)))
+    return [
+        j
+        for j in against
+        if found.left[j] < WELL
+        and powers.get(j, 0.0) < CERTAIN
+        and (agreeing >= len(against) or powers.get(j, 0.0) < -CERTAIN)
+    ]
+
+
+def _swap(states: States, found: Match, flips: Sequence[int]) -> Entry | None:
+    """The two joints whose exchange explains the torques much better, if there are such."""
+    used = [j for j in range(states.robot.dof) if np.isfinite(found.left[j])]
+    floor = 1e-4
+    start = np.log(np.maximum(found.forward, floor))
+    flipped = np.where(np.isin(np.arange(len(start)), flips), np.log(np.maximum(found.left, floor)), start)
+    best: tuple[float, tuple[int, int], bool, Match] | None = None
+    for a, b in combinations(used, 2):
+        if states.robot.joints[a].kind != states.robot.joints[b].kind or min(start[[a, b]]) < np.log(0.02):
+            continue
+        order = list(range(states.robot.dof))
+        order[a], order[b] = b, a
+        for torque_only in (True, False):
+            trial = match(states.exchanged(order, torque_only), used)
+            gain = float(np.nansum(flipped - np.log(np.maximum(trial.forward, floor))))
+            if best is None or gain > best[0]:
+                best = gain, (a, b), torque_only, trial
+    if best is None:
+        return None
+    gain, (a, b), torque_only, trial = best
+    pair = [a, b]
+    clear = trial.forward[pair] < BETTER * np.exp(flipped[pair])
+    if gain < -2.0 * np.log(BETTER) or not np.all(clear) or not np.all(trial.forward[pair] < WELL):
+        return None
+    first, second = (states.robot.joints[k].name for k in pair)
+    what = "torques" if torque_only else "channels"
+    message = (
+        f"The {what} of '{first}' and '{second}' look exchanged: exchanged back, the description leaves "
+        f"{100 * trial.left[a]:.0f} % and {100 * trial.left[b]:.0f} % of them unexplained instead of "
+        f"{100 * found.left[a]:.0f} % and {100 * found.left[b]:.0f} %."
+    )
+    advice = (
+        f"Check the order of the joints ('{first}', '{second}') in the mapping: joints = […], or the columns' names."
+    )
+    return Entry("order", "problem", message, advice, f"{first}, {second}")
+
+
+def _scale(robot: Robot, found: Match) -> Iterator[Entry]:
+    """Torques that are plain multiples of the description's, joint by joint or all of them."""
+    telling = [int(j) for j in np.flatnonzero(found.telling & (found.left < WELL))]
+    odd = [j for j in telling if not 1.0 / SCALE < abs(found.slope[j]) < SCALE]
+    if odd and len(odd) == len(telling) and len(odd) > 1:
+        middle = float(np.median(np.abs(found.slope[odd])))
+        if middle > 1.0:
+            advice = (
+                "Check the unit and side (motor or joint) of the torque, and whether the inertias are placeholders."
+            )
+            message = f"All torques are some {middle:.3g} times what the description's inertias need."
+        else:
+            advice = "If these are currents, name them as current and give torque_constants; else check unit and side."
+            message = f"All torques are some {middle:.3g} times what the description's inertias need: amperes?"
+        yield Entry("torque_scale", "warning", message, advice)
+        return
+    for j in odd:
+        name = robot.joints[j].name
+        message = f"The torque of '{name}' is {found.slope[j]:.3g} times what the description's inertias need."
+        advice = f"Check torque constant, gear ratio and side (motor or joint) of the torque of '{name}'."
+        yield Entry("torque_scale", "warning", message, advice, name)

@@ -1,0 +1,164 @@
+"""`Excitation`: what the motion of a log can show, joint by joint and parameter by parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from steelyard.check.evidence import Evidence
+from steelyard.check.fitted import Fit, memory
+from steelyard.robot.spatial import Array
+
+Shown = Literal["shown", "small", "not shown"]
+# A parameter is shown if its standard error is below this part of it …
+RELATIVE = 0.3
+# … and small if all it may be, two standard errors beyond its value, moves no torque by more than this part of its
+# standard deviation: then nothing is lost.
+EFFECT = 0.05
+# Singular values below this part of the largest (columns of unit length) are rounding.
+DEPENDENT = 1e-8
+# Slower than this part of its top speed a joint nearly stands.
+STANDING = 0.02
+
+
+@dataclass(frozen=True)
+class JointMotion:
+    """What a joint does in the log: rad or m, per second, per second squared; `standing` is a share of the time.
+
+    `range_share` is the covered part of the range between its limits, None without limits. `shown`, `small` and
+    `hidden` count the base parameters of its link and drive.
+    """
+
+    joint: str
+    lowest: float
+    highest: float
+    range_share: float | None
+    speed: float
+    acceleration: float
+    standing: float
+    shown: int
+    small: int
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BaseParameter:
+    """A base parameter as this motion shows it. The relative error is None where nothing of it shows."""
+
+    name: str
+    joint: str
+    value: float
+    standard_error: float | None
+    relative_error: float | None
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """`rank` of `count` base columns; cond₂ of those columns, rows weighted by 1/σ of their joint.
+
+    `condition_number` is with columns of unit length, `unscaled_condition_number` as they stand; None: infinite.
+    """
+
+    rank: int
+    count: int
+    condition_number: float | None
+    unscaled_condition_number: float | None
+    joints: tuple[JointMotion, ...]
+    parameters: tuple[BaseParameter, ...]
+
+
+def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
+    """Weighted least squares over all joints, as far as the motion allows, and what its errors are."""
+    weights, blocks = [], []
+    for e, joint in enumerate(seen.joints):
+        y = seen.y[e]
+        noise = float(np.std(fits[joint].residual)) * np.sqrt(memory(fits[joint].residual))
+        weights.append(1.0 / max(noise, 1e-6 * float(np.std(y)), 1e-12))
+        block = np.zeros((len(y), seen.base.rank + 1))
+        block[:, seen.columns[e]] = seen.A[e]
+        block[:, -1] = y
+        blocks.append(weights[-1] * np.linalg.qr(block, mode="r"))
+    R: Array = np.asarray(np.linalg.qr(np.vstack(blocks), mode="r"))
+    W, b = R[:, :-1], R[:, -1]
+    lengths = np.linalg.norm(W, axis=0)
+    scale = np.where(lengths > 0.0, lengths, 1.0)
+    U, s, V = np.linalg.svd(W / scale, full_matrices=False)
+    seen_values = s > DEPENDENT * s[0]
+    inverse = np.where(seen_values, 1.0 / np.where(seen_values, s, 1.0), 0.0)
+    beta = (V.T * inverse) @ (U.T @ b) / scale
+    errors = np.sqrt(np.sum((V.T * inverse) ** 2, axis=1)) / scale
+    hidden = (np.sum(V[~seen_values] ** 2, axis=0) > 1e-3) | (lengths == 0.0)
+    errors = np.where(hidden, np.inf, errors)
+    parameters = _parameters(seen, beta, errors, _effects(seen))
+    plain = np.linalg.svd(W, compute_uv=False)
+    full = bool(np.all(seen_values)) and bool(np.all(lengths > 0.0))
+    return Excitation(
+        rank=int(np.sum(seen_values)) if np.any(lengths > 0.0) else 0,
+        count=seen.base.rank,
+        condition_number=float(s[0] / s[-1]) if full else None,
+        unscaled_condition_number=float(plain[0] / plain[-1]) if full else None,
+        joints=tuple(_motion(seen, k, parameters) for k in range(seen.robot.dof)),
+        parameters=parameters,
+    )
+
+
+def _effects(seen: Evidence) -> Array:
+    """For each base column the largest part of a joint's torque (standard deviations) that one unit of it makes."""
+    out = np.zeros(seen.base.rank)
+    for e in range(len(seen.joints)):
+        size = max(float(np.std(seen.y[e])), 1e-12)
+        reach = np.sqrt(np.mean(seen.A[e] ** 2, axis=0)) / size
+        out[seen.columns[e]] = np.maximum(out[seen.columns[e]], reach)
+    return out
+
+
+def _parameters(seen: Evidence, beta: Array, errors: Array, effects: Array) -> tuple[BaseParameter, ...]:
+    names = _owners(seen)
+    out = []
+    for k, name in enumerate(seen.base.names):
+        known = bool(np.isfinite(errors[k]))
+        relative = float(errors[k] / abs(beta[k])) if known and beta[k] != 0.0 else None
+        shown: Shown = "not shown"
+        if relative is not None and relative < RELATIVE:
+            shown = "shown"
+        elif known and (abs(beta[k]) + 2.0 * errors[k]) * effects[k] < EFFECT:
+            shown = "small"
+        out.append(BaseParameter(name, names[k], float(beta[k]), float(errors[k]) if known else None, relative, shown))
+    return tuple(out)
+
+
+def _owners(seen: Evidence) -> list[str]:
+    """The joint that each base parameter is listed under: that of its link, or the one its term acts on."""
+    robot, links = seen.robot, 10 * len(seen.robot.links)
+    of_terms: list[str] = []
+    for term, coordinate in seen.base.terms.placed:
+        moved = [k for k, w in enumerate(coordinate.weights) if w != 0.0]
+        of_terms += [robot.joints[moved[-1]].name] * len(term.columns)
+    return [
+        robot.joints[robot.links[k // 10].coordinate].name if k < links else of_terms[k - links]
+        for k in seen.base.independent
+    ]
+
+
+def _motion(seen: Evidence, k: int, parameters: tuple[BaseParameter, ...]) -> JointMotion:
+    joint = seen.robot.joints[k]
+    q, dq, ddq = seen.q[:, k], np.abs(seen.dq[:, k]), np.abs(seen.ddq[:, k])
+    room = joint.upper - joint.lower
+    top = float(np.quantile(dq, 0.995))
+    own = [p for p in parameters if p.joint == joint.name]
+    return JointMotion(
+        joint=joint.name,
+        lowest=float(q.min()),
+        highest=float(q.max()),
+        range_share=float(np.ptp(q) / room) if np.isfinite(room) and room > 0.0 else None,
+        speed=top,
+        acceleration=float(np.quantile(ddq, 0.995)),
+        standing=float(np.mean(dq <= STANDING * top)),
+        shown=sum(p.shown == "shown" for p in own),
+        small=sum(p.shown == "small" for p in own),
+        hidden=tuple(p.name for p in own if p.shown == "not shown"),
+    )
