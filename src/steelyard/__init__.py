@@ -10,6 +10,7 @@ from steelyard.errors import (
     StructureError,
     UnknownNameError,
 )
+from steelyard.identify import Identification, identify
 from steelyard.inspection import Inspection, inspect_robot
 from steelyard.parameters.terms import Parameter, Terms, nominal_terms, terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
@@ -18,6 +19,8 @@ from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Joint, Link, Robot
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Transmission
 from steelyard.signals.log import Log, LogError, load_log
+from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import read_log
 from steelyard.simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, simulate
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "ComputedTorque",
     "ConstantRatio",
     "Dynamics",
+    "Identification",
     "Inspection",
     "Joint",
     "Link",
@@ -35,6 +39,7 @@ __all__ = [
     "Model",
     "PDGravity",
     "Parameter",
+    "Preparation",
     "Robot",
     "RobotError",
     "Sensors",
@@ -48,10 +53,12 @@ __all__ = [
     "UnknownNameError",
     "base_parameters",
     "builtin_names",
+    "identify",
     "inspect_robot",
     "load_log",
     "load_robot",
     "nominal_terms",
+    "read_log",
     "simulate",
     "terms",
 ]

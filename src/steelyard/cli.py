@@ -256,12 +256,17 @@ def identify(
     print_identification(found, console(), output)
 
 
-@app.command(epilog="Example: steelyard demo --json")
-def demo(as_json: AsJson = False) -> None:
-    """Simulate a 7-axis arm with its sensors, and find its parameters again from the log."""
+@app.command(epilog="Example: steelyard demo -o demo-run")
+def demo(
+    output: Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.")] = "demo-run",
+    as_json: AsJson = False,
+) -> None:
+    """The whole story on a simulated 6-axis arm: motion, log, check, identification, report."""
+    from pathlib import Path
+
     from steelyard.demo import print_demo, run_demo
 
-    found = run_demo()
+    found = run_demo(Path(output))
     if as_json:
         _print_json(found.to_json())
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -15,7 +16,7 @@ from steelyard.signals.log import Log
 from steelyard.simulation import ComputedTorque, Sensors, simulate
 
 RATE, DURATION = 500.0, 12.0
-FRICTION = {"revolute": (0.4, 0.6), "prismatic": (20.0, 8.0)}  # viscous, dry
+FRICTION = {"revolute": (0.2, 0.1), "prismatic": (5.0, 1.5)}  # viscous, dry
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,14 @@ def series_of(robot: Robot, seed: int) -> Series:
 
 
 @cache
-def clean(name: str, seed: int = 0, gravity: tuple[float, float, float] | None = None) -> Log:
-    """A sound log: fine encoders, a little noise on the torque."""
+def clean(name: str, seed: int = 0, gravity: tuple[float, float, float] | None = None, still: int | None = None) -> Log:
+    """A sound log: fine encoders, a little noise on the torque. Joint `still` is held where it stands."""
     model = truth(name, gravity)
     n = model.robot.dof
     noise = tuple(0.01 if j.kind == "revolute" else 0.05 for j in model.robot.joints)
     series = series_of(model.robot, seed)
+    if still is not None:
+        series.amplitudes[:, still] = 0.0
     run = simulate(
         model,
         ComputedTorque.for_model(model, bandwidth=15.0),
@@ -88,8 +91,20 @@ def spoiled(log: Log, **signals: object) -> Log:
     return replace(log, **signals)
 
 
-def column(x: np.ndarray, joint: int, change) -> np.ndarray:
+def column(x: np.ndarray, joint: int, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """x with one joint's column changed."""
     out = x.copy()
     out[:, joint] = change(x[:, joint])
     return out
+
+
+def exchanged(x: np.ndarray, a: int, b: int) -> np.ndarray:
+    """x with two joints' columns exchanged."""
+    order = list(range(x.shape[1]))
+    order[a], order[b] = b, a
+    return x[:, order]
+
+
+def later(x: np.ndarray, samples: int) -> np.ndarray:
+    """x, so many samples late."""
+    return np.concatenate([np.repeat(x[:1], samples, axis=0), x[:-samples]])

@@ -64,7 +64,8 @@ def test_joints_of_different_noise_have_their_own_error_bars() -> None:
             z.append((found.beta - c.beta) / found.standard_errors)
         errors.append(found.standard_errors)
         assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.25
-    assert np.all(errors[1] < 1.1 * errors[0])
+    assert np.all(errors[1] < 1.4 * errors[0])  # each known to some 15 %
+    assert np.median(errors[1] / errors[0]) < 0.1
 
 
 def test_gaps_between_blocks_are_no_correlation() -> None:
@@ -80,12 +81,16 @@ def test_gaps_between_blocks_are_no_correlation() -> None:
     assert np.median(one / four) == pytest.approx(2.0, rel=0.2)
 
 
+# Robots with the runs that bring the scatter of the pooled share below 1 %.
+LONG = [("rotradi", 200), ("szabo3r", 200), ("irp6", 100), ("arm7", 60)]
+
+
 @pytest.mark.proof
-@pytest.mark.parametrize("name", ["rotradi", "szabo3r", "arm7", "irp6"])
+@pytest.mark.parametrize(("name", "runs"), LONG)
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.95])
 @pytest.mark.parametrize("estimator", ["wls", "ols", "huber"])
-def test_coverage(name: str, rho: float, estimator: str) -> None:
-    bars, intervals, white = coverage(case(name), make_estimator(estimator), rho, 200, seed=7)
+def test_coverage(name: str, runs: int, rho: float, estimator: str) -> None:
+    bars, intervals, white = coverage(case(name), make_estimator(estimator), rho, runs, seed=7)
     print(f"{name} ρ={rho} {estimator}: 1.96σ {bars:.3f}, t {intervals:.3f}, if taken for white {white:.3f}")
     assert 0.92 <= bars <= 0.98
     assert 0.92 <= intervals <= 0.98
@@ -96,6 +101,6 @@ def test_coverage(name: str, rho: float, estimator: str) -> None:
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_coverage_of_the_physical_fit(name: str, rho: float) -> None:
     """Bars are those of the free fit; inside the constraints the error is smaller, so they cover more."""
-    bars, _, _ = coverage(case(name), PhysicallyConsistent(), rho, 100, seed=8)
+    bars, _, _ = coverage(case(name), PhysicallyConsistent(), rho, 60, seed=8)
     print(f"{name} ρ={rho} physical: 1.96σ {bars:.3f}")
     assert 0.92 <= bars <= 1.0

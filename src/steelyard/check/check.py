@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from steelyard.check.channels import check_channels
+from steelyard.check.channels import STILL, check_channels
 from steelyard.check.delay import check_delay
 from steelyard.check.description import States, check_description
 from steelyard.check.entry import Entry
 from steelyard.check.evidence import Evidence, gather
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import check_explained, free_fits, friction_power, friction_share, giving
+from steelyard.check.fitted import Fit
 from steelyard.check.gravity import check_gravity
 from steelyard.check.limits import check_limits
 from steelyard.check.motion import check_motion
@@ -79,23 +80,32 @@ def check_log(robot: Robot, log: Log, terms: Sequence[str | Term] | Terms | None
 
 
 def _check(robot: Robot, log: Log, bound: Terms) -> Check:
-    entries = [*check_times(log), *_torque(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
+    entries = [*check_times(log), *_needed(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
     seen: Excitation | None = None
     if not any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries):
         more, seen = _look(robot, log, bound)
-        entries += more
+        entries = _without_echoes([*entries, *more])
     grade, sentence = verdict(entries)
     source = str(log.meta.get("source", ""))
     return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen)
 
 
-def _torque(robot: Robot, log: Log) -> list[Entry]:
-    """Whether there is a torque at all."""
+def _without_echoes(entries: list[Entry]) -> list[Entry]:
+    """Leave out what only repeats what another entry of the same joint says better."""
+    said = {(e.kind, e.joint) for e in entries}
+    better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",)}
+    return [e for e in entries if not any((kind, e.joint) in said for kind in better.get(e.kind, ()))]
+
+
+def _needed(robot: Robot, log: Log) -> list[Entry]:
+    """Whether there is a torque and a motion at all."""
     if log.tau is None or log.meta.get("torque_kind") == "none":
         return [Entry("no_torque", "problem", "The log has no torque.", "Log torques, or motor currents.")]
     if log.meta.get("torque_kind") == "current":
         message = "The log holds motor currents in A, and nothing says how many N m an ampere makes."
         return [Entry("current", "problem", message, "Give torque_constants (N m per A, joint side) in the mapping.")]
+    if all(np.ptp(x) < STILL[j.kind] for j, x in zip(robot.joints, log.q.T, strict=True)):
+        return [Entry("nothing_moves", "problem", "No joint moves.", "Log the robot while its joints move.")]
     if not np.any(np.ptp(log.tau[:, list(robot.torque_used)], axis=0) > 0.0):
         advice = "Log the torques while the robot moves."
         return [Entry("all_dead", "problem", "No torque that is to be used ever changes.", advice)]
@@ -119,16 +129,16 @@ def _look(robot: Robot, log: Log, bound: Terms) -> tuple[list[Entry], Excitation
     fits = free_fits(seen)
     excitation = excitation_of(seen, fits)
     mixed_up = _against_physics(seen, fits)
-    late = (
-        []
-        if mixed_up and any(e.kind == "order" for e in mixed_up)
-        else list(check_delay(seen, friction_share(seen, fits)))
-    )
-    unexplained = [e for e in check_explained(seen, fits) if not any(o.kind == "order" for o in mixed_up)]
-    return [*velocity, *mixed_up, *unexplained, *late, *check_motion(robot, excitation)], excitation
+    motion = list(check_motion(robot, excitation))
+    if any(e.severity == "problem" for e in (*velocity, *mixed_up)):
+        # What a motion shows is judged by a fit, and a fit to torques that are not the robot's shows nothing.
+        motion = [replace(e, severity="note") if e.kind in ("hidden", "condition") else e for e in motion]
+        return [*velocity, *mixed_up, *motion], excitation
+    late = check_delay(seen, friction_share(seen, fits))
+    return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *motion], excitation
 
 
-def _against_physics(seen: Evidence, fits: Any) -> list[Entry]:
+def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Entry]:
     """Gravity, order, sign and scale: the explanation that mends most comes first and keeps the others silent."""
     powers = friction_power(seen, fits)
     giving_energy = list(giving(seen, fits, powers))

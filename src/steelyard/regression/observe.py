@@ -46,7 +46,8 @@ def _blocks(rows: Rows, motion: Motion, mask: float) -> Iterator[Block]:
     for first in range(start, stop, _CHUNK // step * step or step):
         last = min(first + (_CHUNK // step * step or step), stop)
         low, high = max(0, first - memory), min(len(motion.t), last + memory)
-        table = motion.filter(_table(rows, motion, slice(low, high)))[first - low : last - low : step]
+        # Copied, or the blocks would hold on to all the rows that decimation leaves out.
+        table = motion.filter(_table(rows, motion, slice(low, high)))[first - low : last - low : step].copy()
         speeds = np.abs(motion.dq[first:last:step])
         used = np.flatnonzero(rows.dynamics.robot.torque_used)
         for e, equation in enumerate(rows.equations):

@@ -7,8 +7,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.signal import butter, savgol_filter, sosfiltfilt
-
 from steelyard.errors import SteelyardError
 from steelyard.robot.spatial import Array
 
@@ -32,6 +30,8 @@ class LowPass:
 
     @cached_property
     def _sections(self) -> Array:
+        from scipy.signal import butter  # takes a second to load: only where something is filtered
+
         return np.asarray(butter(self.order, 2.0 * self.cutoff * self.period, output="sos"))
 
     @property
@@ -41,6 +41,8 @@ class LowPass:
 
     def __call__(self, x: Array) -> Array:
         """The filtered signal; samples run along the first axis."""
+        from scipy.signal import sosfiltfilt
+
         pad = min(self.memory, len(x) - 1)
         return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=pad))
 
@@ -54,6 +56,8 @@ def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
     if how == "central":
         return np.asarray(np.gradient(x, period, axis=0))
     if how == "savgol":
+        from scipy.signal import savgol_filter
+
         return np.asarray(savgol_filter(x, 7, 2, deriv=1, delta=period, axis=0))
     if how == "spline":
         from scipy.interpolate import CubicSpline

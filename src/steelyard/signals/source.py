@@ -12,9 +12,10 @@ from steelyard.signals.log import Log
 from steelyard.signals.read import AnyMapping, read_log
 from steelyard.signals.table import count_rows
 
-# Files with more rows are gone through piece by piece. A piece of 500,000 rows of seven joints is about 100 MB.
-ROWS_IN_MEMORY = 1_000_000
-PIECE = 500_000
+# Files with more rows are gone through piece by piece. A piece of 200,000 rows of seven joints is about 40 MB, and its rows [A y], filtered,
+# come to a few times that.
+ROWS_IN_MEMORY = 300_000
+PIECE = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class LogFile:
     mapping: AnyMapping = None
 
     def pieces(self) -> Iterator[Log]:
-        # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 500,000.
+        # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 200,000.
         yield from log_chunks(self.path, self.robot, self.mapping, size=PIECE, overlap=0)
 
 

@@ -1,0 +1,188 @@
+"""Faults planted into sound logs of simulated robots are found, and the joint is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from checked_logs import clean, column, exchanged, later, robot_of, spoiled
+
+from steelyard.check import Check, check_log
+from steelyard.signals.finding import Finding
+from steelyard.signals.log import Log
+
+SIDEWAYS = [(9.81, 0.0, 0.0), (0.0, -9.81, 0.0), (0.0, 0.0, 9.81), (0.0, -6.94, -6.94)]
+
+
+def _joints(found: Check, kind: str) -> list[str | None]:
+    return [e.joint for e in found.of(kind) if e.severity in ("warning", "problem")]
+
+
+def _check(name: str, log: Log) -> Check:
+    return check_log(robot_of(name), log)
+
+
+@pytest.mark.parametrize("name", ["rotradi", "prrrp"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_sound_log_is_left_in_peace(name: str, seed: int) -> None:
+    found = _check(name, clean(name, seed))
+    assert [e for e in found.complaints if e.kind not in ("hidden", "condition")] == []
+    assert found.grade in ("good", "usable")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_sound_log_of_a_large_arm_is_good(seed: int) -> None:
+    found = _check("arm7", clean("arm7", seed))
+    assert found.complaints == ()
+    assert found.grade == "good"
+    assert found.excitation.rank == found.excitation.count == 69
+
+
+@pytest.mark.parametrize("torque_only", [True, False])
+@pytest.mark.parametrize(("name", "a", "b"), [("rotradi", 1, 2), ("rotradi", 0, 1), ("prrrp", 2, 3), ("arm7", 1, 3)])
+def test_two_exchanged_joints(name: str, a: int, b: int, torque_only: bool) -> None:
+    log = clean(name)
+    changed = {"tau": exchanged(log.tau, a, b)}
+    if not torque_only:
+        changed |= {"q": exchanged(log.q, a, b), "dq": exchanged(log.dq, a, b)}
+    found = _check(name, spoiled(log, **changed))
+    names = robot_of(name).joint_names
+    assert _joints(found, "order") == [f"{names[a]}, {names[b]}"]
+    assert not found.of("sign")
+    assert found.grade == "mend"
+
+
+@pytest.mark.parametrize(("name", "joint"), [("rotradi", 0), ("rotradi", 2), ("prrrp", 1), ("arm7", 1), ("arm7", 6)])
+def test_a_wrong_sign_of_the_torque(name: str, joint: int) -> None:
+    """Joint 7 of the arm carries hardly any weight: friction that gives energy tells."""
+    log = clean(name)
+    found = _check(name, spoiled(log, tau=column(log.tau, joint, np.negative)))
+    assert _joints(found, "sign") == [robot_of(name).joint_names[joint]]
+    assert not found.of("order")
+    assert not found.of("gravity")
+
+
+def test_all_signs_wrong_is_not_a_robot_on_the_ceiling() -> None:
+    log = clean("rotradi")
+    found = _check("rotradi", spoiled(log, tau=-log.tau))
+    assert sorted(_joints(found, "sign")) == ["q1", "q2", "q3"]
+    assert not found.of("gravity")
+
+
+@pytest.mark.parametrize("gravity", SIDEWAYS)
+def test_gravity_from_another_side(gravity: tuple[float, float, float]) -> None:
+    found = _check("rotradi", clean("rotradi", 0, gravity))
+    (entry,) = found.of("gravity")
+    assert entry.severity == "problem"
+    vector = np.array([float(x) for x in entry.message.split("(")[1].split(")")[0].split(",")])
+    # The noise of the torque is small against 9.81; inertias are exact here.
+    np.testing.assert_allclose(vector, gravity, atol=0.5)
+    assert _check("rotradi", spoiled(clean("rotradi", 0, gravity), meta={"gravity": list(gravity)})).complaints == ()
+
+
+def test_degrees() -> None:
+    log = clean("rotradi")
+    both = _check("rotradi", spoiled(log, q=np.rad2deg(log.q), dq=np.rad2deg(log.dq)))
+    assert _joints(both, "degrees") == ["q1", "q2", "q3"]
+    positions = _check("prrrp", spoiled(clean("prrrp"), q=column(clean("prrrp").q, 2, np.rad2deg)))
+    assert _joints(positions, "degrees") == ["theta3"]
+    velocity = _check("rotradi", spoiled(log, dq=column(log.dq, 1, np.rad2deg)))
+    assert _joints(velocity, "velocity_degrees") == ["q2"]
+
+
+def test_small_motion_in_degrees_shows_against_the_velocity() -> None:
+    log = clean("rotradi")
+    found = _check("rotradi", spoiled(log, q=np.rad2deg(0.1 * log.q), dq=0.1 * log.dq))
+    assert _joints(found, "degrees") == ["q1", "q2", "q3"]
+
+
+def test_velocity_that_is_not_the_derivative() -> None:
+    log = clean("rotradi")
+    assert _joints(_check("rotradi", spoiled(log, dq=column(log.dq, 0, np.negative))), "velocity_sign") == ["q1"]
+    assert _joints(_check("rotradi", spoiled(log, dq=column(log.dq, 1, lambda x: 2.0 * x))), "velocity_factor") == [
+        "q2"
+    ]
+    assert set(_joints(_check("rotradi", spoiled(log, dq=exchanged(log.dq, 0, 1))), "velocity_unlike")) == {"q1", "q2"}
+    (late,) = _check("rotradi", spoiled(log, dq=later(log.dq, 40))).of("velocity_delay")
+    assert "80.0 ms behind" in late.message.replace("79.9", "80.0").replace("80.1", "80.0")
+    assert late.severity == "warning"
+    assert _joints(_check("rotradi", spoiled(log, dq=column(log.dq, 2, np.zeros_like))), "dead_velocity") == ["q3"]
+
+
+def test_torque_channels_that_say_nothing() -> None:
+    log = clean("rotradi")
+    dead = _check("rotradi", spoiled(log, tau=column(log.tau, 1, np.zeros_like)))
+    assert _joints(dead, "dead_torque") == ["q2"]
+    assert not dead.of("unexplained")
+    coarse = _check("rotradi", spoiled(log, tau=column(log.tau, 2, lambda x: np.round(x / (0.4 * x.std())) * x.std())))
+    assert _joints(coarse, "quantised") == ["q3"]
+    noise = np.random.default_rng(0).normal(size=len(log))
+    foreign = _check("rotradi", spoiled(log, tau=column(log.tau, 0, lambda x: np.cumsum(noise))))
+    assert "q1" in _joints(foreign, "unexplained")
+    unused = spoiled(log, tau=column(log.tau, 1, np.zeros_like), meta={"torque_used": ["q1", "q3"]})
+    assert not _check("rotradi", unused).of("dead_torque")
+
+
+def test_a_torque_cut_off_at_its_limit() -> None:
+    log = clean("rotradi")
+    cut = _check("rotradi", spoiled(log, tau=column(log.tau, 1, lambda x: x.clip(*np.quantile(x, [0.0, 0.93])))))
+    assert _joints(cut, "saturated") == ["q2"]
+    assert "above" in cut.of("saturated")[0].message
+
+
+def test_currents_instead_of_torques() -> None:
+    log = clean("rotradi")
+    (entry,) = _check("rotradi", spoiled(log, tau=log.tau / np.array([9.0, 10.0, 12.0]))).of("torque_scale")
+    assert entry.joint is None
+    assert "ampere" in entry.message
+    stated = _check("rotradi", spoiled(log, meta={"torque_kind": "current"}))
+    assert stated.grade == "unusable"
+    assert stated.of("current")
+    one = _check("rotradi", spoiled(log, tau=column(log.tau, 1, lambda x: x / 10.0)))
+    assert _joints(one, "torque_scale") == ["q2"]
+
+
+@pytest.mark.parametrize("name", ["rotradi", "arm7"])
+def test_a_delayed_torque(name: str) -> None:
+    log = clean(name)
+    (entry,) = _check(name, spoiled(log, tau=later(log.tau, 5))).of("delay")
+    assert entry.severity == "warning"
+    # Five samples at 500 Hz; friction at reversals blurs a millisecond or two.
+    assert float(entry.message.split()[3]) == pytest.approx(10.0, abs=2.5)
+
+
+def test_one_delayed_torque() -> None:
+    log = clean("rotradi")
+    found = _check("rotradi", spoiled(log, tau=column(log.tau, 1, lambda x: later(x, 5))))
+    assert _joints(found, "delay") == ["q2"]
+
+
+def test_a_joint_that_does_not_move() -> None:
+    found = _check("rotradi", clean("rotradi", still=1))
+    assert _joints(found, "motionless") == ["q2"]
+    held = next(j for j in found.excitation.joints if j.joint == "q2")
+    assert held.hidden
+    assert found.advice[0].startswith("Move 'q2'")
+
+
+def test_beyond_the_limits() -> None:
+    log = clean("prrrp")
+    found = _check("prrrp", spoiled(log, q=column(log.q, 1, lambda x: x + 2.0)))
+    assert "theta2" in _joints(found, "position_limit")
+    strong = _check("rotradi", spoiled(clean("rotradi"), tau=1e3 * clean("rotradi").tau))
+    assert _joints(strong, "torque_limit")
+
+
+def test_what_cannot_be_used_at_all() -> None:
+    log = clean("rotradi")
+    assert _check("rotradi", spoiled(log, tau=None)).grade == "unusable"
+    assert _check("rotradi", spoiled(log, q=np.full_like(log.q, 0.3), dq=None)).grade == "unusable"
+    assert _check("rotradi", spoiled(log, tau=np.zeros_like(log.tau))).grade == "unusable"
+    short = Log(log.joints, log.t[:12], log.q[:12], tau=log.tau[:12])
+    assert _check("rotradi", short).grade == "unusable"
+
+
+def test_what_the_reader_found_comes_with_advice() -> None:
+    gap = Finding("gap", "1 gap of more than 0.02 s.", "warning", 1, 7)
+    found = _check("rotradi", spoiled(clean("rotradi"), findings=(gap,)))
+    assert found.of("gap")[0].advice
+    assert found.grade == "usable"
