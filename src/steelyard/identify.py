@@ -16,7 +16,7 @@ from steelyard.assessment.score import Score, score
 from steelyard.assessment.verdict import Verdict, judge
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.registry import make_estimator
 from steelyard.identification_terms import identification_terms
@@ -201,6 +201,10 @@ def _as_logged(robot: Robot, logs: Sequence[Log]) -> Robot:
         if one.joints != robot.joint_names:
             raise SteelyardError(
                 f"The log has joints {', '.join(one.joints)}; the robot {', '.join(robot.joint_names)}."
+            )
+        if one.tau is not None and not np.any(one.tau):
+            raise LogError(
+                f"{one.meta.get('source', 'The log')}: the torque is zero throughout; nothing can be weighed."
             )
     if gravities:
         robot = robot.with_gravity(gravities.pop())

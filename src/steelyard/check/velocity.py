@@ -51,6 +51,8 @@ def _joint(
     shift, common = best_shift(made, logged, int(LONGEST / period))
     a, b = _aligned(made, logged, round(shift))
     slope = float(a @ b / (a @ a))
+    # A speed that hardly varies has only its mean to be recognised by.
+    common = max(common, slope * float(a @ b / (b @ b)))
     name = joint.name
     if common < ALIKE:
         message = f"The velocity of '{name}' is not the derivative of its position: {100 * common:.0f} % in common."

@@ -72,15 +72,15 @@ def segments_of(log: Log) -> Sequence[tuple[int, int]]:
 
 def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     """The cut-off given, or the rule's for these logs."""
-    if settings.cutoff is not None:
-        return settings.cutoff
     pieces = [_uniform(log, start, stop) for log in logs for start, stop in segments_of(log)]
+    slowest = max(p.period for p in pieces)
+    if settings.cutoff is not None:
+        return LowPass(settings.cutoff, slowest).cutoff  # refuses what the sampling rate cannot bear
     longest = max(len(p.t) for p in pieces)
     # A short piece cannot tell a slow motion from a trend; the long ones decide, by their median.
     bands = [motion_band(p.q, p.period) for p in pieces if len(p.t) >= max(32, longest // 2)]
     if not bands or max(bands) == 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
-    slowest = max(p.period for p in pieces)
     return float(np.clip(CUTOFF_FACTOR * np.median(bands), LOWEST_CUTOFF, 0.4 / slowest))
 
 
