@@ -1,5 +1,6 @@
 """Find the true dynamic model of a robot from its own motion."""
 
+from steelyard.check import Check, check_log
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import (
@@ -27,6 +28,7 @@ __all__ = [
     "PD",
     "BallScrew",
     "BaseParameters",
+    "Check",
     "ComputedTorque",
     "ConstantRatio",
     "Dynamics",
@@ -53,6 +55,7 @@ __all__ = [
     "UnknownNameError",
     "base_parameters",
     "builtin_names",
+    "check_log",
     "identify",
     "inspect_robot",
     "load_log",

@@ -163,5 +163,6 @@ def print_demo(demo: Demo, console: Console) -> None:
         for r in largest
     ]
     columns = ["base parameter", "unit", "true", "found", "± standard error"]
+    console.print(f"[bold]Check of the log:[/bold] {demo.check.verdict}\n")
     console.print(table("Ten of the base parameters", columns, cells, right=columns[2:]))
     print_identification(demo.found, console, str(demo.folder))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+
 from steelyard.errors import SteelyardError
 from steelyard.robot.spatial import Array
 

@@ -12,8 +12,8 @@ from steelyard.signals.log import Log
 from steelyard.signals.read import AnyMapping, read_log
 from steelyard.signals.table import count_rows
 
-# Files with more rows are gone through piece by piece. A piece of 200,000 rows of seven joints is about 40 MB, and its rows [A y], filtered,
-# come to a few times that.
+# Files with more rows are gone through piece by piece. A piece of 200,000 rows of seven joints is about 40 MB, and
+# what is computed from it at once a few times that.
 ROWS_IN_MEMORY = 300_000
 PIECE = 200_000
 
