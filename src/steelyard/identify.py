@@ -29,6 +29,7 @@ from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.source import LogFile, Source, first_piece, pieces_of
 
@@ -151,7 +152,8 @@ def identify(
     if not logs:
         raise SteelyardError("There is no log to identify from.")
     beginnings = [first_piece(one) for one in logs]
-    robot = _as_logged(robot, beginnings)
+    robot = as_logged(robot, beginnings)
+    _check_torque(beginnings)
     settings = Settings(scheme, estimator, physical, prior, preparation or Preparation(), score_cutoff)
     cutoff = chosen_cutoff(beginnings, settings.preparation)
     bound = identification_terms(robot, terms)
@@ -192,24 +194,11 @@ def identify(
     )
 
 
-def _as_logged(robot: Robot, logs: Sequence[Log]) -> Robot:
-    """The robot as the logs' owner mounted it: direction of gravity, channels whose torque is useless."""
-    gravities = {tuple(one.meta["gravity"]) for one in logs if one.meta.get("gravity")}
-    if len(gravities) > 1:
-        raise SteelyardError("The logs state different directions of gravity; identify them one by one.")
+def _check_torque(logs: Sequence[Log]) -> None:
     for one in logs:
-        if one.joints != robot.joint_names:
-            raise SteelyardError(
-                f"The log has joints {', '.join(one.joints)}; the robot {', '.join(robot.joint_names)}."
-            )
         if one.tau is not None and not np.any(one.tau):
-            raise LogError(
-                f"{one.meta.get('source', 'The log')}: the torque is zero throughout; nothing can be weighed."
-            )
-    if gravities:
-        robot = robot.with_gravity(gravities.pop())
-    used = next((one.meta["torque_used"] for one in logs if one.meta.get("torque_used")), None)
-    return robot.with_torque_used(used) if used else robot
+            name = one.meta.get("source", "The log")
+            raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
 
 
 def _prior(robot: Robot, bound: Terms, prior: str) -> Prior | None:

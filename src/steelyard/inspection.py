@@ -12,6 +12,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms, nominal_terms
+from steelyard.plain import plain
 from steelyard.regression.base_parameters import BaseParameters, Class, Method, base_parameters
 from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Link, Robot
@@ -95,8 +96,8 @@ class Inspection:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for JSON: no infinities and no NaN, but None."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        made: dict[str, Any] = plain(asdict(self))
+        return made
 
 
 def inspect_robot(robot: Robot, terms: Terms | None = None, method: Method = "qr") -> Inspection:
@@ -190,13 +191,3 @@ def _notes(robot: Robot) -> list[str]:
     if unused:
         out.append(f"Torque not used, rows do not count: {', '.join(unused)}.")
     return out
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(x) for key, x in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(x) for x in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -20,7 +19,6 @@ from steelyard.check.fitted import Fit
 from steelyard.check.gravity import check_gravity
 from steelyard.check.limits import check_limits
 from steelyard.check.motion import check_motion
-from steelyard.check.mounted import as_logged
 from steelyard.check.times import check_times
 from steelyard.check.velocity import check_velocity
 from steelyard.check.verdict import FATAL, Grade, advices, verdict
@@ -28,10 +26,12 @@ from steelyard.errors import LogError, StructureError
 from steelyard.identification_terms import identification_terms
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
+from steelyard.plain import plain
 from steelyard.regression.blas import one_blas_thread
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation
 
 # Positions in degrees make nonsense of every row; what a check would say of them would be wrong.
@@ -61,8 +61,8 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for JSON: no infinities and no NaN, but None."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        made: dict[str, Any] = plain(asdict(self))
+        return made
 
 
 def check_log(robot: Robot, log: Log, terms: Sequence[str | Term] | Terms | None = None) -> Check:
@@ -73,7 +73,7 @@ def check_log(robot: Robot, log: Log, terms: Sequence[str | Term] | Terms | None
         log: the log, with what reading it brought to light.
         terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
     """
-    robot = as_logged(robot, log)
+    robot = as_logged(robot, [log])
     bound = identification_terms(robot, terms)
     with one_blas_thread():
         return _check(robot, log, bound)
@@ -160,13 +160,3 @@ def _logged(log: Log, motion: Motion) -> Array | None:
     if log.dq is None:
         return None
     return np.column_stack([np.interp(motion.t, log.t, column) for column in log.dq.T])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(x) for key, x in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(x) for x in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
