@@ -28,6 +28,7 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
+from steelyard.signals.finding import Finding
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
@@ -60,12 +61,19 @@ class Identification:
     model: Model
     cutoff: float
     score_cutoff: float
-    condition_number: float
+    singular_values: Array
+    findings: tuple[tuple[str, Finding], ...]
     velocity: str
     identification: tuple[Score, ...]
     validation: tuple[Score, ...]
     free_validation: tuple[Score, ...]
     nominal: tuple[Score, ...]
+
+    @property
+    def condition_number(self) -> float:
+        """cond₂ of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm."""
+        least = float(self.singular_values[-1])
+        return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """Joint torques of a motion, `(samples, joints)`."""
@@ -172,8 +180,8 @@ def identify(
     at = score_cutoff or cutoff
 
     def judged(m: Model, some: Sequence[Source], called: Sequence[str], kind: str) -> tuple[Score, ...]:
-        labels = [*called, *(f"{kind} {k + 1}" for k in range(len(called), len(some)))]
-        return tuple(score(m, x, settings.preparation, cutoff, at, n) for x, n in zip(some, labels, strict=False))
+        labels = _labels(called, some, kind)
+        return tuple(score(m, x, settings.preparation, cutoff, at, n) for x, n in zip(some, labels, strict=True))
 
     nominal = Model.nominal(robot) if robot.has_inertia else None
     return Identification(
@@ -185,7 +193,8 @@ def identify(
         model=model,
         cutoff=cutoff,
         score_cutoff=at,
-        condition_number=_condition(data, base, free),
+        singular_values=_singular_values(data, base, free),
+        findings=_findings(_labels(names, logs, "log"), beginnings),
         velocity=_velocities([m for one in beginnings for m in prepare(one, settings.preparation, cutoff)]),
         identification=judged(model, logs, names, "log"),
         validation=judged(model, validate, validate_names, "validation"),
@@ -228,11 +237,21 @@ def _estimates(
     return free, fit.fit(data, base, prior)
 
 
-def _condition(data: RegressionData, base: BaseParameters, free: Estimate) -> float:
-    """cond₂ of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm."""
+def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str]:
+    """A name for every log: those given, then numbers."""
+    return [*given[: len(logs)], *(f"{kind} {k + 1}" for k in range(len(given), len(logs)))]
+
+
+def _singular_values(data: RegressionData, base: BaseParameters, free: Estimate) -> Array:
+    """Of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm; the largest first."""
     r = data.factor().joined(1.0 / np.maximum(free.spread, 1e-300), base.independent)[:-1, :-1]
     lengths = np.linalg.norm(r, axis=0)
-    return float(np.linalg.cond(r / np.where(lengths > 0.0, lengths, 1.0)))
+    return np.asarray(np.linalg.svd(r / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False), dtype=np.float64)
+
+
+def _findings(names: Sequence[str], logs: Sequence[Log]) -> tuple[tuple[str, Finding], ...]:
+    """What reading each log brought to light."""
+    return tuple((name, f) for name, log in zip(names, logs, strict=True) for f in log.findings)
 
 
 def _velocities(motions: Sequence[Motion]) -> str:

@@ -12,6 +12,7 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.autocorrelation import residual_autocorrelation
+from steelyard.report.plots.excitation import singular_values
 from steelyard.report.plots.friction import friction_curve
 from steelyard.report.plots.parameters import parameter_intervals
 from steelyard.report.plots.residuals import residuals
@@ -24,7 +25,7 @@ def identification_report(found: Identification) -> str:
     verdict = found.verdict
     kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
     sections = [_scores(found), _torques(found), _residuals(found), _friction(found)]
-    sections += [_parameters(found), _links(found), _how(found)]
+    sections += [_parameters(found), _links(found), _data(found), _how(found)]
     return render_report(
         f"{found.robot.name}: identified model",
         [s for s in sections if s is not None],
@@ -180,6 +181,28 @@ def _links(found: Identification) -> Section:
             table_html(["term", "unit", "value"], terms, "Joint terms"),
         ),
     )
+
+
+def _data(found: Identification) -> Section:
+    """What reading the logs brought to light, and how well the motion shows the parameters."""
+    rows: list[Sequence[Cell]] = [(log, f.kind.replace("_", " "), f.message) for log, f in found.findings]
+    said = table_html(["log", "finding", "what"], rows) if rows else paragraph("The clocks and channels are clean.")
+    figure = singular_values(found.singular_values, "base columns, weighted by the joints' noise, unit columns")
+    shown = sorted(zip(found.estimate.standard_errors / _sizes(found), found.base.formulas, strict=True), reverse=True)
+    columns: list[Column | str] = ["base parameter", Column("standard error", "% of value", 3)]
+    weak: list[Sequence[Cell]] = [(formula, 100.0 * float(share)) for share, formula in shown[:10]]
+    return Section(
+        "Data and excitation",
+        join(
+            said,
+            figure_html(figure, "Excitation: singular values"),
+            table_html(columns, weak, "What this motion shows least"),
+        ),
+    )
+
+
+def _sizes(found: Identification) -> Array:
+    return np.maximum(np.abs(found.estimate.beta), 1e-9)
 
 
 def _how(found: Identification) -> Section:
