@@ -39,6 +39,7 @@ proof: $(READY)
 benchmark: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[benchmark]'
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/identify.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -82,3 +82,28 @@ def test_choices_are_checked(found: Identification) -> None:
         identify(builtin("rotradi"), log, estimator="wsl")
     with pytest.raises(sy.SteelyardError, match="The log has joints"):
         identify(builtin("szabo3r"), simulated_log(sy.Model.nominal(builtin("arm7")), 1))
+
+
+def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece, only the rows at the pieces' ends are lost."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from steelyard.identify_files import identify_files
+    from steelyard.signals import source
+
+    robot = builtin("rotradi")
+    log = simulated_log(sy.Model.nominal(robot), 1)
+    assert log.dq is not None
+    assert log.tau is not None
+    names = ["t", *(f"{x}{k}" for x in ("q", "dq", "tau") for k in (1, 2, 3))]
+    columns = [log.t, *log.q.T, *log.dq.T, *log.tau.T]
+    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), tmp_path / "run.parquet", row_group_size=3000)
+    whole = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
+    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
+    monkeypatch.setattr(source, "PIECE", 6000)
+    pieces = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
+    assert 0 < whole.identification[0].samples - pieces.identification[0].samples < 600
+    # The rows lost are a few percent, so the estimates differ by a fraction of their own uncertainty.
+    change = np.abs(pieces.estimate.beta - whole.estimate.beta) / whole.estimate.standard_errors
+    assert np.max(change) < 1.0
