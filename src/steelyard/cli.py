@@ -197,6 +197,9 @@ def identify(
         float | None, typer.Option(metavar="HZ", help="Low-pass of the scores; default: that of the fit.")
     ] = None,
     mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0,
+    period: Annotated[
+        float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")
+    ] = None,
     holdout: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Keep the last part of each log to judge by, e.g. 0.3.")
     ] = None,
@@ -240,6 +243,7 @@ def identify(
         cutoff=cutoff,
         score_cutoff=score_cutoff,
         mask=mask,
+        period=period,
     )
     inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping] if p]
     if output:

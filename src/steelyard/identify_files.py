@@ -10,6 +10,7 @@ from steelyard.assessment.holdout import keep_blocks, keep_last
 from steelyard.errors import SteelyardError
 from steelyard.identify import Identification, identify
 from steelyard.robot.robot import Robot
+from steelyard.signals.average import average_periods
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log
@@ -26,9 +27,13 @@ def identify_files(
     holdout_blocks: str = "",
     cutoff: float | None = None,
     mask: float = 0.0,
+    period: float | None = None,
     **options: Any,
 ) -> Identification:
-    """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every"."""
+    """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every".
+
+    `period` (s) averages the identification logs of a periodic motion over their periods.
+    """
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
     judged: list[Source] = [open_log(path, robot, mapping) for path in validate]
@@ -41,6 +46,8 @@ def identify_files(
         used = [a for a, _ in pairs]
         judged = [*judged, *(b for _, b in pairs)]
         judged_names += [f"{p.stem}, held back" for p in logs]
+    if period is not None:
+        used = [_averaged(log, period) for log in used]
     return identify(
         robot,
         used,
@@ -50,6 +57,12 @@ def identify_files(
         validate_names=judged_names,
         **options,
     )
+
+
+def _averaged(log: Source, period: float) -> Log:
+    if not isinstance(log, Log):
+        raise SteelyardError(f"{log.path}: too long to be averaged over periods; cut it by a window.")
+    return average_periods(log, period)
 
 
 def _held_back(log: Log, share: float | None, blocks: str) -> tuple[Log, Log]:

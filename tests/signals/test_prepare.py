@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import LogError, SteelyardError
+from steelyard.signals.average import average_periods
 from steelyard.signals.filters import LowPass, derivative, motion_band
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
@@ -43,6 +44,29 @@ def test_derivatives_of_a_sine_are_its_cosine(how: str) -> None:
     tolerance = {"central": 2e-4, "savgol": 2e-3, "spline": 1e-5, "fourier": 1e-10}[how]
     inner = slice(5, -5)
     assert np.max(np.abs(derivative(q, PERIOD, how)[inner] - dq[inner])) < tolerance * np.pi  # type: ignore[arg-type]
+
+
+def test_a_smoothing_spline_differentiates_noisy_samples_better_than_differences() -> None:
+    rng = np.random.default_rng(3)
+    q, dq, _ = wave(0.5)
+    noisy = q + 1e-3 * rng.normal(size=q.shape)
+    inner = slice(20, -20)
+    errors = {how: np.std((derivative(noisy, PERIOD, how) - dq)[inner]) for how in ("central", "spline")}  # type: ignore[arg-type]
+    assert errors["spline"] < 0.2 * errors["central"]
+
+
+def test_periods_are_averaged() -> None:
+    """Noise of the mean of 12 periods is √12 times smaller; the motion stays."""
+    rng = np.random.default_rng(4)
+    q = wave(0.4)[0]
+    noisy = q + 0.01 * rng.normal(size=q.shape)
+    mean = average_periods(log_of(noisy, None), 2.5)
+    assert mean.meta["periods_averaged"] == 11  # 30 s less the last sample
+    assert len(mean) == 250
+    assert np.std(mean.q - q[:250]) == pytest.approx(0.01 / np.sqrt(11), rel=0.15)
+    for period, words in ((40.0, "no whole period"), (0.01, "only 1 samples"), (-1.0, "positive")):
+        with pytest.raises(LogError, match=words):
+            average_periods(log_of(noisy, None), period)
 
 
 def test_the_band_of_a_motion_is_found_under_encoder_noise() -> None:

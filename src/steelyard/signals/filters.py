@@ -51,7 +51,8 @@ class LowPass:
 def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
     """d/dt of uniform samples along the first axis.
 
-    "central" differences; "savgol": a local parabola over 7 samples; "spline": of a cubic through the samples;
+    "central" differences; "savgol": a local parabola over 7 samples; "spline": of a smoothing cubic spline whose
+    stiffness generalised cross-validation chooses (Wahba 1990);
     "fourier": exact for a whole number of periods of a periodic motion.
     """
     if how == "central":
@@ -61,10 +62,12 @@ def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
 
         return np.asarray(savgol_filter(x, 7, 2, deriv=1, delta=period, axis=0))
     if how == "spline":
-        from scipy.interpolate import CubicSpline
+        from scipy.interpolate import make_smoothing_spline
 
-        t = period * np.arange(len(x))
-        return np.asarray(CubicSpline(t, x, axis=0)(t, 1))
+        # In samples, not seconds: the search for the stiffness is scaled for knots one apart.
+        k = np.arange(len(x), dtype=float)
+        columns = [make_smoothing_spline(k, column).derivative()(k) for column in x.reshape(len(x), -1).T]
+        return np.stack(columns, axis=-1).reshape(x.shape) / period
     if how == "fourier":
         rates = 2j * np.pi * np.fft.rfftfreq(len(x), period)
         if len(x) % 2 == 0:
