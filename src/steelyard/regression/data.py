@@ -15,7 +15,7 @@ from steelyard.regression.rows import Equation
 from steelyard.robot.spatial import Array
 
 # Rows up to this size are kept between passes; beyond it they are computed again each time.
-_KEPT_BYTES = 400_000_000
+_KEPT_BYTES = 700_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,7 @@ class RegressionData:
     source: Callable[[], Iterable[Block]]
     period: float
     _kept: list[list[Block]] = field(default_factory=list)
+    _factor: list[Factor] = field(default_factory=list)
 
     @classmethod
     def from_arrays(
@@ -72,6 +73,8 @@ class RegressionData:
 
     def factor(self, weigh: Callable[[Block], Array] | None = None) -> Factor:
         """The triangles of all rows; `weigh(block)` gives the square root of a weight for each row of a block."""
+        if weigh is None and self._factor:
+            return self._factor[0]
         widths = [e.width for e in self.equations]
         triangles = [np.zeros((w, w)) for w in widths]
         rows = np.zeros(len(widths), dtype=int)
@@ -85,7 +88,10 @@ class RegressionData:
                 rows[e] += len(block.y)
         if not rows.any():
             raise StructureError("There is no row to estimate from: every sample was cut away or masked.")
-        return Factor(self.equations, tuple(triangles), int(rows.max()), self.parameters, "qr", tuple(rows.tolist()))
+        made = Factor(self.equations, tuple(triangles), int(rows.max()), self.parameters, "qr", tuple(rows.tolist()))
+        if weigh is None:
+            self._factor.append(made)
+        return made
 
     def residuals(self, theta: ArrayLike) -> list[list[Array]]:
         """y − A θ of every block, by equation; θ is the full vector of parameters."""
