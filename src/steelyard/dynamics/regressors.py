@@ -26,7 +26,7 @@ from steelyard.dynamics.kinematics import (
     velocities,
 )
 from steelyard.robot.robot import Robot
-from steelyard.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, times, transposed
+from steelyard.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, transposed
 
 Entries = dict[tuple[int, int], Scalar]
 
@@ -175,6 +175,5 @@ __all__ = [
     "momentum_regressor",
     "potential_regressor",
     "remainder_regressor",
-    "times",
     "torque_regressor",
 ]

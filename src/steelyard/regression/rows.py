@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.graph import Graph, Node
+from steelyard.dynamics.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,3 @@ class Rows:
     def operations(self) -> int:
         """Arithmetic of one sample's rows."""
         return self.function.cost
-
-
-__all__ = ["Equation", "Node", "Rows"]
