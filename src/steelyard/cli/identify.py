@@ -1,0 +1,102 @@
+"""`steelyard identify`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.app import app
+from steelyard.cli.options import (
+    AsJson,
+    Gravity,
+    Joints,
+    MapFile,
+    Output,
+    Overwrite,
+    RobotSource,
+    Snap,
+    TermNames,
+    print_json,
+    robot_from,
+    words,
+)
+
+
+@app.command(epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run")
+def identify(
+    robot: RobotSource,
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs to identify from.")],
+    validate: Annotated[
+        list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")
+    ] = None,
+    output: Output = "",
+    mapping: MapFile = "",
+    joints: Joints = "",
+    torque_used: Annotated[
+        str, typer.Option(metavar="A,B,…", help="The joints whose torque can be trusted; the others still move.")
+    ] = "",
+    gravity: Gravity = "",
+    term_names: TermNames = "",
+    scheme: Annotated[str, typer.Option(metavar="S", help="How the physics is written: dynamic.")] = "dynamic",
+    estimator: Annotated[str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls or ridge.")] = "wls",
+    physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
+    prior: Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")] = "nominal",
+    cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,
+    score_cutoff: Annotated[
+        float | None, typer.Option(metavar="HZ", help="Low-pass of the scores; default: that of the fit.")
+    ] = None,
+    mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0,
+    period: Annotated[
+        float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")
+    ] = None,
+    holdout: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Keep the last part of each log to judge by, e.g. 0.3.")
+    ] = None,
+    holdout_blocks: Annotated[
+        str, typer.Option(metavar="S:K", help="Keep every K-th block of S seconds to judge by, e.g. 0.5:3.")
+    ] = "",
+    snap: Snap = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find a robot's parameters from logs, judge them, and write a run folder."""
+    from pathlib import Path
+
+    from steelyard.identify_files import identify_files
+    from steelyard.result import result_json
+    from steelyard.run_folder import check_target
+
+    if output:
+        check_target(Path(output), overwrite)
+    loaded = robot_from(robot, joints, gravity, snap, torque_used=words(torque_used) or None)
+    found = identify_files(
+        loaded,
+        [Path(p) for p in logs],
+        [Path(p) for p in validate or ()],
+        mapping=mapping or None,
+        holdout=holdout,
+        holdout_blocks=holdout_blocks,
+        terms=words(term_names) or None,
+        scheme=scheme,
+        estimator=estimator,
+        physical=physical,
+        prior=prior,
+        cutoff=cutoff,
+        score_cutoff=score_cutoff,
+        mask=mask,
+        period=period,
+    )
+    inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping] if p]
+    if output:
+        from steelyard.write_run import write_run
+
+        source = Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
+        write_run(found, output, overwrite=overwrite, inputs=inputs, source=source)
+    if as_json:
+        print_json(result_json(found, inputs))
+        return
+    from steelyard.report.identified import print_identification
+    from steelyard.report.terminal import console
+
+    print_identification(found, console(), output)
