@@ -153,6 +153,7 @@ def _meta(
         "torque_from": layout.torque_kind,
         "gravity": None if mapping.gravity is None else list(mapping.gravity),
         "torque_used": None if mapping.torque_used is None else list(mapping.torque_used),
+        "coupling": {"joints": list(layout.joints), "matrix": mapping.plain().get("coupling")},
     }
 
 
