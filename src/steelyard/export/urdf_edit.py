@@ -17,9 +17,9 @@ from steelyard.export.urdf_new import mujoco_lines
 from steelyard.export.urdf_text import dynamics_tag, gravity_is_standard, inertial_lines, origin_tag
 from steelyard.export.xml_text import comment, numbers, tag
 from steelyard.robot.lock import lock_joints
+from steelyard.robot.place import Place
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import Array, rotation_from_rpy
-from steelyard.robot.tree import Place
 from steelyard.robot.urdf import robot_from_urdf
 from steelyard.robot.xml import Element
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.errors import RobotError
+from steelyard.robot.place import Place
 from steelyard.robot.robot import NominalTerm, Robot
 from steelyard.robot.spatial import Array, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
-from steelyard.robot.tree import Place, Tree
+from steelyard.robot.tree import Tree
 
 
 def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
@@ -43,6 +44,11 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
                 place = foot.at(np.eye(3), value * link.axis)
             tree.weld(place.at(link.frame_rotation, link.frame_translation), link.inertia)
         places.append(place)
+        if link.coordinate not in coordinate:
+            tree.frames[link.name] = place.at(link.frame_rotation, link.frame_translation)
+    for name, frame in robot.frames.items():
+        host = places[frame.host] if frame.host >= 0 else Place()
+        tree.frames[name] = host.at(frame.rotation, frame.translation)
 
     transmission, motors = _transmission(robot, kept, values)
     return replace(
@@ -51,6 +57,7 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
         links=tree.links(),
         torque_used=tuple(robot.torque_used[k] for k in kept),
         transmission=transmission,
+        frames=tree.frames,
         nominal_terms=tuple(
             _term(robot, term, kept if term.on == "joint" or motors is None else motors) for term in robot.nominal_terms
         ),

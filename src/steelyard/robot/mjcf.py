@@ -17,9 +17,10 @@ import numpy as np
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.mjcf_document import Defaults, choice, expand_includes, read_compiler
 from steelyard.robot.mjcf_inertia import body_inertia
+from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Kind, Link, Robot
 from steelyard.robot.spatial import Array
-from steelyard.robot.tree import Follower, Place, Tree, couple, joint_terms
+from steelyard.robot.tree import Follower, Tree, couple, joint_terms
 from steelyard.robot.xml import Element, parse_xml, shorten
 
 ZERO = (0.0, 0.0, 0.0)
@@ -51,6 +52,7 @@ def robot_from_mjcf(root: Element) -> Robot:
         links=links,
         gravity=_gravity(root),
         nominal_terms=joint_terms(links, len(joints), reader.terms),
+        frames=reader.tree.frames,
         source=root.file,
     )
     return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
@@ -92,6 +94,8 @@ class _Reader:
                 self._body(child, place.at(*self._pose(child)), inner)
             elif child.tag == "frame":
                 self.contents(child, place.at(*self._pose(child)), inner)
+            elif child.tag == "site" and "name" in child.attributes:
+                self.tree.frames[child.attributes["name"]] = place.at(*self._pose(child))
 
     def _body(self, body: Element, place: Place, childclass: str | None) -> None:
         name = self._name(body)
@@ -102,6 +106,8 @@ class _Reader:
         inertia = body_inertia(body, geoms, self.compiler)
         if inertia is not None:
             self.tree.weld(place, inertia)
+        if not joints:
+            self.tree.frames[name] = place
         self.contents(body, place, childclass)
 
     def _parts(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
+from steelyard.robot.place import Place
 from steelyard.robot.spatial import Array, frozen
 from steelyard.robot.transmission import Transmission
 
@@ -102,7 +103,8 @@ class Robot:
     `joints` are the coordinates, in the order of every array's last axis; `links` are the moving bodies,
     parents before children, in the order of the parameter blocks. `torque_used` tells the joints whose
     torque can be trusted: the others move, but their rows count nowhere. `lengths` are named constants that
-    formulas of base parameters may use.
+    formulas of base parameters may use. `frames` are the named frames of the description that do not move on their
+    own: flanges, tool points, sensors.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Robot:
     torque_used: tuple[bool, ...] = ()
     lengths: Mapping[str, float] = field(default_factory=dict)
     nominal_terms: tuple[NominalTerm, ...] = ()
+    frames: Mapping[str, Place] = field(default_factory=dict)
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -161,6 +164,16 @@ class Robot:
             return self.joint_names.index(name)
         except ValueError:
             raise UnknownNameError("joint", name, self.joint_names) from None
+
+    def frame(self, name: str = "") -> Place:
+        """A frame by name: a named one, or that of a link; none given: the last link's."""
+        if name in self.frames:
+            return self.frames[name]
+        if name and name not in self.link_names:
+            raise UnknownNameError("frame", name, (*self.link_names, *self.frames))
+        host = self.link_names.index(name) if name else len(self.links) - 1
+        link = self.links[host]
+        return Place(host, link.frame_rotation, link.frame_translation)
 
     @property
     def has_inertia(self) -> bool:

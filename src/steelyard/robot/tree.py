@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError
+from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Link, NominalTerm
 from steelyard.robot.spatial import Array, move_parameters
-
-
-@dataclass(frozen=True, eq=False)
-class Place:
-    """A frame fixed to link `host` (−1: the base), at (`rotation`, `translation`) in that link's joint frame."""
-
-    host: int = -1
-    rotation: Array = field(default_factory=lambda: np.eye(3))
-    translation: Array = field(default_factory=lambda: np.zeros(3))
-
-    def at(self, rotation: ArrayLike, translation: ArrayLike) -> Place:
-        """The frame that stands at (rotation, translation) in this one."""
-        r, t = np.asarray(rotation, dtype=float), np.asarray(translation, dtype=float)
-        return Place(self.host, self.rotation @ r, self.translation + self.rotation @ t)
 
 
 class Tree:
@@ -34,6 +20,7 @@ class Tree:
         self._links: list[Link] = []
         self._gathered: list[Array | None] = []
         self._unknown: set[int] = set()
+        self.frames: dict[str, Place] = {}
 
     def hang(self, place: Place, link: Link) -> Place:
         """Hang a moving link at `place`, which becomes its placement; returns the place of its joint frame."""

@@ -7,15 +7,17 @@ joints are folded away, joints with <mimic> follow their leader. Meshes are neve
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 
 from steelyard.errors import RobotError
+from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Kind, Link, Robot
 from steelyard.robot.spatial import Array, move_parameters, parameters_from_com, rotation_from_rpy
-from steelyard.robot.tree import Follower, Place, Tree, couple, joint_terms
+from steelyard.robot.tree import Follower, Tree, couple, joint_terms
 from steelyard.robot.xml import Element, parse_xml, shorten
 
 MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
@@ -59,6 +61,7 @@ def robot_from_urdf(root: Element) -> Robot:
                 moving.append(_coordinate(joint))
                 _note_mimic(joint, followers)
                 _note_friction(joint, friction)
+        tree.frames[name] = place
         inertia = inertias[name]
         if inertia is not None:
             tree.weld(place, inertia)
@@ -74,8 +77,15 @@ def robot_from_urdf(root: Element) -> Robot:
         joints=coordinates,
         links=final,
         nominal_terms=joint_terms(final, len(coordinates), friction),
+        frames=_fixed_frames(tree, final),
         source=root.file,
     )
+
+
+def _fixed_frames(tree: Tree, links: Sequence[Link]) -> dict[str, Place]:
+    """The links that were folded away; they remain as frames."""
+    moving = {link.name for link in links}
+    return {name: place for name, place in tree.frames.items() if name not in moving}
 
 
 # -------------------------------------------------------------------- the document and its tree
