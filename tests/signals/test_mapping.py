@@ -116,7 +116,7 @@ def test_motor_side(raw):
     np.testing.assert_allclose(mixed.tau, signals["tau"] * 10)
     there = read_log(path, ARM, {"side": "joint", "gear_ratio": 10})
     np.testing.assert_allclose(there.tau, signals["tau"])
-    assert "unused_key" in {finding.kind for finding in there.findings}
+    assert "joint_side" in {finding.kind for finding in there.findings}
 
 
 def test_a_coupled_wrist(tmp_path):

@@ -27,7 +27,8 @@ def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
     starts = np.concatenate([[0], ends[:-1]])
     signals: dict[str, Any] = {name: None if x is None else x[index] for name, x in log.signals.items()}
     segments = tuple((int(a), int(b)) for a, b in zip(starts, ends, strict=True))
-    return replace(log, t=log.t[index], **signals, segments=segments)
+    channels = {name: x[index] for name, x in log.channels.items()}
+    return replace(log, t=log.t[index], **signals, segments=segments, channels=channels)
 
 
 def keep_last(log: Log, share: float) -> tuple[Log, Log]:

@@ -39,4 +39,4 @@ def average_periods(log: Log, period: float) -> Log:
         raise LogError(f"The log holds no whole period of {period:g} s; it lasts {log.t[-1] - log.t[0]:g} s.")
     means = {name: total / found for name, total in sums.items()}
     meta = {**log.meta, "periods_averaged": found}
-    return replace(log, t=log.t[0] + phase, meta=meta, segments=(), **means)  # type: ignore[arg-type]
+    return replace(log, t=log.t[0] + phase, meta=meta, segments=(), channels={}, **means)  # type: ignore[arg-type]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.robot.robot import Robot
 from steelyard.signals.finding import Finding
 from steelyard.signals.mapping import LogMapping
-from steelyard.signals.recognise import recognise_named, recognise_numbered, recognise_time
+from steelyard.signals.recognise import recognise_named, recognise_numbered, recognise_time, recognise_wrench
 
 Effort = Literal["torque", "current"]
 TorqueKind = Literal["torque", "current", "none"]
@@ -33,12 +33,14 @@ class Layout:
     columns: dict[str, tuple[str, ...]]
     torque_kind: TorqueKind
     findings: tuple[Finding, ...] = ()
+    channels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All columns, each once."""
         time = () if self.time is None else (self.time,)
-        return tuple(dict.fromkeys([*time, *(name for names in self.columns.values() for name in names)]))
+        all_of = {**self.columns, **self.channels}
+        return tuple(dict.fromkeys([*time, *(name for names in all_of.values() for name in names)]))
 
 
 def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapping: LogMapping) -> Layout:
@@ -63,9 +65,28 @@ def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, 
             kind = signal
             columns[signal] = found
             break
-    return Layout(
-        joints, needed, _time(names, mapping), columns, kind, _findings(joints, file_joints, robot, mapping, kind)
-    )
+    findings = _findings(joints, file_joints, robot, mapping, kind)
+    channels = _channels(names, joints, needed, mapping)
+    return Layout(joints, needed, _time(names, mapping), columns, kind, findings, channels)
+
+
+def _channels(
+    names: Sequence[str], joints: tuple[str, ...], needed: tuple[int, ...], mapping: LogMapping
+) -> dict[str, tuple[str, ...]]:
+    """Signals beside the motion; one that was only recognised, and does not fit, is left out."""
+    out: dict[str, tuple[str, ...]] = {}
+    try:
+        warm = _columns("temperature", names, joints, needed, mapping)
+    except LogError:
+        if mapping.temperature is not None:
+            raise
+        warm = None
+    if warm:
+        out["temperature"] = warm
+    wrench = tuple(_known(name, names) for name in mapping.wrench) or recognise_wrench(names)
+    if wrench:
+        out["wrench"] = wrench
+    return out
 
 
 def _joints(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapping: LogMapping) -> tuple[str, ...]:
@@ -151,7 +172,7 @@ def _findings(
     stated = [name for name, value in (("gear_ratio", mapping.gear_ratio), ("coupling", mapping.coupling)) if value]
     if stated and not any(mapping.on_motor(signal) for signal in ("position", "velocity", "torque")):
         findings.append(
-            Finding("unused_key", f"{' and '.join(stated)} not applied: side says that the file is joint side.")
+            Finding("joint_side", f"{' and '.join(stated)} not applied to the signals: the file is joint side.")
         )
     return tuple(findings)
 

@@ -24,6 +24,7 @@ from steelyard.signals.finding import Finding
 __all__ = ["SIGNALS", "Log", "LogError", "load_log"]
 
 SIGNALS = ("q", "dq", "ddq", "tau")
+_CHANNEL = "channel_"  # before the names of channels in .npz files
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,8 @@ class Log:
     `t` (s) increases. Signals other than the positions may be missing (None); those that are there are finite.
     `meta` holds remarks: plain values by name. `segments` are half-open ranges of samples that follow one another
     and make up the whole log; between two of them the clock was broken (a gap, a reset), and nothing may be
-    filtered, differentiated or interpolated across. `findings` are what reading the log brought to light.
+    filtered, differentiated or interpolated across. `findings` are what reading the log brought to light. `channels`
+    are further signals by name, `(samples, width)`: "temperature" of the joints (°C), "wrench" of a sensor (N, N m).
     """
 
     joints: tuple[str, ...]
@@ -45,6 +47,7 @@ class Log:
     meta: Mapping[str, Any] = field(default_factory=dict)
     segments: tuple[tuple[int, int], ...] = ()
     findings: tuple[Finding, ...] = ()
+    channels: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joints", tuple(self.joints))
@@ -70,8 +73,19 @@ class Log:
                     f"{name} of joint '{self.joints[joint]}' is not a number at sample {row + 1} "
                     f"(t = {self.t[row]:g} s); cut or mend the log there."
                 )
+        object.__setattr__(self, "channels", MappingProxyType(self._checked_channels()))
         object.__setattr__(self, "segments", _segments(self.segments, len(self.t)))
         object.__setattr__(self, "findings", tuple(self.findings))
+
+    def _checked_channels(self) -> dict[str, Array]:
+        out = {name: frozen(x) for name, x in self.channels.items()}
+        for name, x in out.items():
+            if x.ndim != 2 or len(x) != len(self.t):
+                raise ShapeError(f"{name} has shape {x.shape}; this clock needs ({len(self.t)}, width).")
+            if not np.all(np.isfinite(x)):
+                row = int(np.argwhere(~np.isfinite(x))[0][0])
+                raise LogError(f"{name} is not a number at sample {row + 1} (t = {self.t[row]:g} s); mend it there.")
+        return out
 
     def __len__(self) -> int:
         return len(self.t)
@@ -137,6 +151,7 @@ def _npz(log: Log) -> bytes:
     names = np.array(log.joints, dtype=np.str_)
     if len(log.segments) > 1:
         present["segments"] = np.array(log.segments)  # type: ignore[assignment]
+    present |= {f"{_CHANNEL}{name}": x for name, x in log.channels.items()}
     buffer = io.BytesIO()
     np.savez(buffer, t=log.t, joints=names, meta=np.array(json.dumps(dict(log.meta))), **present)  # type: ignore[arg-type]
     return buffer.getvalue()
@@ -196,4 +211,5 @@ def _read_npz(path: Path) -> Log:
     signals = {name: arrays[name] for name in SIGNALS if name in arrays}
     segments = [(int(start), int(stop)) for start, stop in arrays.get("segments", ())]
     names = tuple(str(name) for name in arrays["joints"])
-    return Log(names, arrays["t"], **signals, meta=meta, segments=tuple(segments))
+    channels = {name.removeprefix(_CHANNEL): x for name, x in arrays.items() if name.startswith(_CHANNEL)}
+    return Log(names, arrays["t"], **signals, meta=meta, segments=tuple(segments), channels=channels)

@@ -34,6 +34,8 @@ class LogMapping:
         gap: the longest step of the clock that is not a gap, s.
         position, velocity, acceleration, torque, current: columns, one per joint, or a pattern such as "q{}" (the
             number of the joint, from 1) or "position/{joint}" (its name); an empty tuple if not to be used.
+        temperature: columns of the joints' temperatures, °C, one per joint, or a pattern.
+        wrench: six columns of a force–torque sensor: forces along x, y, z (N), then torques about them (N m).
         torque_constants: N m (or N) per A of each motor, seen from the joint side of its gear, sign included.
         gear_ratio: turns of the motor per turn of its output, sign included; rad/m for one that moves a slide.
         side: of position, velocity and torque: "motor" or "joint", what the file holds. On the motor side x is
@@ -60,6 +62,8 @@ class LogMapping:
     acceleration: Columns = None
     torque: Columns = None
     current: Columns = None
+    temperature: Columns = None
+    wrench: tuple[str, ...] = ()
     torque_constants: tuple[float, ...] = ()
     gear_ratio: tuple[float, ...] = ()
     side: Mapping[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ COLUMN_KEYS = ("position", "velocity", "acceleration", "torque", "current")
 SIDES = ("position", "velocity", "torque")
 KEYS = (
     *("joints", "time", *COLUMN_KEYS, "torque_constants", "gear_ratio", "side", "coupling", "units", "sign"),
-    *("offset", "gravity", "torque_used", "window", "topic"),
+    *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench"),
 )
 
 
@@ -29,7 +29,7 @@ def parse_mapping(document: Field) -> dict[str, Any]:
         count = len(out["joints"])
     if "time" in entries:
         out |= _time(entries["time"])
-    for key in COLUMN_KEYS:
+    for key in (*COLUMN_KEYS, "temperature"):
         if key in entries:
             out[key] = _columns(entries[key], count)
     for key in ("torque_constants", "gear_ratio", "offset"):
@@ -53,6 +53,10 @@ def parse_mapping(document: Field) -> dict[str, Any]:
         out["torque_used"] = _names(entries["torque_used"])
     if "window" in entries:
         out["window"] = _window(entries["window"])
+    if "wrench" in entries:
+        out["wrench"] = _names(entries["wrench"])
+        if len(out["wrench"]) != 6:
+            entries["wrench"].fail("names the columns of three forces and three torques, six in all.")
     if "topic" in entries:
         out["topic"] = entries["topic"].text()
     return out

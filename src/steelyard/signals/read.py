@@ -118,8 +118,10 @@ def assemble(
             f'the clock steps by {clock.period:g} s; state the unit of the time in the mapping, e.g. units.time = "ns".'
         )
     signals = joint_signals(table, layout, mapping, robot)
+    channels = _channels(table, layout, mapping)
     if not np.array_equal(clock.order, np.arange(len(table))):
         signals = {name: x[clock.order] for name, x in signals.items()}
+        channels = {name: x[clock.order] for name, x in channels.items()}
     meta = _meta(table, layout, robot, mapping, clock, origin)
     if own is not None:
         # Counted, not looked up: neighbouring chunks then share the samples exactly, even where rows were sorted.
@@ -133,7 +135,20 @@ def assemble(
         meta=meta,
         segments=clock.segments,
         findings=tuple(findings),
+        channels=channels,
     )
+
+
+def _channels(table: Table, layout: Layout, mapping: LogMapping) -> dict[str, Array]:
+    """Signals beside the motion. One that nobody asked for, recognised by its name, may have holes: it is left out."""
+    out: dict[str, Array] = {}
+    for name, columns in layout.channels.items():
+        try:
+            out[name] = np.stack([table.numbers(column) for column in columns], axis=1)
+        except LogError:
+            if getattr(mapping, name):
+                raise
+    return out
 
 
 def _meta(

@@ -26,8 +26,15 @@ NAMES = {
     ),
     "acceleration": ("ddq", "qdd", "qddot", "acceleration", "acc"),
     "torque": ("tau", "torque", "effort", "torques", "efforts", "joint_torque", "joint_torques", "trq", "force"),
+    "temperature": ("temperature", "temp", "joint_temperature", "motor_temperature"),
     "current": ("i", "current", "cur", "currents", "motor_current", "joint_current", "actual_current"),
 }
+# Of a force–torque sensor: three forces, three torques.
+WRENCHES = (
+    ("fx", "fy", "fz", "tx", "ty", "tz"),
+    ("fx", "fy", "fz", "mx", "my", "mz"),
+    ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z"),
+)
 GAP = r"[ _./:-]?"
 
 
@@ -35,6 +42,12 @@ def recognise_time(names: Sequence[str]) -> str | None:
     """The column that holds the time."""
     lower = {name.lower(): name for name in reversed(names)}
     return next((lower[name] for name in NAMES["time"] if name in lower), None)
+
+
+def recognise_wrench(names: Sequence[str]) -> tuple[str, ...]:
+    """The six columns of a force–torque sensor, or none."""
+    lower = {_plain(name): name for name in reversed(names)}
+    return next((tuple(lower[n] for n in six) for six in WRENCHES if all(n in lower for n in six)), ())
 
 
 def recognise_named(signal: str, names: Sequence[str], joints: Sequence[str]) -> tuple[str, ...] | None:
