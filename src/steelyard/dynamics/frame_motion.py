@@ -1,0 +1,61 @@
+"""How a frame of a robot moves: rotation, velocity, acceleration and gravity in its own coordinates, traced once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics import kinematics
+from steelyard.dynamics.evaluate import Evaluator
+from steelyard.dynamics.function import trace
+from steelyard.errors import RobotError
+from steelyard.robot.place import Place
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.scalars import Vector, matvec, transposed
+
+
+@dataclass(frozen=True, eq=False)
+class FrameMotion:
+    """Motion of a frame, each `(samples, 3)` in the frame's own coordinates.
+
+    `spin` ω and `turn` ω̇ (rad/s, rad/s²); `velocity` of the origin; `pull` its acceleration less gravity, which is what
+    a body in free fall does not feel; `gravity` the acceleration of gravity.
+    """
+
+    spin: Array
+    turn: Array
+    velocity: Array
+    pull: Array
+    gravity: Array
+
+
+class FrameKinematics:
+    """The motion of one frame of a robot, compiled for many samples."""
+
+    def __init__(self, robot: Robot, place: Place) -> None:
+        if place.host < 0:
+            raise RobotError("The frame stands on the base, which does not move; name one on a moving link.")
+        self.robot, self.place = robot, place
+        widths = {"q": robot.dof, "dq": robot.dof, "ddq": robot.dof}
+        self._evaluator = Evaluator(trace("frame_motion", widths, self._trace, (15,)))
+
+    def __call__(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> FrameMotion:
+        out = self._evaluator({"q": q, "dq": dq, "ddq": ddq})
+        return FrameMotion(*np.split(out, 5, axis=-1))
+
+    def _trace(self, q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+        robot, host = self.robot, self.place.host
+        places = kinematics.placements(robot, q)
+        fixed = kinematics.Placement(
+            kinematics.constant(self.place.rotation), [float(x) for x in self.place.translation]
+        )
+        moved = kinematics.moved(fixed, kinematics.motions(robot, places, dq, ddq)[host])
+        velocity = fixed.screw(kinematics.velocities(robot, places, dq)[host]).linear
+        rotation, _ = kinematics.base_pose(robot, places)[host]
+        gravity = fixed.inward(matvec(transposed(rotation), [float(g) for g in robot.gravity]))
+        values = [*moved.spin, *moved.turn, *velocity, *moved.pull, *gravity]
+        return {(k,): value for k, value in enumerate(values)}

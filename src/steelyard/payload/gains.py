@@ -1,0 +1,96 @@
+"""`drive_gains`: what the torque channels must be multiplied by, from a load that is known.
+
+A log cannot tell its own scale: all torques twice as large are explained by masses twice as large. A known load can
+(Gautier & Briot 2014, "Global identification of joint drive gains and dynamic parameters of robots"): with channel
+e measuring y_e = c_e A_e (β + K θ_load), the logs with and without the load fix β and every c_e. Noise is on the
+channels, so that c_e = 1/gain is what is solved for, with β, by Gauss–Newton on the small triangles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.errors import SteelyardError
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.problem import Problem
+from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms
+from steelyard.payload.load import Load, between, own_frame
+from steelyard.payload.plan import Plan
+from steelyard.payload.weigh import prepared_rows
+from steelyard.regression.unknowns import Part, Unknowns, substituted
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+
+_ITERATIONS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class DriveGains:
+    """By joint: what its torque channel must be multiplied by, and the standard error of that."""
+
+    joints: tuple[str, ...]
+    values: Array
+    standard_errors: Array
+
+
+def drive_gains(
+    robot: Robot,
+    with_load: Log | Sequence[Log],
+    without: Log | Sequence[Log],
+    load: Load,
+    *,
+    terms: Sequence[str | Term] | Terms | None = None,
+    preparation: Preparation | None = None,
+) -> DriveGains:
+    """The gains of all torque channels from logs with and without a load whose ten parameters are known."""
+    rows = prepared_rows(robot, with_load, without, terms, preparation)
+    place = rows.robot.frame(load.frame)
+    if place.host < 0:
+        raise SteelyardError(f"Frame '{load.frame}' stands on the base, which does not move.")
+    own = between(place, own_frame(rows.robot.links[place.host], place.host)) @ load.parameters
+    plan = Plan(rows.base, rows.carried, place.host, 1, "own", None)
+    parts, names = plan.parts(rows.data), plan.names
+    # The ten unknowns of the load become one column whose factor is known to be 1.
+    joined = [
+        Part(p.data, p.columns, np.column_stack([p.matrix[:, :10] @ own, p.matrix[:, 10:]]), p.known) for p in parts
+    ]
+    unknowns = Unknowns(("the known load", *names[10:]))
+    problem = Problem.of(substituted(joined, unknowns), unknowns)
+    fit = WeightedLeastSquares().free(substituted(joined, unknowns), unknowns)
+    inflation = float(np.mean(fit.covariance.inflation))
+    joints = len(rows.data[0].equations)
+    c, deviation = _gauss_newton(problem.blocks, fit.weights, fit.beta / fit.beta[0], joints)
+    used = tuple(e.name for e in rows.data[0].equations)
+    return DriveGains(used, 1.0 / c, deviation * np.sqrt(inflation) / c**2)
+
+
+def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints: int) -> tuple[Array, Array]:
+    """min Σ ‖w (c_e B x − y)‖² over c and x with x₁ = 1; returns c and its standard deviations (weights are 1/σ)."""
+    x, c = start.copy(), np.ones(joints)
+    for _ in range(_ITERATIONS):
+        jacobian, rest = [], []
+        for k, (block, weight) in enumerate(zip(blocks, weights, strict=True)):
+            e, B, y = k % joints, block[:, :-1], block[:, -1]
+            row = np.zeros((len(B), joints + len(x) - 1))
+            row[:, e] = B @ x
+            row[:, joints:] = c[e] * B[:, 1:]
+            jacobian.append(weight * row)
+            rest.append(weight * (y - c[e] * (B @ x)))
+        J = np.vstack(jacobian)
+        lengths = np.linalg.norm(J, axis=0)
+        step, _, rank, _ = np.linalg.lstsq(J / lengths, np.concatenate(rest), rcond=1e-10)
+        if rank < J.shape[1]:
+            raise EstimationError("The logs do not tell the gains apart; the load must be felt by every joint.")
+        step = step / lengths
+        c, x[1:] = c + step[:joints], x[1:] + step[joints:]
+        if np.all(np.abs(step[:joints]) < 1e-10 * np.abs(c)):
+            information = (J / lengths).T @ (J / lengths)
+            return c, np.sqrt(np.diag(np.linalg.inv(information)))[:joints] / lengths[:joints]
+    raise EstimationError("The gains did not settle; check that the logs are of the same robot, with the known load.")

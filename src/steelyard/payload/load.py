@@ -1,0 +1,189 @@
+"""`Load`: a body that a robot carries, with error bars, in the forms that people and robot makers use."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import yaml
+
+from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
+from steelyard.robot.place import Place
+from steelyard.robot.robot import Link, Robot
+from steelyard.robot.spatial import Array, frozen, inertia_matrix, move_parameters, parameter_transfer, skew
+
+_MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
+_ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Ten inertial `parameters` of a body in `frame`, about its origin, with their `covariance`.
+
+    `shown` tells which of the ten the motion determines. `degrees` of freedom are those of the t interval (infinite:
+    the normal one). `notes` say what a user should know.
+    """
+
+    frame: str
+    parameters: Array
+    covariance: Array
+    shown: tuple[bool, ...] = (True,) * 10
+    degrees: float = np.inf
+    boundary: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", frozen(self.parameters))
+        object.__setattr__(self, "covariance", frozen(self.covariance))
+
+    # ---------------------------------------------------------------- what it is
+
+    @property
+    def mass(self) -> float:
+        return float(self.parameters[0])
+
+    @property
+    def center_of_gravity(self) -> Array:
+        """In the frame, m."""
+        return self.parameters[1:4] / self.mass
+
+    @property
+    def inertia(self) -> Array:
+        """The tensor about the centre of gravity, axes parallel to the frame's, kg m²."""
+        return _about_com(self.parameters)
+
+    @property
+    def physically_consistent(self) -> bool:
+        return bool(smallest_pseudo_eigenvalues(self.parameters)[0] > 0.0)
+
+    # ---------------------------------------------------------------- how well it is known
+
+    @property
+    def standard_errors(self) -> Array:
+        """Of the ten parameters."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @property
+    def mass_error(self) -> float:
+        return float(self.standard_errors[0])
+
+    @property
+    def center_of_gravity_error(self) -> Array:
+        return self._errors(lambda p: p[1:4] / p[0])
+
+    @property
+    def inertia_error(self) -> Array:
+        """Of Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre of gravity."""
+        return self._errors(lambda p: np.array([_about_com(p)[ij] for ij in _ENTRIES]))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Confidence interval of the mass, kg."""
+        from scipy.stats import norm, t
+
+        low = 0.5 * (1.0 + level)
+        factor = float(norm.ppf(low) if np.isinf(self.degrees) else t.ppf(low, self.degrees))
+        return self.mass - factor * self.mass_error, self.mass + factor * self.mass_error
+
+    def _errors(self, what: Callable[[Array], Array]) -> Array:
+        """Standard errors of a function of the parameters, to first order."""
+        steps = 1e-6 * np.maximum(np.abs(self.parameters), 1e-3)
+        jacobian = np.column_stack(
+            [(what(self.parameters + d) - what(self.parameters - d)) / (2.0 * s)
+             for s, d in zip(steps, np.diag(steps), strict=True)]
+        )  # fmt: skip
+        return np.sqrt(np.maximum(np.diag(jacobian @ self.covariance @ jacobian.T), 0.0))
+
+    # ---------------------------------------------------------------- elsewhere
+
+    def seen_from(self, robot: Robot, frame: str) -> Load:
+        """The same load in another frame of the same link."""
+        here, there = robot.frame(self.frame), robot.frame(frame)
+        transfer = between(here, there)
+        return replace(
+            self,
+            frame=frame,
+            parameters=transfer @ self.parameters,
+            covariance=transfer @ self.covariance @ transfer.T,
+        )
+
+    def attached(self, robot: Robot) -> Robot:
+        """The robot that carries this load; the link it hangs on must have a known inertia."""
+        place = robot.frame(self.frame)
+        link = robot.links[place.host]
+        own = between(place, Place(place.host, link.frame_rotation, link.frame_translation)) @ self.parameters
+        blocks = robot.inertial_parameters.reshape(-1, 10).copy()
+        blocks[place.host] += own
+        return robot.with_inertial_parameters(blocks)
+
+    # ---------------------------------------------------------------- written down
+
+    def to_json(self) -> dict[str, Any]:
+        low, high = self.interval()
+        return {
+            "frame": self.frame,
+            "mass": {"value": self.mass, "standard_error": self.mass_error, "interval": [low, high], "unit": "kg"},
+            "center_of_gravity": {
+                "value": self.center_of_gravity.tolist(),
+                "standard_error": self.center_of_gravity_error.tolist(),
+                "unit": "m",
+            },
+            "inertia": {
+                "value": dict(zip(_MOMENTS, (float(self.inertia[ij]) for ij in _ENTRIES), strict=True)),
+                "standard_error": dict(zip(_MOMENTS, self.inertia_error.tolist(), strict=True)),
+                "about": "center_of_gravity",
+                "unit": "kg m²",
+            },
+            "parameters": {
+                "names": list(INERTIAL_NAMES),
+                "value": self.parameters.tolist(),
+                "standard_error": self.standard_errors.tolist(),
+                "shown": list(self.shown),
+            },
+            "physically_consistent": self.physically_consistent,
+            "notes": list(self.notes),
+        }
+
+    def tool_data(self) -> dict[str, Any]:
+        """As robot makers ask for it: kg, mm, kg m² about the centre of gravity, axes of the flange frame."""
+        x, y, z = (1000.0 * self.center_of_gravity).tolist()
+        moments = {f"{name}_kg_m2": float(self.inertia[ij]) for name, ij in zip(_MOMENTS, _ENTRIES, strict=True)}
+        return {"frame": self.frame, "mass_kg": self.mass, "cog_x_mm": x, "cog_y_mm": y, "cog_z_mm": z, **moments}
+
+    def to_csv(self) -> str:
+        data = self.tool_data()
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(data)
+        writer.writerow(data.values())
+        return out.getvalue()
+
+    def to_yaml(self) -> str:
+        return str(yaml.safe_dump(self.tool_data(), sort_keys=False))
+
+
+def between(here: Place, there: Place) -> Array:
+    """The 10×10 matrix that takes parameters in one frame of a link to another frame of the same link."""
+    rotation = there.rotation.T @ here.rotation
+    return parameter_transfer(rotation, there.rotation.T @ (here.translation - there.translation))
+
+
+def own_frame(link: Link, host: int) -> Place:
+    """The frame of a link's own parameters."""
+    return Place(host, link.frame_rotation, link.frame_translation)
+
+
+def _about_com(parameters: Array) -> Array:
+    c = skew(parameters[1:4] / parameters[0])
+    return np.asarray(inertia_matrix(parameters) + parameters[0] * c @ c)
+
+
+def cuboid(mass: float, size: Array, center: Array) -> Array:
+    """The ten parameters of a homogeneous cuboid with its axes along the frame's."""
+    x, y, z = np.asarray(size, dtype=float) ** 2
+    tensor = mass / 12.0 * np.diag([y + z, x + z, x + y])
+    return move_parameters(np.concatenate([[mass], np.zeros(3), tensor[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]),
+                           np.eye(3), center)  # fmt: skip

@@ -1,0 +1,154 @@
+"""`weigh_by_sensor`: the load on a force–torque sensor, from the motion of its frame and the wrench it feels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from steelyard.dynamics.frame_motion import FrameKinematics, FrameMotion
+from steelyard.errors import LogError, SteelyardError, UnknownNameError
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.parameters.inertial import INERTIAL_NAMES
+from steelyard.parameters.nearest_body import nearest_body
+from steelyard.payload.load import Load
+from steelyard.payload.wrench import integral_regressor, running, wrench_regressor
+from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.rows import Equation
+from steelyard.regression.unknowns import Unknowns
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
+from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+
+AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+Form = Literal["differential", "integral"]
+
+
+@dataclass(frozen=True)
+class SensorModel:
+    """How the wrench is written.
+
+    `form` "differential": W = K θ, both sides low-passed; "integral": ∫W = ∫K θ over windows, which needs no
+    acceleration. `window` (s) of the integral form: short consecutive windows, or None for one that grows from the
+    start. `axes` are the sensor's components to use; `bias` whether each has a constant error of its own.
+    """
+
+    form: Form = "differential"
+    window: float | None = 0.1
+    axes: tuple[str, ...] = AXES
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if self.form not in ("differential", "integral"):
+            raise UnknownNameError("form", self.form, ("differential", "integral"))
+        for axis in self.axes:
+            if axis not in AXES:
+                raise UnknownNameError("axis", axis, AXES)
+        if self.window is not None and not self.window > 0.0:
+            raise SteelyardError(f"A window of {self.window:g} s has no length; give a positive time.")
+
+
+def weigh_by_sensor(
+    robot: Robot,
+    logs: Log | Sequence[Log],
+    frame: str = "",
+    model: SensorModel | None = None,
+    *,
+    tare: Load | None = None,
+    physical: bool = True,
+    preparation: Preparation | None = None,
+) -> Load:
+    """Find the load on a sensor that stands at `frame` of the robot (default: the last link's).
+
+    The log's channel "wrench" is what the sensor exerts on the load, in the sensor's axes, about its origin. `tare` is
+    what the sensor carries besides, such as a gripper that was weighed before.
+    """
+    listed = [logs] if isinstance(logs, Log) else list(logs)
+    chosen = model or SensorModel()
+    for log in listed:
+        if "wrench" not in log.channels:
+            raise LogError(f"{log.meta.get('source', 'The log')}: there is no wrench; name its six columns (wrench).")
+    robot = as_logged(robot, listed)
+    kinematics = FrameKinematics(robot, robot.frame(frame))
+    settings = preparation or Preparation()
+    cutoff = chosen_cutoff(listed, settings)
+    # Torque of the joints plays no part here, and a log for a sensor may well lack it.
+    complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in listed]
+    data = sensor_rows(kinematics, complete, chosen, settings, cutoff)
+    names = (*INERTIAL_NAMES, *(f"bias of {axis}" for axis in chosen.axes if chosen.bias))
+    unknowns = Unknowns(names)
+    try:
+        fit = WeightedLeastSquares().free(data, unknowns)
+    except EstimationError as error:
+        raise EstimationError(f"The sensor's motion does not show the whole load. {error}") from None
+    bars = fit.covariance
+    theta = fit.beta[:10] - (0.0 if tare is None else tare.seen_from(robot, frame or tare.frame).parameters)
+    spread = bars.matrix[:10, :10] + (0.0 if tare is None else tare.covariance)
+    boundary, notes = False, []
+    if physical:
+        theta, boundary = nearest_body(theta, spread)
+        if boundary:
+            notes.append("The free estimate was no body that can exist; the nearest one is given.")
+    degrees = max(float(np.min(bars.degrees[:10])) - 2.0, 1.0)
+    name = frame or robot.link_names[-1]
+    return Load(name, theta, spread, degrees=degrees, boundary=boundary, notes=tuple(notes))
+
+
+def sensor_rows(
+    kinematics: FrameKinematics, logs: Sequence[Log], model: SensorModel, settings: Preparation, cutoff: float
+) -> RegressionData:
+    """The rows of all logs, one equation per axis of the sensor; biases come after the ten parameters."""
+    count = len(model.axes)
+    equations = tuple(
+        Equation(axis, np.array([*range(10), *([10 + e] if model.bias else [])])) for e, axis in enumerate(model.axes)
+    )
+    pairs = [(log, motion) for log in logs for motion in prepare(log, settings, cutoff)]
+    if not pairs:
+        raise LogError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
+
+    def source() -> Iterable[Block]:
+        for log, motion in pairs:
+            yield from _blocks(kinematics, log, motion, model)
+
+    step = pairs[0][1].row_period
+    return RegressionData(equations, 10 + (count if model.bias else 0), source, step)
+
+
+def _blocks(kinematics: FrameKinematics, log: Log, motion: Motion, model: SensorModel) -> Iterator[Block]:
+    frame = kinematics(motion.q, motion.dq, motion.ddq)
+    wrench = np.column_stack([np.interp(motion.t, log.t, column) for column in log.channels["wrench"].T])
+    make = _differential if model.form == "differential" else _integral
+    A, y, ones = make(frame, wrench, motion, model)
+    for e, axis in enumerate(model.axes):
+        row = AXES.index(axis)
+        columns = np.column_stack([A[:, row], ones]) if model.bias else A[:, row]
+        yield Block(e, columns, y[:, row])
+
+
+def _differential(frame: FrameMotion, wrench: Array, motion: Motion, model: SensorModel) -> tuple[Array, Array, Array]:
+    K = wrench_regressor(frame).reshape(len(wrench), 60)
+    both = motion.filter(np.hstack([K, wrench]))[motion.keep]
+    return both[:, :60].reshape(-1, 6, 10), both[:, 60:], np.ones(len(both))
+
+
+def _integral(frame: FrameMotion, wrench: Array, motion: Motion, model: SensorModel) -> tuple[Array, Array, Array]:
+    start, stop, _ = motion.keep.indices(len(wrench))
+    h = motion.filter.period
+    inner = FrameMotion(*(getattr(frame, n)[start:stop] for n in ("spin", "turn", "velocity", "pull", "gravity")))
+    A, y = integral_regressor(inner, h), running(wrench[start:stop], h)
+    time = h * np.arange(stop - start, dtype=np.float64)
+    if model.window is None:
+        places = np.arange(1, len(time))
+        return A[places], y[places], time[places]
+    step = max(1, round(model.window / h))
+    if step >= len(time):
+        raise LogError(f"A window of {model.window:g} s is longer than a piece of the log, {time[-1]:.3g} s.")
+    places = np.arange(0, len(time), step)
+    # ∫ over a window is not a difference of running integrals only because b starts from v at its own beginning:
+    # v(t₂) − v(t₁) telescopes, and so do the differences of ω; all columns are differences.
+    return np.diff(A[places], axis=0), np.diff(y[places], axis=0), np.diff(time[places])

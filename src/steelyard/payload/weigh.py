@@ -1,0 +1,244 @@
+"""`weigh`: the load that a robot carries, from the torques of its joints with and without it.
+
+A load in the frame of a link adds to the link's ten parameters θ_k, so that base parameters of the arm become
+β + K_k θ_load with K_k the columns of the base matrix that belong to the link. Logs with and without the load are one
+linear regression: the arm's inertial base parameters are common to all logs, the load's ten to those that carry it,
+and friction belongs to each log, since it changes with temperature and load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg import qr
+
+from steelyard.assessment.holdout import part_of
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
+from steelyard.errors import LogError, SteelyardError
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.problem import Problem
+from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.identification_terms import identification_terms
+from steelyard.parameters.inertial import INERTIAL_NAMES
+from steelyard.parameters.nearest_body import nearest_body
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms
+from steelyard.payload.load import Load, between, own_frame
+from steelyard.payload.plan import Friction, Plan
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.data import RegressionData
+from steelyard.regression.observe import observe
+from steelyard.regression.unknowns import Part, Unknowns, substituted
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
+from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.still import moving_ranges
+
+# Part of a column that must be left beside the others for it to count as seen.
+_INDEPENDENT = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """What was found: one load per group of logs that carried it, and how the residuals spread, N m or N."""
+
+    loads: tuple[Load, ...]
+    spread: Array
+    cutoff: float
+    details: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def load(self) -> Load:
+        return self.loads[0]
+
+
+def weigh(
+    robot: Robot,
+    with_load: Log | Sequence[Log] | Sequence[Sequence[Log]],
+    without: Log | Sequence[Log] = (),
+    *,
+    arm: Model | None = None,
+    frame: str = "",
+    terms: Sequence[str | Term] | Terms | None = None,
+    friction: Friction = "own",
+    physical: bool = True,
+    preparation: Preparation | None = None,
+) -> Weighing:
+    """Find the load from logs with it, and logs without it or a known model of the arm.
+
+    Args:
+        robot: the robot, without the load.
+        with_load: logs that carry the load; a list of lists for several loads, weighed together.
+        without: logs of the bare robot.
+        arm: a model of the bare robot that is taken as exact; its friction too if `friction` is "common".
+        frame: the frame the load is described in (a link's, a flange's, a tool's); default: the last link's.
+        terms: joint terms, as for `identify`.
+        friction: "own": every log has its own (it warms up, and a load presses on the gears); "common": all the same.
+        physical: whether the load must be a body that can exist.
+        preparation: as for `identify`.
+    """
+    if arm is None and not _as_list(without):
+        raise SteelyardError("The load is a difference: give logs without it, or a model of the bare arm.")
+    if arm is not None and arm.robot.joint_names != robot.joint_names:
+        raise SteelyardError(f"The arm's model is of '{arm.robot.name}', another robot than '{robot.name}'.")
+    wanted = arm.terms if arm is not None and terms is None else terms
+    rows = prepared_rows(robot, with_load, without, wanted, preparation)
+    host = rows.robot.frame(frame).host
+    if host < 0:
+        raise SteelyardError(f"Frame '{frame}' stands on the base, which does not move; name one on a moving link.")
+    plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, _arm_beta(rows.base, arm))
+    return _solve(plan, rows.data, frame or rows.robot.link_names[host], physical, rows.cutoff)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRows:
+    """The rows of every log over the base parameters, those without a load first; `carried` numbers the loads."""
+
+    robot: Robot
+    base: BaseParameters
+    data: tuple[RegressionData, ...]
+    carried: tuple[int, ...]
+    cutoff: float
+
+
+def prepared_rows(
+    robot: Robot,
+    with_load: Log | Sequence[Log] | Sequence[Sequence[Log]],
+    without: Log | Sequence[Log],
+    terms: Sequence[str | Term] | Terms | None,
+    preparation: Preparation | None,
+) -> PreparedRows:
+    """Rows of all logs, without their stand-stills, filtered alike."""
+    bare, groups = _as_list(without), _groups(with_load)
+    if not groups or not all(groups):
+        raise SteelyardError("There is no log with the load.")
+    logs = [*bare, *(log for group in groups for log in group)]
+    robot = as_logged(robot, logs)
+    settings = preparation or Preparation()
+    dynamics = Dynamics(robot, identification_terms(robot, terms))
+    base = base_parameters(robot, dynamics.terms)
+    moving = [_moving(log) for log in logs]
+    cutoff = chosen_cutoff(moving, settings)
+    data = tuple(_data(dynamics, base, log, settings, cutoff) for log in moving)
+    carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
+    return PreparedRows(robot, base, data, tuple(carried), cutoff)
+
+
+def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: bool, cutoff: float) -> Weighing:
+    parts, names = plan.parts(data), plan.names
+    whole = Problem.of(substituted(parts, Unknowns(names)), Unknowns(names))
+    seen = _seen(whole, 10 * plan.loads)
+    kept = [k for k in range(len(names)) if seen[k]]
+    if not all(seen[10 * g] for g in range(plan.loads)):
+        raise EstimationError("The motion does not show the load's mass; let the joints move it against gravity.")
+    chosen = Unknowns(tuple(names[k] for k in kept))
+    reduced = [Part(p.data, p.columns, p.matrix[:, kept], p.known) for p in parts]
+    fit = WeightedLeastSquares().free(substituted(reduced, chosen), chosen)
+    found = fit.covariance
+    loads = []
+    for g in range(plan.loads):
+        mine = [kept.index(k) for k in range(10 * g, 10 * g + 10) if seen[k]]
+        shown = tuple(bool(s) for s in seen[10 * g : 10 * g + 10])
+        loads.append(
+            _load(plan, frame, fit.beta[mine], found.matrix[mine][:, mine], shown, physical,
+                  float(np.min(found.degrees[mine])))
+        )  # fmt: skip
+    return Weighing(tuple(loads), fit.spread, cutoff, {"result": fit.result.value, "unknowns": chosen.names})
+
+
+def _seen(problem: Problem, first: int) -> list[bool]:
+    """Which unknowns the rows tell apart. The arm's give way to each other, the load's ten (the first) to the arm's:
+    what could as well be the arm is not the load."""
+    R = problem.joined(np.ones(len(problem.blocks)))[:-1, :-1]
+    lengths = np.linalg.norm(R, axis=0)
+    scaled = R / np.where(lengths > 0.0, lengths, 1.0)
+    seen = np.zeros(R.shape[1], dtype=bool)
+    rest = np.arange(first, R.shape[1])
+    independent: list[int] = []
+    for group in (rest, np.arange(first)):
+        block = scaled[:, group]
+        if independent:
+            q = np.linalg.qr(scaled[:, independent])[0]
+            block = block - q @ (q.T @ block)
+        _, r, order = qr(block, mode="economic", pivoting=True)
+        strong = np.abs(np.diag(r)) > _INDEPENDENT
+        chosen = [int(group[k]) for k, s in zip(order, strong, strict=False) if s]
+        seen[chosen] = True
+        independent += chosen
+    return [bool(s) for s in seen]
+
+
+def _load(
+    plan: Plan, frame: str, values: Array, covariance: Array, shown: tuple[bool, ...], physical: bool, degrees: float
+) -> Load:
+    robot = plan.base.robot
+    theta, spread = np.zeros(10), np.zeros((10, 10))
+    index = np.flatnonzero(shown)
+    theta[index] = values
+    spread[np.ix_(index, index)] = covariance
+    notes = []
+    if not all(shown):
+        hidden = ", ".join(n for n, s in zip(INERTIAL_NAMES, shown, strict=True) if not s)
+        notes.append(f"The motion does not show {hidden} of the load apart from the rest; they are set to zero.")
+    if theta[0] < 2.0 * np.sqrt(spread[0, 0]):
+        notes.append(
+            f"The mass, {theta[0]:.3g} ± {np.sqrt(spread[0, 0]):.2g} kg, is hardly more than its uncertainty; "
+            "there may be no load, or the motion shows it too little."
+        )
+    boundary = False
+    if physical and all(shown):
+        theta, boundary = nearest_body(theta, spread)
+        if boundary:
+            notes.append("The free estimate was no body that can exist; the nearest one is given.")
+    place = robot.frame(frame)
+    transfer = between(own_frame(robot.links[plan.host], plan.host), place)
+    return Load(
+        frame, transfer @ theta, transfer @ spread @ transfer.T, shown, max(degrees - 2.0, 1.0), boundary, tuple(notes)
+    )
+
+
+# -------------------------------------------------------------------- what goes in
+
+
+def _as_list(logs: Log | Sequence[Log]) -> list[Log]:
+    return [logs] if isinstance(logs, Log) else list(logs)
+
+
+def _groups(logs: Log | Sequence[Log] | Sequence[Sequence[Log]]) -> list[list[Log]]:
+    if isinstance(logs, Log):
+        return [[logs]]
+    if any(isinstance(x, Log) for x in logs):
+        return [[x for x in logs if isinstance(x, Log)]]
+    return [list(x) for x in logs if not isinstance(x, Log)]
+
+
+def _moving(log: Log) -> Log:
+    """The log without its stand-stills, in which static friction hides the load."""
+    part = part_of(log, moving_ranges(log))
+    if part is None:
+        raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")
+    return part
+
+
+def _data(
+    dynamics: Dynamics, base: BaseParameters, log: Log, settings: Preparation, cutoff: float
+) -> RegressionData:  # fmt: skip
+    def motions() -> Iterator[Motion]:
+        return prepare(log, settings, cutoff)
+
+    return observe(dynamics, base, motions, settings.mask)
+
+
+def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:
+    """The base parameters of a known arm; its terms are matched by name, and what it lacks is zero."""
+    if arm is None:
+        return None
+    if arm.robot.fingerprint != base.robot.fingerprint:
+        raise SteelyardError(f"The arm's model is of '{arm.robot.name}', another robot than '{base.robot.name}'.")
+    values = {p.name: v for p, v in zip(arm.dynamics.parameters, arm.theta, strict=True)}
+    return base.values(np.array([values.get(p.name, 0.0) for p in base.parameters]))

@@ -1,0 +1,80 @@
+"""What a regression solves for: base parameters, or any other named unknowns in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.rows import Equation
+from steelyard.robot.spatial import Array
+
+
+class Columns(Protocol):
+    """Named columns of a data set that are solved for; base parameters are such."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def independent(self) -> tuple[int, ...]: ...
+    @property
+    def rank(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Columns with names of their own, numbered from 0."""
+
+    names: tuple[str, ...]
+
+    @property
+    def independent(self) -> tuple[int, ...]:
+        return tuple(range(len(self.names)))
+
+    @property
+    def rank(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A data set whose base parameters are β = `known` + `matrix` @ x, with x the unknowns of several data sets."""
+
+    data: RegressionData
+    columns: Columns
+    matrix: Array
+    known: Array
+
+
+def substituted(parts: Sequence[Part], unknowns: Unknowns) -> RegressionData:
+    """The rows of all parts over the unknowns; every part's equations stay its own, with a noise of their own."""
+    equations: list[Equation] = []
+    for number, part in enumerate(parts):
+        for equation in part.data.equations:
+            used = np.flatnonzero(np.any(part.matrix[_rows(part, equation)] != 0.0, axis=0))
+            equations.append(Equation(f"{equation.name}, log {number + 1}", used))
+
+    def source() -> Iterable[Block]:
+        first = 0
+        for part in parts:
+            for block in part.data.blocks():
+                equation = part.data.equations[block.equation]
+                rows = _rows(part, equation)
+                used = equations[first + block.equation].columns
+                yield Block(
+                    first + block.equation,
+                    block.A @ part.matrix[rows][:, used],
+                    block.y - block.A @ part.known[rows],
+                )
+            first += len(part.data.equations)
+
+    return RegressionData(tuple(equations), unknowns.rank, source, parts[0].data.period)
+
+
+def _rows(part: Part, equation: Equation) -> list[int]:
+    """The base parameters that stand in an equation, in the order of its columns."""
+    place = {c: k for k, c in enumerate(part.columns.independent)}
+    return [place[int(c)] for c in equation.columns]
