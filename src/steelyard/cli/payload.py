@@ -1,0 +1,105 @@
+"""`steelyard payload`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from steelyard.cli.app import app
+from steelyard.cli.options import (
+    AsJson,
+    Gravity,
+    Joints,
+    MapFile,
+    Output,
+    Overwrite,
+    RobotSource,
+    Snap,
+    TermNames,
+    print_json,
+    robot_from,
+    words,
+)
+from steelyard.errors import SteelyardError
+
+
+@app.command(epilog="Example: steelyard payload arm.urdf --without empty.csv --with loaded.csv --frame tool0 -o load")
+def payload(
+    robot: RobotSource,
+    with_load: Annotated[
+        list[str], typer.Option("--with", metavar="LOG", help="A log with the load. May be repeated.")
+    ],
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="LOG", help="A log without the load. May be repeated.")
+    ] = None,
+    arm: Annotated[
+        str, typer.Option(metavar="RUN", help="The run folder of the bare arm's model, which is taken as exact.")
+    ] = "",
+    sensor: Annotated[
+        bool, typer.Option("--sensor", help="Weigh by the force–torque sensor at --frame instead of by the joints.")
+    ] = False,
+    frame: Annotated[str, typer.Option(metavar="FRAME", help="Where the load is described; default: last link.")] = "",
+    friction: Annotated[str, typer.Option(metavar="F", help="own (every log has its own friction) or common.")] = "own",
+    mapping: MapFile = "",
+    joints: Joints = "",
+    gravity: Gravity = "",
+    term_names: TermNames = "",
+    physical: Annotated[bool, typer.Option("--physical/--free", help="A body that can exist, or the free fit.")] = True,
+    snap: Snap = None,
+    output: Output = "",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Weigh what a robot carries: mass, centre of gravity and inertia, with error bars."""
+    from pathlib import Path
+
+    from steelyard.payload import weigh, weigh_by_sensor
+    from steelyard.run_folder import check_target
+    from steelyard.signals.read import read_log
+
+    if output:
+        check_target(Path(output), overwrite)
+    if friction not in ("own", "common"):
+        raise SteelyardError(f"--friction is '{friction}'; choose own or common.")
+    loaded = robot_from(robot, joints, gravity, snap)
+    carrying = [read_log(path, loaded, mapping or None) for path in with_load]
+    bare = [read_log(path, loaded, mapping or None) for path in without or ()]
+    if sensor:
+        found = weigh_by_sensor(loaded, carrying, frame, physical=physical)
+    else:
+        found = weigh(
+            loaded,
+            carrying,
+            bare,
+            arm=_model(arm),
+            frame=frame,
+            terms=words(term_names) or None,
+            friction=cast(Any, friction),
+            physical=physical,
+        ).load
+    if output:
+        from steelyard.payload.write import write_load
+
+        source = Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
+        write_load(found, loaded, Path(output), overwrite=overwrite, source=source)
+    if as_json:
+        print_json(found.to_json())
+        return
+    from steelyard.report.load import print_load
+    from steelyard.report.terminal import console
+
+    print_load(found, console(), output)
+
+
+def _model(path: str) -> Any:
+    if not path:
+        return None
+    from pathlib import Path
+
+    from steelyard.export import load_model
+
+    inside = sorted(Path(path).glob("*.urdf")) if Path(path).is_dir() else [Path(path)]
+    if not inside:
+        raise SteelyardError(f"{path}: there is no model (.urdf) in this folder; give a run of `steelyard identify`.")
+    return load_model(inside[0])
