@@ -51,6 +51,10 @@ class Model:
         """M(q), `(samples, joints, joints)`."""
         return self.dynamics.mass_matrix(q, self.theta)
 
+    def gravity_torque(self, q: ArrayLike) -> Array:
+        """The torque that holds the robot still, `(samples, joints)`."""
+        return self.dynamics.gravity_torque(q, self.theta)
+
     def energy(self, q: ArrayLike, dq: ArrayLike) -> Array:
         """Kinetic plus potential energy, `(samples,)`."""
         kinetic = self.dynamics.kinetic_energy_regressor(q, dq) @ self.theta

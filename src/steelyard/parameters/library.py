@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.parameters.term import Column, Term
-from steelyard.scalars import Scalar, absolute, atan, cos, maximum, minimum, sign, sin, tanh
+from steelyard.scalars import Scalar, absolute, atan, cos, exp, maximum, minimum, sign, sin, tanh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +118,76 @@ class StribeckAtan(Term):
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         k = 2.0 / np.pi
         return (k * atan(self.Kv * du), k * atan(self.delta * du), du)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stribeck(Term):
+    """The part of dry friction that fades with speed: Fst·sign(u̇)·exp(−(|u̇|/speed)^power), power 1 or 2.
+
+    Beside Coulomb and viscous terms it makes Tustin's curve, with break-away torque Fc + Fst at rest; `speed` (rad/s or
+    m/s) is where it has fallen to a third. `smooth` rounds the sign off as in the Coulomb term.
+    """
+
+    kind: ClassVar[str] = "stribeck"
+    speed: float = 0.1
+    power: float = 1.0
+    smooth: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.speed > 0.0 or self.power not in (1.0, 2.0):
+            raise SteelyardError(
+                f"The Stribeck term has a positive speed, not {self.speed:g}, and power 1 or 2, not {self.power:g}."
+            )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Fst", "N m", "N"),)
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        ratio = absolute(du) * (1.0 / self.speed)
+        fading = ratio if self.power == 1.0 else ratio * ratio
+        return (direction(du, self.smooth) * exp(-1.0 * fading),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrictionTable(Term):
+    """Friction of any shape: values at `speeds` (rad/s or m/s, rising from 0) in both directions, lines in between.
+
+    Beyond the last speed it stays constant. `smooth` rounds the jump at zero off as in the Coulomb term; `sides` "p" or
+    "n" leaves one direction out.
+    """
+
+    kind: ClassVar[str] = "friction-table"
+    speeds: tuple[float, ...] = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0)
+    smooth: float = 0.0
+    sides: str = "pn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sides not in ("pn", "p", "n"):
+            raise SteelyardError(f"The sides of a friction table are 'pn', 'p' or 'n', not '{self.sides}'.")
+        object.__setattr__(self, "speeds", tuple(float(v) for v in self.speeds))
+        if len(self.speeds) < 2 or self.speeds[0] != 0.0 or any(np.diff(self.speeds) <= 0.0):
+            raise SteelyardError(f"The speeds of a friction table rise from 0, but are {self.speeds}.")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        count = len(self.speeds)
+        return tuple(Column(f"F{side}{k}_", "N m", "N") for side in self.sides for k in range(count))
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        jump = direction(du, self.smooth)
+        ways = {"p": maximum(jump, 0.0), "n": minimum(jump, 0.0)}
+        hats = [self._hat(k, absolute(du)) for k in range(len(self.speeds))]
+        return [ways[side] * h for side in self.sides for h in hats]
+
+    def _hat(self, k: int, v: Scalar) -> Scalar:
+        """1 at speed k, falling in a line to 0 at its neighbours."""
+        knots = self.speeds
+        rise = 1.0 if k == 0 else (v - knots[k - 1]) * (1.0 / (knots[k] - knots[k - 1]))
+        fall = 1.0 if k == len(knots) - 1 else (knots[k + 1] - v) * (1.0 / (knots[k + 1] - knots[k]))
+        return maximum(minimum(minimum(rise, fall), 1.0), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +311,8 @@ TERMS: dict[str, type[Term]] = {
         AsymmetricCoulomb,
         AsymmetricViscous,
         StribeckAtan,
+        Stribeck,
+        FrictionTable,
         Quadratic,
         Offset,
         Spring,

@@ -1,0 +1,51 @@
+"""Whether friction changed while a log was taken: a robot that warms up moves more easily."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
+
+_BLOCKS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Change of every joint's dry friction from the first to the last sample, N m or N, with its standard error."""
+
+    joints: tuple[str, ...]
+    change: Array
+    error: Array
+
+    @property
+    def significant(self) -> tuple[bool, ...]:
+        """Beyond three standard errors."""
+        return tuple(bool(abs(c) > 3.0 * e) for c, e in zip(self.change, self.error, strict=True))
+
+
+def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> Drift:
+    """Regress the residual, taken in the direction of motion, on time; blocks of time tell the standard error."""
+    settings = preparation or Preparation()
+    t, along, wide = [], [], []
+    for motion in prepare(log, settings, chosen_cutoff([log], settings)):
+        rest = motion.filter(motion.tau - model.torque(motion.q, motion.dq, motion.ddq))[motion.keep]
+        sign = motion.filter(np.tanh(motion.dq / 0.02))[motion.keep]
+        t.append(motion.t[motion.keep])
+        along.append(rest * sign)
+        wide.append(sign**2)
+    time, work, weight = np.concatenate(t), np.concatenate(along), np.concatenate(wide)
+    edges = np.linspace(time[0], time[-1], _BLOCKS + 1)
+    block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, _BLOCKS - 1)
+    total = np.array([np.bincount(block, w, _BLOCKS) for w in work.T])
+    size = np.array([np.bincount(block, w, _BLOCKS) for w in weight.T])
+    level = total / np.maximum(size, 1e-12)
+    phase = (np.arange(_BLOCKS) + 0.5) / _BLOCKS - 0.5
+    slope = level @ phase / (phase @ phase)
+    left = level - level.mean(axis=1, keepdims=True) - slope[:, None] * phase
+    error = np.sqrt(np.sum(left**2, axis=1) / (_BLOCKS - 2) / (phase @ phase))
+    return Drift(log.joints, slope, error)

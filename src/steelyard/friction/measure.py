@@ -1,0 +1,194 @@
+"""`measure_friction`: friction over velocity of every joint, from constant-speed runs or from any motion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
+from steelyard.friction.choose import Choice, choose_law
+from steelyard.friction.gravity import remove_gravity
+from steelyard.friction.laws import FittedLaw, law_named
+from steelyard.friction.plateaus import Plateau, find_plateaus
+from steelyard.friction.table import moving_joints, tabulated
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
+from steelyard.signals.prepare import Preparation
+
+How = Literal["auto", "plateaus", "table"]
+_ENOUGH = 3  # different speeds that make a curve
+# Degrees over which a log's temperature must vary for slopes to be asked for.
+_WARMER = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class JointFriction:
+    """The measured points of one joint and the law through them."""
+
+    joint: str
+    points: tuple[Plateau, ...]
+    choice: Choice
+    how: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def law(self) -> FittedLaw:
+        return self.choice.fitted
+
+    @property
+    def velocity(self) -> Array:
+        return np.array([p.velocity for p in self.points])
+
+    @property
+    def torque(self) -> Array:
+        return np.array([p.torque for p in self.points])
+
+    @property
+    def error(self) -> Array:
+        return np.array([p.error for p in self.points])
+
+    def to_json(self) -> dict[str, Any]:
+        law = self.law
+        symbols = law.law.symbols
+        return {
+            "joint": self.joint,
+            "how": self.how,
+            "law": law.law.name,
+            "coefficients": dict(zip(symbols, law.coefficients.tolist(), strict=True)),
+            "standard_errors": dict(zip(symbols, law.standard_errors[: len(symbols)].tolist(), strict=True)),
+            "shape": law.shape if law.law.shaped else None,
+            "temperature": None
+            if law.slopes is None
+            else {
+                "reference": law.reference,
+                "range": list(law.range),
+                "slopes": dict(zip(symbols, law.slopes.tolist(), strict=True)),
+            },
+            "left_out_error": self.choice.scores,
+            "points": [
+                {"velocity": p.velocity, "torque": p.torque, "standard_error": p.error, "temperature": p.temperature}
+                for p in self.points
+            ],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionCurves:
+    """The friction of all joints that were measured; `curves` serve `known_friction` of the schemes."""
+
+    joints: tuple[JointFriction, ...]
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def curves(self) -> dict[str, FittedLaw]:
+        return {j.joint: j.law for j in self.joints}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"joints": [j.to_json() for j in self.joints], "missing": self.missing}
+
+
+def measure_friction(
+    robot: Robot,
+    logs: Log | Sequence[Log],
+    *,
+    joints: Sequence[str] = (),
+    how: How = "auto",
+    gravity: str = "auto",
+    middle: float | None = None,
+    model: Model | None = None,
+    law: str = "auto",
+    loaded: bool = False,
+    preparation: Preparation | None = None,
+) -> FrictionCurves:
+    """Friction curves of the joints that move.
+
+    Args:
+        robot: whose logs these are.
+        logs: constant-speed runs, sweeps or any other motion.
+        joints: those to look at; default: all that move.
+        how: "plateaus" averages stretches of constant speed, "table" fits rigid body and friction together; "auto"
+            takes plateaus where there are enough.
+        gravity: how it is taken off plateaus: "pairs", "symmetry" (about `middle`), "model", "none"; "auto": the model
+            if there is one, else pairs.
+        model: an identified model whose gravity is trusted.
+        law: a name, or "auto" to choose by leaving speeds out.
+        loaded: whether dry friction may grow with the load on the gear (needs `model`).
+    """
+    listed = [logs] if isinstance(logs, Log) else list(logs)
+    robot = as_logged(robot, listed)
+    wanted = [robot.joint_index(name) for name in joints] or moving_joints(listed)
+    found: list[JointFriction] = []
+    missing: dict[str, str] = {}
+    for joint in wanted:
+        name = robot.joint_names[joint]
+        mine = [log for log in listed if joint in moving_joints([log])]
+        try:
+            points, used = _points(robot, mine or listed, joint, how, gravity, middle, model, preparation)
+            found.append(_fitted(name, points, used, law, loaded))
+        except SteelyardError as error:
+            if joints or len(wanted) == 1:
+                raise
+            missing[name] = str(error)
+    if not found:
+        raise SteelyardError(f"No friction could be measured. {next(iter(missing.values()), '')}")
+    return FrictionCurves(tuple(found), missing)
+
+
+def _points(
+    robot: Robot,
+    logs: Sequence[Log],
+    joint: int,
+    how: How,
+    gravity: str,
+    middle: float | None,
+    model: Model | None,
+    preparation: Preparation | None,
+) -> tuple[list[Plateau], str]:
+    name = robot.joint_names[joint]
+    if how not in ("auto", "plateaus", "table"):
+        raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
+    raw = [] if how == "table" else [p for log in logs for p in find_plateaus(log, joint, preparation=preparation)]
+    if how == "table" or (how == "auto" and _speeds(raw) < _ENOUGH):
+        return tabulated(robot, logs, joint, preparation), "a table fitted together with the rigid body"
+    if not raw:
+        raise SteelyardError(f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use how='table'.")
+    way = gravity if gravity != "auto" else ("model" if model is not None else "pairs")
+    points = remove_gravity(raw, way, model, middle)
+    if not points:
+        raise SteelyardError(
+            f"Joint '{name}': none of its {len(raw)} plateaus could be freed from gravity by {way}; run both "
+            "directions over the same way, or give a model."
+        )
+    return points, f"plateaus, gravity by {way}"
+
+
+def _speeds(plateaus: Sequence[Plateau]) -> int:
+    """How many different speeds there are, to 10 %."""
+    levels = np.sort([abs(p.velocity) for p in plateaus])
+    return int(np.count_nonzero(np.diff(np.log(levels)) > 0.1)) + 1 if len(levels) else 0
+
+
+def _fitted(name: str, points: Sequence[Plateau], how: str, law: str, loaded: bool) -> JointFriction:
+    velocity, torque = np.array([p.velocity for p in points]), np.array([p.torque for p in points])
+    # A plateau's own scatter may be zero by chance; a floor keeps single points from ruling the curve.
+    error = np.array([p.error for p in points])
+    usual = float(np.median(error[np.isfinite(error)])) if np.any(np.isfinite(error)) else 1.0
+    error = np.clip(np.where(np.isfinite(error), error, usual), 0.2 * usual + 1e-12, None)
+    warm = [p.temperature for p in points]
+    known = [t for t in warm if t is not None]
+    varies = len(known) == len(points) and np.ptp(known) > _WARMER
+    temperature = np.array(known) if varies else None
+    load = np.array([p.load for p in points]) if loaded else None
+    candidates = () if law == "auto" else (law_named(law),)
+    choice = choose_law(velocity, torque, error, candidates, temperature, load)
+    notes = []
+    if not (np.any(velocity > 0.0) and np.any(velocity < 0.0)):
+        notes.append("Only one direction was measured; friction and offset cannot be told apart.")
+    return JointFriction(name, tuple(points), choice, how, tuple(notes))
