@@ -30,6 +30,12 @@ from steelyard.robot.library import builtin
 speeds = st.floats(-5.0, 5.0)
 
 
+def hats(v: float) -> list[float]:
+    """Linear interpolation of unit values at the default speeds of a friction table."""
+    knots = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0]
+    return [float(np.interp(v, knots, unit)) for unit in np.eye(len(knots))]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.floats(-3, 3), speeds)
 def test_each_term_is_its_closed_form(u: float, v: float) -> None:
@@ -41,6 +47,8 @@ def test_each_term_is_its_closed_form(u: float, v: float) -> None:
         "coulomb-asymmetric": [max(s, 0.0), min(s, 0.0)],
         "viscous-asymmetric": [max(v, 0.0), min(v, 0.0)],
         "stribeck-atan": [2 / np.pi * np.arctan(500 * v), 2 / np.pi * np.arctan(5 * v), v],
+        "stribeck": [s * np.exp(-abs(v) / 0.1)],
+        "friction-table": [*(max(s, 0.0) * np.array(hats(abs(v)))), *(min(s, 0.0) * np.array(hats(abs(v))))],
         "quadratic": [s * v**2],
         "offset": [1.0],
         "spring": [u],
