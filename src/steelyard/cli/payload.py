@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from steelyard.cli.app import app
+from steelyard.cli.models import model_from
 from steelyard.cli.options import (
     AsJson,
     Gravity,
@@ -72,7 +73,7 @@ def payload(
             loaded,
             carrying,
             bare,
-            arm=_model(arm),
+            arm=model_from(arm),
             frame=frame,
             terms=words(term_names) or None,
             friction=cast(Any, friction),
@@ -90,16 +91,3 @@ def payload(
     from steelyard.report.terminal import console
 
     print_load(found, console(), output)
-
-
-def _model(path: str) -> Any:
-    if not path:
-        return None
-    from pathlib import Path
-
-    from steelyard.export import load_model
-
-    inside = sorted(Path(path).glob("*.urdf")) if Path(path).is_dir() else [Path(path)]
-    if not inside:
-        raise SteelyardError(f"{path}: there is no model (.urdf) in this folder; give a run of `steelyard identify`.")
-    return load_model(inside[0])

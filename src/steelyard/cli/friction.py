@@ -1,0 +1,78 @@
+"""`steelyard friction`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from steelyard.cli.app import app
+from steelyard.cli.models import model_from
+from steelyard.cli.options import (
+    AsJson,
+    Gravity,
+    MapFile,
+    Output,
+    Overwrite,
+    RobotSource,
+    Snap,
+    print_json,
+    robot_from,
+    words,
+)
+
+
+@app.command(epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
+def friction(
+    robot: RobotSource,
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Constant-speed runs, sweeps, or any motion.")],
+    joints: Annotated[str, typer.Option(metavar="A,B,…", help="Joints to look at; default: all that move.")] = "",
+    how: Annotated[str, typer.Option(metavar="HOW", help="plateaus, table (any motion), or auto.")] = "auto",
+    gravity_by: Annotated[
+        str, typer.Option(metavar="BY", help="How gravity is taken off plateaus: pairs, symmetry, model, none, auto.")
+    ] = "auto",
+    middle: Annotated[
+        float | None, typer.Option(metavar="POS", help="Position about which gravity is odd, for symmetry.")
+    ] = None,
+    model: Annotated[str, typer.Option(metavar="RUN", help="The run folder of an identified model.")] = "",
+    law: Annotated[str, typer.Option(metavar="LAW", help="A law of friction; default: chosen.")] = "auto",
+    loaded: Annotated[bool, typer.Option("--loaded", help="Dry friction may grow with load (needs --model).")] = False,
+    mapping: MapFile = "",
+    gravity: Gravity = "",
+    snap: Snap = None,
+    output: Output = "",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure friction over velocity, joint by joint, and find the law behind it."""
+    from pathlib import Path
+
+    from steelyard.friction.measure import measure_friction
+    from steelyard.run_folder import check_target
+    from steelyard.signals.read import read_log
+
+    if output:
+        check_target(Path(output), overwrite)
+    loaded_robot = robot_from(robot, "", gravity, snap)
+    found = measure_friction(
+        loaded_robot,
+        [read_log(path, loaded_robot, mapping or None) for path in logs],
+        joints=words(joints),
+        how=cast(Any, how),
+        gravity=gravity_by,
+        middle=middle,
+        model=model_from(model),
+        law=law,
+        loaded=loaded,
+    )
+    if output:
+        from steelyard.friction.write import write_friction
+
+        write_friction(found, loaded_robot, Path(output), overwrite=overwrite)
+    if as_json:
+        print_json(found.to_json())
+        return
+    from steelyard.report.friction import print_friction
+    from steelyard.report.terminal import console
+
+    print_friction(found, loaded_robot, console(), output)
