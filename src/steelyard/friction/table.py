@@ -55,7 +55,7 @@ def tabulated(robot: Robot, logs: Sequence[Log], joint: int, preparation: Prepar
             yield from prepare(log, settings, cutoff)
 
     estimate = WeightedLeastSquares().fit(observe(Dynamics(small, bound), base, motions), base)
-    return _points(small, base.names, estimate.beta, estimate.standard_errors, own, joint, speeds[own])
+    return _points(small, base.names, estimate.beta, estimate.standard_errors, own, joint, speeds[own], smooth)
 
 
 def moving_joints(logs: Sequence[Log]) -> list[int]:
@@ -121,13 +121,15 @@ def _points(
     own: int,
     joint: int,
     speeds: Sequence[float],
+    smooth: float,
 ) -> list[Plateau]:
     out = []
     empty = np.zeros((0, robot.dof))
     for side, sign in (("p", 1.0), ("n", -1.0)):
         for k, speed in enumerate(speeds):
             name = f"F{side}{k}_{own + 1}"
-            if name in names and speed > 0.0:
+            # Slower than a few times the rounding of the jump a knot holds what the rounding leaves.
+            if name in names and speed > 3.0 * smooth:
                 at = list(names).index(name)
                 out.append(
                     Plateau(
