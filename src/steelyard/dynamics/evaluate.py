@@ -113,6 +113,10 @@ class Evaluator:
                 self._code = Code(emit(f.graph, f.outputs, f.input_rows, "kernel", vector_width()))
             return self._code.address("kernel")
 
+    def compile(self) -> None:
+        """Make machine code now, where it is known that much is to come."""
+        _ = self.kernel
+
     def _worth_compiling(self, samples: int) -> bool:
         self._interpreted += -(-samples // _INTERPRETED_BLOCK)
         return self._interpreted > _BLOCKS_BEFORE_COMPILING

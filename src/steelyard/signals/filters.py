@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.robot.spatial import Array
+from steelyard.signals.blockwise import both_ways, butterworth
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
@@ -29,23 +30,28 @@ class LowPass:
                 f"({0.5 / self.period:g} Hz)."
             )
 
-    @cached_property
-    def _sections(self) -> Array:
-        from scipy.signal import butter  # takes a second to load: only where something is filtered
-
-        return np.asarray(butter(self.order, 2.0 * self.cutoff * self.period, output="sos"))
-
     @property
     def memory(self) -> int:
         """Samples after which the filter has forgotten (to about 1e-4): three periods of the cut-off."""
         return int(np.ceil(3.0 / (self.cutoff * self.period)))
 
-    def __call__(self, x: Array) -> Array:
-        """The filtered signal; samples run along the first axis."""
-        from scipy.signal import sosfiltfilt
+    @cached_property
+    def reach(self) -> int:
+        """Samples beyond which less than 1e-9 of the filter's weight lies, on either side."""
+        # Far out the slowest pole is all that is left, and its share is at most a few times the whole.
+        radius = butterworth(self.order, self.cutoff * self.period).radius
+        return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
+    def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
+        """The filtered signal, or some `rows` of it, the only ones that are computed; samples run along the first axis.
+
+        The same as scipy.signal.sosfiltfilt with as many samples of padding as the filter remembers.
+        """
+        if x.size == 0:
+            return np.asarray(x[rows], dtype=float)
         pad = min(self.memory, len(x) - 1)
-        return np.asarray(sosfiltfilt(self._sections, x, axis=0, padlen=pad))
+        flat = both_ways(x.reshape(len(x), -1), self.order, self.cutoff * self.period, pad, rows)
+        return flat.reshape(-1, *x.shape[1:])
 
 
 def derivative(x: Array, period: float, how: Derivative = "central") -> Array:

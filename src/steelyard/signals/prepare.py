@@ -27,7 +27,8 @@ class Preparation:
     of the velocity's power lies. `velocity` "measured" (filtered) or "differentiated" (of the filtered position);
     "auto" takes the measured one where it agrees with the other and is less noisy. `trim` seconds are cut at both
     ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many as
-    the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly.
+    the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far the
+    torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much later.
     """
 
     cutoff: float | None = None
@@ -37,6 +38,7 @@ class Preparation:
     trim: float | None = None
     decimation: int | None = None
     mask: float = 0.0
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +91,7 @@ def prepare(log: Log, settings: Preparation, cutoff: float) -> Iterator[Motion]:
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     for start, stop in segments_of(log):
-        piece = _uniform(log, start, stop)
+        piece = _in_step(_uniform(log, start, stop), settings.delay)
         low_pass = LowPass(min(cutoff, 0.45 / piece.period), piece.period, settings.order)
         trim = low_pass.memory // 3 if settings.trim is None else round(settings.trim / piece.period)
         trim = max(trim, 1)
@@ -102,13 +104,12 @@ def prepare(log: Log, settings: Preparation, cutoff: float) -> Iterator[Motion]:
 
 def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice) -> Motion:
     h = piece.period
-    q = low_pass(piece.q)
+    q, measured = _together(low_pass, piece.q, piece.dq)
     # Differentiation raises what noise is left, so the filter acts once more after it.
     differentiated = low_pass(derivative(q, h, settings.derivative))
     how = settings.velocity
-    measured = None if piece.dq is None else low_pass(piece.dq)
     if how == "auto":
-        how = "measured" if _better(measured, differentiated, piece, low_pass) else "differentiated"
+        how = "measured" if _better(measured, differentiated, q, piece) else "differentiated"
     if how == "measured" and measured is None:
         raise LogError("The log has no velocity; use velocity='differentiated'.")
     dq = measured if how == "measured" and measured is not None else differentiated
@@ -116,15 +117,23 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, how)
 
 
-def _better(measured: Array | None, differentiated: Array, piece: _Piece, low_pass: LowPass) -> bool:
+def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Array | None]:
+    """Both through the filter, in one go."""
+    if dq is None:
+        return low_pass(q), None
+    smooth = low_pass(np.hstack([q, dq]))
+    return smooth[:, : q.shape[1]].copy(), smooth[:, q.shape[1] :].copy()
+
+
+def _better(measured: Array | None, differentiated: Array, q: Array, piece: _Piece) -> bool:
     """Whether the measured velocity is the derivative of the position, and less noisy before filtering."""
     if measured is None or piece.dq is None:
         return False
     spread = np.std(differentiated, axis=0)
     moving = spread > 1e-3 * np.max(spread)
     agree = np.std(measured - differentiated, axis=0)[moving] < 0.1 * spread[moving]
-    raw = derivative(piece.q, piece.period)
-    noise_of_difference = np.std(raw - low_pass(raw), axis=0)[moving]
+    # Of the derivative before filtering, what the filter takes away; the order of the two does not matter.
+    noise_of_difference = np.std(derivative(piece.q - q, piece.period), axis=0)[moving]
     noise_of_measured = np.std(piece.dq - measured, axis=0)[moving]
     return bool(np.all(agree) and np.median(noise_of_measured / np.maximum(noise_of_difference, 1e-12)) < 1.0)
 
@@ -138,6 +147,17 @@ class _Piece:
     dq: Array | None
     tau: Array
     period: float
+
+
+def _in_step(piece: _Piece, delay: float) -> _Piece:
+    """The motion beside the torque of `delay` later. By whole samples, since between them we could only smooth."""
+    late = round(delay / piece.period)
+    if late == 0:
+        return piece
+    count = max(len(piece.t) - abs(late), 0)
+    motion, torque = (slice(k, k + count) for k in (max(-late, 0), max(late, 0)))
+    dq = None if piece.dq is None else piece.dq[motion]
+    return _Piece(piece.t[motion], piece.q[motion], dq, piece.tau[torque], piece.period)
 
 
 def _uniform(log: Log, start: int, stop: int) -> _Piece:
