@@ -1,0 +1,122 @@
+"""Moves put in a row: fly-by lets the next one start while the last one slows down; no limit is ever exceeded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from steelyard.excitation.interpolator.error import ProgramError
+from steelyard.excitation.interpolator.limits import MotionLimits
+from steelyard.excitation.interpolator.segment import Course, Pace, Segment
+from steelyard.excitation.trajectories.pieces import piece_extents, refine
+from steelyard.robot.spatial import Array
+
+_ROUNDS = 100
+# A move that has to be slowed down more than this runs into a singular posture.
+_SLOWEST = 200.0
+# More than the rounding of the bounds, less than anybody could notice.
+_HAIR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Moves in a row: their segments, when each starts, how long it overlaps the next, and the sum in pieces."""
+
+    segments: tuple[Segment, ...]
+    starts: Array
+    overlaps: Array
+    breaks: Array
+    table: Array
+
+
+def within_limits(courses: Sequence[Course], limits: MotionLimits) -> Row:
+    """All moves, as quick as the limits allow at all times.
+
+    While two moves overlap, their accelerations add up: the two ramps are softened until the sum is within the limits.
+    Where that would take longer than to stop between the moves, they stop. Lines and circles that ask too much of a
+    joint are slowed down as a whole.
+    """
+    flies = [course.fly for course in courses]
+    while True:
+        row, paces = _paced(courses, flies, limits)
+        stops = [k for k in range(len(courses) - 1) if flies[k] and _stop_is_quicker(k, courses, paces, row)]
+        if not stops:
+            return row
+        for k in stops:
+            flies[k] = 0.0
+
+
+def _paced(courses: Sequence[Course], flies: Sequence[float], limits: MotionLimits) -> tuple[Row, list[Pace]]:
+    count = len(courses)
+    whole, first, last = np.ones((3, count))
+    for _ in range(_ROUNDS):
+        paces = [Pace(*map(float, factors)) for factors in zip(whole, first, last, strict=True)]
+        row = superpose([course.at(pace) for course, pace in zip(courses, paces, strict=True)], flies)
+        quick, rough = _excess(row, limits)
+        if max(quick.max(), rough.max()) <= 1.0:
+            return row, paces
+        for k in range(count):
+            begin, end = row.starts[k], row.starts[k] + row.segments[k].duration
+            shared = float(row.overlaps[k])
+            before = float(row.overlaps[k - 1]) if k else 0.0
+            alone = _worst(np.maximum(quick, rough), row.breaks, begin + before, end - shared)
+            whole[k] *= max(alone, _worst(quick, row.breaks, begin, end))
+            if shared:
+                softer = _worst(rough, row.breaks, end - shared, end)
+                last[k], first[k + 1] = last[k] * softer, first[k + 1] * softer
+        if whole.max() > _SLOWEST:
+            raise ProgramError(
+                f"Move {int(whole.argmax()) + 1} would have to be {whole.max():.0f} times slower than asked to keep "
+                "the joints' limits: the tool passes close to a singular posture. Shift it, or use a joint move."
+            )
+    raise ProgramError("No speed was found at which the overlapping moves keep the joints' limits; fly by less.")
+
+
+def _stop_is_quicker(k: int, courses: Sequence[Course], paces: Sequence[Pace], row: Row) -> bool:
+    one, other = paces[k], paces[k + 1]
+    stopping = courses[k].at(Pace(one.whole, one.first, 1.0)).duration
+    stopping += courses[k + 1].at(Pace(other.whole, 1.0, other.last)).duration
+    flying = row.segments[k].duration + row.segments[k + 1].duration - row.overlaps[k]
+    return bool(stopping < flying * (1.0 - 1e-6))
+
+
+def superpose(segments: Sequence[Segment], flies: Sequence[float]) -> Row:
+    """The sum of the moves' displacements, each starting before its forerunner ends."""
+    pairs = zip(pairwise(segments), flies, strict=False)
+    overlaps = np.array([fly * min(one.slowing, other.speeding) for (one, other), fly in pairs] + [0.0])
+    lengths = np.array([segment.duration for segment in segments])
+    starts = np.concatenate([[0.0], np.cumsum((lengths - overlaps)[:-1])])
+    own = [start + segment.breaks for start, segment in zip(starts, segments, strict=True)]
+    breaks = _merged(np.concatenate(own))
+    degree = max(segment.table.shape[1] for segment in segments)
+    table = np.zeros((len(breaks) - 1, degree, segments[0].table.shape[2]))
+    for times, segment in zip(own, segments, strict=True):
+        table[:, : segment.table.shape[1]] += refine(times, segment.table, breaks)
+    return Row(tuple(segments), starts, overlaps, breaks, table)
+
+
+def _merged(times: Array) -> Array:
+    """All times in order; those that differ by rounding only are one."""
+    ordered = np.sort(times)
+    apart = np.append(True, np.diff(ordered) > 1e-12 * max(1.0, float(ordered[-1])))
+    return np.asarray(ordered[apart])
+
+
+def _excess(row: Row, limits: MotionLimits) -> tuple[Array, Array]:
+    """For every piece, how many times slower it would have to be: for the velocity; for acceleration and jerk."""
+    shares = []
+    for order, bound in enumerate((limits.velocity, limits.acceleration, limits.jerk), start=1):
+        low, high = piece_extents(row.breaks, row.table, order)
+        share = np.max(np.maximum(-low, high) / bound, axis=1)
+        shares.append(np.maximum(share, 0.0) ** (1.0 / order))
+    return shares[0], np.maximum(shares[1], shares[2])
+
+
+def _worst(excess: Array, breaks: Array, begin: float, end: float) -> float:
+    """The factor by which what happens from `begin` to `end` has to be slower; 1 if it need not."""
+    middles = (breaks[:-1] + breaks[1:]) / 2.0
+    worst = float(excess[(middles > begin) & (middles < end)].max(initial=0.0))
+    return worst * (1.0 + _HAIR) if worst > 1.0 else 1.0

@@ -1,0 +1,65 @@
+"""`Family`: how one joint may move, as a motion that is linear in its coefficients."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from steelyard.errors import SteelyardError
+from steelyard.robot.spatial import Array
+
+# position, velocity, acceleration, jerk
+ORDERS = (0, 1, 2, 3)
+
+
+class TrajectoryError(SteelyardError):
+    """A motion that cannot be made as asked: names the setting, its value, and what would fix it."""
+
+
+@runtime_checkable
+class Family(Protocol):
+    """All motions of one joint that a handful of coefficients x can tell apart; the settings are frozen.
+
+    What has to hold whatever x is (start at rest, end there, pass a given posture) is built in: the conditions have
+    been eliminated, so every x is admissible. Families are hashable, so that joints may share one.
+    """
+
+    @property
+    def kind(self) -> str:
+        """The name under which JSON knows the family."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """How long the motion takes, in s."""
+        ...
+
+    @property
+    def periodic(self) -> bool:
+        """Whether the motion may be played again and again without a jump in position, velocity or acceleration."""
+        ...
+
+    def basis(self, t: Array, derivative: int) -> tuple[Array, Array]:
+        """(B, c): the derivative of that order (0 to 3) at times t (samples,) is B x + c."""
+        ...
+
+    def extent(self, x: Array, derivative: int) -> tuple[float, float]:
+        """Least and greatest value over *all* times of the motion, not only at samples: never too narrow."""
+        ...
+
+    def hold(self, position: float) -> Array:
+        """Coefficients of the calmest motion about a position: standing still there, where the settings allow it."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """What the family is made of, as JSON can hold it."""
+        ...
+
+
+def check_duration(duration: float, what: str) -> None:
+    if not 0.0 < duration < float("inf"):
+        raise TrajectoryError(f"{what}: the duration is {duration} s; it must be positive and finite.")

@@ -1,0 +1,161 @@
+"""`Trajectory`: the motion of all joints: a family each, and the coefficients that choose one motion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import ShapeError
+from steelyard.excitation.trajectories.family import Family, TrajectoryError
+from steelyard.excitation.trajectories.registry import family_from, family_to
+from steelyard.robot.spatial import Array, frozen
+
+FORMAT = "steelyard-trajectory-1"
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Positions, velocities and accelerations of all joints at any time; linear in `coefficients`.
+
+    `families` holds one family per joint (they may differ, their durations may not); `coefficients` `(total,)` are
+    those of the first joint, then the second's, and so on.
+    """
+
+    families: tuple[Family, ...]
+    coefficients: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "families", tuple(self.families))
+        object.__setattr__(self, "coefficients", frozen(self.coefficients))
+        if not self.families:
+            raise TrajectoryError("A trajectory needs one family per joint; none was given.")
+        lengths = [family.duration for family in self.families]
+        if max(lengths) - min(lengths) > 1e-9 * max(lengths):
+            raise TrajectoryError(
+                f"The joints' motions take between {min(lengths):g} and {max(lengths):g} s; give all one duration."
+            )
+        if self.coefficients.shape != (self.size,):
+            raise ShapeError(
+                f"There are {self.coefficients.shape} coefficients; these families take ({self.size},) in total."
+            )
+
+    @staticmethod
+    def standing(families: Sequence[Family], positions: ArrayLike) -> Trajectory:
+        """The calmest motion of these families: every joint as near to standing at its position as it can."""
+        still = np.broadcast_to(np.asarray(positions, dtype=float), (len(families),))
+        parts = [family.hold(float(q)) for family, q in zip(families, still, strict=True)]
+        return Trajectory(tuple(families), np.concatenate(parts))
+
+    # ---------------------------------------------------------------- what there is
+
+    @property
+    def joints(self) -> int:
+        return len(self.families)
+
+    @property
+    def duration(self) -> float:
+        """In s."""
+        return self.families[0].duration
+
+    @property
+    def periodic(self) -> bool:
+        return all(family.periodic for family in self.families)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the coefficients of each joint stand in `coefficients`."""
+        ends = np.cumsum([0] + [family.size for family in self.families])
+        return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are in all."""
+        return sum(family.size for family in self.families)
+
+    def times(self, rate: float) -> Array:
+        """Sample times from 0 on at `rate` (Hz); the end is left out if the motion repeats, for it is the start."""
+        if not rate > 0.0:
+            raise TrajectoryError(f"The rate is {rate} Hz; it must be positive.")
+        samples = round(self.duration * rate) + (0 if self.periodic else 1)
+        return np.arange(samples) / rate
+
+    # ---------------------------------------------------------------- the motion
+
+    def bases(self, t: ArrayLike, derivative: int) -> tuple[tuple[Array, Array], ...]:
+        """(B, c) of every joint at times t (samples,); joints of one family share the arrays."""
+        instants = np.atleast_1d(np.asarray(t, dtype=float))
+        known: dict[Family, tuple[Array, Array]] = {}
+        return tuple(
+            known[family] if family in known else known.setdefault(family, family.basis(instants, derivative))
+            for family in self.families
+        )
+
+    def derivative(self, t: ArrayLike, order: int) -> Array:
+        """The derivative of that order: `(samples, joints)`, or `(joints,)` for a single time."""
+        parts = zip(self.bases(t, order), self.slices, strict=True)
+        values = np.column_stack([B @ self.coefficients[part] + c for (B, c), part in parts])
+        return values[0] if np.ndim(t) == 0 else values
+
+    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, q̇, q̈ at times t, each `(samples, joints)`."""
+        return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
+
+    def jerk(self, t: ArrayLike) -> Array:
+        return self.derivative(t, 3)
+
+    def with_coefficients(self, x: ArrayLike) -> Trajectory:
+        """Another motion of the same families."""
+        return Trajectory(self.families, np.asarray(x, dtype=float))
+
+    # ---------------------------------------------------------------- bounds that hold between the samples
+
+    def extents(self, order: int) -> tuple[Array, Array]:
+        """Least and greatest value of every joint over all times, `(joints,)` each; never too narrow."""
+        parts = zip(self.families, self.slices, strict=True)
+        both = np.array([family.extent(self.coefficients[part], order) for family, part in parts])
+        return both[:, 0], both[:, 1]
+
+    def peak_bounds(self, order: int) -> Array:
+        """A bound on every joint's |position|, |velocity|, |acceleration| or |jerk| (order 0 to 3) at all times."""
+        low, high = self.extents(order)
+        return np.maximum(np.abs(low), np.abs(high))
+
+    # ---------------------------------------------------------------- as a file
+
+    def to_dict(self) -> dict[str, Any]:
+        joints = [
+            {**family_to(family), "coefficients": self.coefficients[part].tolist()}
+            for family, part in zip(self.families, self.slices, strict=True)
+        ]
+        return {"format": FORMAT, "joints": joints}
+
+    @staticmethod
+    def from_dict(document: dict[str, Any]) -> Trajectory:
+        if document.get("format") != FORMAT:
+            raise TrajectoryError(f"This is no trajectory: format is {document.get('format')!r}, not {FORMAT!r}.")
+        joints = document.get("joints") or []
+        try:
+            x = np.concatenate([np.asarray(joint["coefficients"], dtype=float) for joint in joints] or [np.zeros(0)])
+        except (KeyError, TypeError, ValueError):
+            raise TrajectoryError("A joint of the trajectory has no readable list of `coefficients`.") from None
+        return Trajectory(tuple(family_from(joint) for joint in joints), x)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Trajectory:
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise TrajectoryError(f"The trajectory is not JSON: {error}.") from None
+        if not isinstance(document, dict):
+            raise TrajectoryError("The trajectory's JSON is no object with `format` and `joints`.")
+        return Trajectory.from_dict(document)
