@@ -18,32 +18,48 @@ DEFAULT_TERMS = ("rotor", "viscous", "coulomb", "offset")
 SMOOTHING = {"revolute": 0.01, "prismatic": 0.001}
 
 
-def identification_terms(robot: Robot, which: Sequence[str | Term] | Terms | None = None) -> Terms:
+def identification_terms(
+    robot: Robot, which: Sequence[str | Term] | Terms | None = None, smoothing: float = 1.0
+) -> Terms:
     """Terms by name, as objects, or the default ones.
 
     A name may carry a side and options: "rotor@drive", "coulomb:smooth=0.02", "viscous@drive:where=motor6". Dry
-    friction by name is smoothed at the speeds above; "coulomb:smooth=0" takes the bare sign.
+    friction by name is smoothed at the speeds above, times `smoothing`; "coulomb:smooth=0" takes the bare sign.
     """
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
     for item in which if which is not None else DEFAULT_TERMS:
-        made.extend(_smoothed(robot, item) if isinstance(item, str) else [item])
+        made.extend(_smoothed(robot, item, smoothing) if isinstance(item, str) else [item])
     return terms(robot, *made)
 
 
-def _smoothed(robot: Robot, text: str) -> list[Term]:
+def smoothable(which: Sequence[str | Term] | Terms | None) -> bool:
+    """Whether any of the terms leaves the speed at which it is rounded off to us."""
+    if isinstance(which, Terms):
+        return False
+    return any(_rounded_by_us(item) for item in (which if which is not None else DEFAULT_TERMS))
+
+
+def _rounded_by_us(item: str | Term) -> bool:
+    if not isinstance(item, str):
+        return False
+    term, given = _parsed(item)
+    return "smooth" not in given and any(f.name == "smooth" for f in fields(term))
+
+
+def _smoothed(robot: Robot, text: str, smoothing: float) -> list[Term]:
     """A term by name; dry friction without a smoothing of its own becomes one term per kind of joint."""
-    term, given = _parsed(text)
-    if "smooth" in given or not any(f.name == "smooth" for f in fields(term)):
+    term, _ = _parsed(text)
+    if not _rounded_by_us(text):
         return [term]
     if term.on != "joint":
-        return [_with(term, smooth=SMOOTHING["revolute"])]
+        return [_with(term, smooth=smoothing * SMOOTHING["revolute"])]
     out: list[Term] = []
     for kind, speed in SMOOTHING.items():
         names = tuple(j.name for j in robot.joints if j.kind == kind and (term.where is None or j.name in term.where))
         if names:
-            out.append(_with(term, smooth=speed, where=None if len(names) == robot.dof else names))
+            out.append(_with(term, smooth=smoothing * speed, where=None if len(names) == robot.dof else names))
     return out or [term]
 
 

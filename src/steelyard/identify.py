@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.assessment.score import Score, score
+from steelyard.assessment.score import Score, score_models
 from steelyard.assessment.verdict import Verdict, judge
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.registry import make_estimator
+from steelyard.estimation.nominal_prior import nominal_prior
+from steelyard.estimation.registry import make_estimator, make_physical
+from steelyard.estimation.rounding import Change, rounding_shift, widened
+from steelyard.estimation.significance import fit_significant
 from steelyard.identification_terms import identification_terms
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.observe import observe
+from steelyard.regression.schemes import Scheme, make_scheme, scheme_text
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.signals.finding import Finding
@@ -33,8 +36,10 @@ from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.source import LogFile, Source, first_piece, pieces_of
+from steelyard.tune import Tuning, tuned
 
-SCHEMES = ("dynamic",)
+if TYPE_CHECKING:
+    from steelyard.check import Check
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Settings:
     prior: str = "nominal"
     preparation: Preparation = field(default_factory=Preparation)
     score_cutoff: float | None = None
+    significant: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +74,13 @@ class Identification:
     validation: tuple[Score, ...]
     free_validation: tuple[Score, ...]
     nominal: tuple[Score, ...]
+    # With `significant`: the free fit without the parameters that the data do not support, and how it predicts.
+    reduced: Estimate | None = None
+    reduced_validation: tuple[Score, ...] = ()
+    # With `tune`: what was tried on the identification logs, and chosen.
+    tuning: Tuning | None = None
+    # The beginning of every log that was identified from, for the check.
+    beginnings: tuple[tuple[str, Log], ...] = ()
 
     @property
     def condition_number(self) -> float:
@@ -113,6 +126,14 @@ class Identification:
         return model_to_c(self.model, folder, name)
 
     @cached_property
+    def checks(self) -> tuple[tuple[str, Check], ...]:
+        """What `check` says of the logs that were identified from (of the first piece of those that are streamed)."""
+        from steelyard.check import check_log
+
+        own = replace(self.settings.preparation, cutoff=self.cutoff)
+        return tuple((name, check_log(self.robot, log, self.model.terms, own)) for name, log in self.beginnings)
+
+    @cached_property
     def verdict(self) -> Verdict:
         return judge(self)
 
@@ -129,12 +150,14 @@ def identify(
     validate: Sequence[Source] = (),
     *,
     terms: Sequence[str | Term] | Terms | None = None,
-    scheme: str = "dynamic",
+    scheme: str | Scheme = "dynamic",
     estimator: str = "wls",
     physical: bool = True,
     prior: str = "nominal",
     preparation: Preparation | None = None,
     score_cutoff: float | None = None,
+    significant: bool = False,
+    tune: bool = False,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
 ) -> Identification:
@@ -145,15 +168,20 @@ def identify(
         log: what to identify from.
         validate: logs to judge by; they take no part in any choice.
         terms: joint terms (default: rotor, viscous, smoothed Coulomb, offset), by name or as objects.
-        scheme: how the physics is written; "dynamic" is τ = Y θ.
+        scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
+            "filtered-power", with options as in "filtered-dynamic:cutoff=9.11,order=2", or as an object.
         estimator: "ols", "wls", "huber", "bisquare", "tls" or "ridge".
         physical: whether the result must be physically possible (the default); otherwise it is the free fit.
         prior: "nominal" (the description's inertias where they are given and possible) or "none".
         preparation: filter, derivatives, masks; the defaults choose from the identification logs alone.
         score_cutoff: Hz of the scores' own filter; default: the fit's cut-off.
+        significant: also take away, one by one, the base parameters that the data do not support. With
+            `physical=False` the reduced fit is what is delivered; a physically possible model keeps all of them,
+            since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
+        tune: choose the fit's cut-off, the smoothing of dry friction and the source of the velocity by
+            cross-validation on the identification logs (of long ones, on their beginning); see `steelyard.tune`.
     """
-    if scheme not in SCHEMES:
-        raise UnknownNameError("scheme", scheme, SCHEMES)
+    written = make_scheme(scheme)
     if prior not in ("nominal", "none"):
         raise UnknownNameError("prior", prior, ("nominal", "none"))
     logs: list[Source] = [log] if isinstance(log, Log | LogFile) else list(log)
@@ -162,28 +190,62 @@ def identify(
     beginnings = [first_piece(one) for one in logs]
     robot = as_logged(robot, beginnings)
     _check_torque(beginnings)
-    settings = Settings(scheme, estimator, physical, prior, preparation or Preparation(), score_cutoff)
+    settings = Settings(
+        scheme_text(written), estimator, physical, prior, preparation or Preparation(), score_cutoff, significant
+    )
+    tuning = tuned(robot, beginnings, terms, settings.preparation, score_cutoff, written) if tune else None
+    if tuning is not None:
+        best = tuning.chosen
+        used = replace(settings.preparation, cutoff=best.cutoff_hz, velocity=best.velocity)
+        settings = replace(settings, preparation=used)
     cutoff = chosen_cutoff(beginnings, settings.preparation)
-    bound = identification_terms(robot, terms)
+    bound = identification_terms(robot, terms, tuning.chosen.smoothing if tuning is not None else 1.0)
     base = base_parameters(robot, bound)
     dynamics = Dynamics(robot, bound)
 
-    def motions() -> Iterator[Motion]:
+    def motions(change: Change = lambda piece: piece) -> Iterator[Motion]:
         for one in logs:
             for piece in pieces_of(one):
-                yield from prepare(piece, settings.preparation, cutoff)
+                yield from prepare(change(piece), settings.preparation, cutoff)
 
-    data = observe(dynamics, base, motions, settings.preparation.mask)
-    known = _prior(robot, bound, prior)
+    def refit(change: Change) -> Array:
+        rows = written.data(dynamics, base, lambda: motions(change), settings.preparation.mask)
+        return make_estimator(estimator).fit(rows, base, known).beta
+
+    data = written.data(dynamics, base, motions, settings.preparation.mask)
+    known = nominal_prior(robot, bound) if prior == "nominal" else None
     free, chosen = _estimates(data, base, known, settings)
+    reduced = fit_significant(make_estimator(estimator), data, base, known) if significant else None
+    if reduced is not None and not physical:
+        chosen = reduced
+    shift = rounding_shift(beginnings, cutoff, free.beta, refit)
+    if shift is not None:
+        free, chosen = widened(free, shift), widened(chosen, shift)
     model = Model(robot, bound, chosen.theta)
-    at = score_cutoff or cutoff
+    at = score_cutoff or (tuning.score_cutoff if tuning is not None else cutoff)
 
-    def judged(m: Model, some: Sequence[Source], called: Sequence[str], kind: str) -> tuple[Score, ...]:
-        labels = _labels(called, some, kind)
-        return tuple(score(m, x, settings.preparation, cutoff, at, n) for x, n in zip(some, labels, strict=True))
+    def judged(
+        some: Sequence[Source], called: Sequence[str], kind: str, **given: Model | None
+    ) -> dict[str, tuple[Score, ...]]:
+        """The scores of every model on every log; those of a model that is None are none."""
+        models = {key: m for key, m in given.items() if m is not None}
+        each = [
+            score_models(tuple(models.values()), x, settings.preparation, cutoff, at, n)
+            for x, n in zip(some, _labels(called, some, kind), strict=True)
+        ]
+        return dict.fromkeys(given, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
 
     nominal = Model.nominal(robot) if robot.has_inertia else None
+    seen = judged(logs, names, "log", model=model, nominal=None if validate else nominal)
+    unseen = judged(
+        validate,
+        validate_names,
+        "validation",
+        model=model,
+        free=Model(robot, bound, free.theta),
+        nominal=nominal,
+        reduced=None if reduced is None else Model(robot, bound, reduced.theta),
+    )
     return Identification(
         robot=robot,
         settings=settings,
@@ -196,10 +258,14 @@ def identify(
         singular_values=_singular_values(data, base, free),
         findings=_findings(_labels(names, logs, "log"), beginnings),
         velocity=_velocities([m for one in beginnings for m in prepare(one, settings.preparation, cutoff)]),
-        identification=judged(model, logs, names, "log"),
-        validation=judged(model, validate, validate_names, "validation"),
-        free_validation=judged(Model(robot, bound, free.theta), validate, validate_names, "validation"),
-        nominal=judged(nominal, validate or logs, validate_names or names, "log") if nominal is not None else (),
+        identification=seen["model"],
+        validation=unseen["model"],
+        free_validation=unseen["free"],
+        nominal=(unseen if validate else seen)["nominal"],
+        reduced=reduced,
+        reduced_validation=unseen["reduced"],
+        tuning=tuning,
+        beginnings=tuple(zip(_labels(names, logs, "log"), beginnings, strict=True)),
     )
 
 
@@ -210,31 +276,19 @@ def _check_torque(logs: Sequence[Log]) -> None:
             raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
 
 
-def _prior(robot: Robot, bound: Terms, prior: str) -> Prior | None:
-    """The description's inertias, link by link where they are given and possible; nothing is known of the terms."""
-    if prior == "none":
-        return None
-    theta, known = np.zeros(10 * len(robot.links) + len(bound)), np.zeros(10 * len(robot.links) + len(bound), bool)
-    for k, link in enumerate(robot.links):
-        if link.inertia is not None and smallest_pseudo_eigenvalues(link.inertia)[0] > 0.0:
-            theta[10 * k : 10 * k + 10] = link.inertia
-            known[10 * k : 10 * k + 10] = True
-    return Prior(theta, tuple(known.tolist())) if known.any() else None
-
-
 def _estimates(
     data: RegressionData, base: BaseParameters, prior: Prior | None, settings: Settings
 ) -> tuple[Estimate, Estimate]:
     """The free fit, and the one that is delivered."""
     if settings.estimator == "physical":
         raise SteelyardError("Physical consistency is a choice of its own (--physical); name the estimator beneath it.")
-    free = make_estimator(settings.estimator).fit(data, base, prior)
+    plain = make_estimator(settings.estimator)
     if not settings.physical:
+        free = plain.fit(data, base, prior)
         return free, free
     if settings.estimator not in ("ols", "wls", "huber", "bisquare"):
         raise SteelyardError(f"'{settings.estimator}' has no physically consistent form; add --free, or use wls.")
-    fit = make_estimator("physical", weighting=settings.estimator)
-    return free, fit.fit(data, base, prior)
+    return make_physical(settings.estimator).fit_both(data, base, prior)
 
 
 def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str]:

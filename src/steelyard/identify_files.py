@@ -27,12 +27,14 @@ def identify_files(
     holdout_blocks: str = "",
     cutoff: float | None = None,
     mask: float = 0.0,
+    delay: float = 0.0,
     period: float | None = None,
     **options: Any,
 ) -> Identification:
     """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every".
 
-    `period` (s) averages the identification logs of a periodic motion over their periods.
+    `delay` (s) is how far the torques lag behind the positions. `period` (s) averages the identification logs of a
+    periodic motion over their periods.
     """
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
@@ -52,7 +54,7 @@ def identify_files(
         robot,
         used,
         judged,
-        preparation=Preparation(cutoff=cutoff, mask=mask),
+        preparation=Preparation(cutoff=cutoff, mask=mask, delay=delay),
         names=names,
         validate_names=judged_names,
         **options,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.robot.spatial import Array
+from steelyard.signals.ahead import ahead
 from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion, Preparation, prepare
 from steelyard.signals.source import Source, pieces_of
@@ -58,39 +60,57 @@ class Score:
 def score(
     model: Model, log: Source, settings: Preparation, cutoff: float, score_cutoff: float, name: str = ""
 ) -> Score:
-    """The model's torque against the measured one, both through a zero-phase Butterworth of order 4 at `score_cutoff`.
+    """The score of one model, as by `score_models`."""
+    return score_models([model], log, settings, cutoff, score_cutoff, name)[0]
+
+
+def score_models(
+    models: Sequence[Model], log: Source, settings: Preparation, cutoff: float, score_cutoff: float, name: str = ""
+) -> tuple[Score, ...]:
+    """Models' torques against the measured one, all through a zero-phase Butterworth of order 4 at `score_cutoff`.
 
     The motion is prepared as for the fit (`settings`, `cutoff`); smoothing it too much only spoils the prediction,
-    since the torque it is held against is filtered by the score's own filter alone. `raw` are the figures against
-    the torque as it was measured. Of a long log the signals of the beginning are kept for plots; all of it counts.
+    since the torque it is held against is filtered by the score's own filter alone. The prediction goes through that
+    filter too: friction jumps at a reversal, and a jump that is cut off on one side only would be an error of the true
+    model, and a reward for a model that is blurred. Whoever is right below the cut-off has no error here but noise.
+    `raw` are the figures against the torque as it was measured. Of a long log the signals of the beginning are kept for
+    plots; all of it counts. One pass over the log serves all models, which are of the same robot.
     """
-    used = np.flatnonzero(model.robot.torque_used)
+    robot = models[0].robot
+    used = np.flatnonzero(robot.torque_used)
     whole = replace(settings, decimation=1, mask=0.0)
-    smooth, raw = _Sums(len(used)), _Sums(len(used))
+    sums = [(_Sums(len(used)), _Sums(len(used))) for _ in models]
     kept: list[tuple[Array, ...]] = []
-    for piece in pieces_of(log):
-        for motion in prepare(piece, whole, cutoff):
-            t, q, dq, measured_raw, measured, predicted, sharp = _signals(model, motion, used, score_cutoff)
+    count = 0
+    for m in ahead(m for piece in pieces_of(log) for m in prepare(piece, whole, cutoff)):
+        raw, measured, pairs = _torques(models, m, used, score_cutoff)
+        count += len(raw)
+        for (smooth, sharp), (predicted, unfiltered) in zip(sums, pairs, strict=True):
             smooth.add(measured, predicted)
-            raw.add(measured_raw, sharp)
-            if smooth.count <= _KEPT_SAMPLES or not kept:
-                kept.append((t, q, dq, measured, predicted))
+            sharp.add(raw, unfiltered)
+        if count <= _KEPT_SAMPLES or not kept:
+            kept.append((m.t[m.keep], m.q[m.keep], m.dq[m.keep], measured, *(predicted for predicted, _ in pairs)))
     if not kept:
         raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {cutoff:g} Hz.")
-    t, q, dq, measured, predicted = (np.concatenate(x) for x in zip(*kept, strict=True))
-    joints = tuple(
-        JointScore(model.robot.joint_names[j], **smooth.figures(k), raw=raw.figures(k)) for k, j in enumerate(used)
-    )
-    return Score(name, score_cutoff, smooth.count, joints, t, q, dq, measured, predicted)
+    t, q, dq, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))
+    out = []
+    for (smooth, sharp), predicted in zip(sums, predictions, strict=True):
+        joints = tuple(
+            JointScore(robot.joint_names[j], **smooth.figures(k), raw=sharp.figures(k)) for k, j in enumerate(used)
+        )
+        out.append(Score(name, score_cutoff, count, joints, t, q, dq, measured, predicted))
+    return tuple(out)
 
 
-def _signals(model: Model, m: Motion, used: NDArray[np.int64], cutoff: float) -> tuple[Array, ...]:
+def _torques(
+    models: Sequence[Model], m: Motion, used: NDArray[np.int64], cutoff: float
+) -> tuple[Array, Array, list[tuple[Array, Array]]]:
+    """The measured torque, unfiltered and filtered, and every model's, filtered and unfiltered."""
     low_pass = LowPass(min(cutoff, 0.45 / m.filter.period), m.filter.period)
-    sharp = model.torque(m.q, m.dq, m.ddq)[:, used]
     raw = m.tau[:, used]
-    smooth = low_pass(np.hstack([raw, sharp]))
-    parts = (m.t, m.q, m.dq, raw, smooth[:, : len(used)], smooth[:, len(used) :], sharp)
-    return tuple(x[m.keep] for x in parts)
+    sharp = [model.torque(m.q, m.dq, m.ddq)[:, used] for model in models]
+    measured, *predicted = np.split(low_pass(np.hstack([raw, *sharp]), m.keep), 1 + len(models), axis=1)
+    return raw[m.keep], measured, [(p, s[m.keep]) for p, s in zip(predicted, sharp, strict=True)]
 
 
 class _Sums:

@@ -79,7 +79,13 @@ def _about_model(found: Identification) -> list[str]:
     elif not found.physically_consistent:
         out.append("The free fit is not physically possible; use it for prediction only, never for simulation.")
     if found.estimate.result is Result.BOUNDARY:
-        out.append("The fit touches the boundary of what is physically possible: " + " ".join(found.estimate.notes))
+        shares = found.estimate.details.get("boundary", {})
+        worst = f" ({', '.join(shares)}; at most {max(shares.values()) ** 0.5:.1f} σ beyond it)" if shares else ""
+        rise = found.estimate.details.get("cost_rise_percent", 0.0)
+        out.append(
+            f"The free fit lies outside of what is physically possible{worst}; the model that is possible fits "
+            f"{rise:.1g} % worse."
+        )
     if found.estimate.result is Result.NOT_CONVERGED:
         out.append("The estimator stopped before it converged.")
     small = np.abs(found.estimate.beta) < 2.0 * found.estimate.standard_errors

@@ -47,6 +47,7 @@ def identify(
         float | None, typer.Option(metavar="HZ", help="Low-pass of the scores; default: that of the fit.")
     ] = None,
     mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0,
+    delay: Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")] = 0.0,
     period: Annotated[
         float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")
     ] = None,
@@ -56,6 +57,12 @@ def identify(
     holdout_blocks: Annotated[
         str, typer.Option(metavar="S:K", help="Keep every K-th block of S seconds to judge by, e.g. 0.5:3.")
     ] = "",
+    significant: Annotated[
+        bool, typer.Option("--significant", help="Also take away what the data do not support, and say what it does.")
+    ] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Choose cut-off, smoothing and velocity by cross-validation on LOG….")
+    ] = False,
     snap: Snap = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -85,7 +92,10 @@ def identify(
         cutoff=cutoff,
         score_cutoff=score_cutoff,
         mask=mask,
+        delay=delay,
         period=period,
+        significant=significant,
+        tune=tune,
     )
     inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping] if p]
     if output:

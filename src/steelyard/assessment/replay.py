@@ -1,0 +1,142 @@
+"""`replay`: play a log's torques to a model, open loop, and see how far it strays; and whether it can exist at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import LogError, SimulationError
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+
+# Random postures at which the mass matrix is looked at; the smallest eigenvalue of an arm varies slowly with them.
+_POSTURES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """How a model moved under the torques of a log.
+
+    `position_error` is ‖q − q̂‖₂ per joint, summed over the samples, as in Chávez-Olivares et al. 2012: it grows with
+    the number of samples; `position_rmse` does not. Both are None where the model did not come through, and `reason`
+    says why. `torque_rmse` compares the model's torque along the log's motion with the applied one; None where the log
+    has no accelerations.
+    """
+
+    joints: tuple[str, ...]
+    t: Array
+    q: Array
+    position_error: Array | None
+    position_rmse: Array | None
+    torque_rmse: Array | None
+    reason: str = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.position_error is not None
+
+    def to_json(self) -> dict[str, Any]:
+        def plain(x: Array | None) -> list[float] | None:
+            return None if x is None else x.tolist()
+
+        return {
+            "joints": list(self.joints),
+            "finished": self.finished,
+            "reason": self.reason,
+            "position_error_norm": plain(self.position_error),
+            "position_rmse": plain(self.position_rmse),
+            "torque_rmse": plain(self.torque_rmse),
+        }
+
+
+@dataclass(frozen=True)
+class Possibility:
+    """Whether numbers can belong to a robot: M(q) positive definite, links realisable, friction not negative.
+
+    `smallest_mass_eigenvalue` is over random postures, `indefinite_share` the part of them (0 to 1) where M(q) fails.
+    `smallest_pseudo_inertia` has one entry per link; `negative` names terms below their bound.
+    """
+
+    smallest_mass_eigenvalue: float
+    indefinite_share: float
+    smallest_pseudo_inertia: tuple[float, ...]
+    negative: tuple[str, ...] = field(default=())
+
+    @property
+    def simulable(self) -> bool:
+        return self.smallest_mass_eigenvalue > 0.0
+
+    @property
+    def realisable(self) -> bool:
+        """Whether real bodies could have these numbers; `simulable` follows from it."""
+        return min(self.smallest_pseudo_inertia, default=1.0) > 0.0 and not self.negative
+
+
+def replay(
+    model: Model,
+    log: Log,
+    *,
+    q0: ArrayLike | None = None,
+    dq0: ArrayLike | None = None,
+    smoothing: float = 1e-2,
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+    bound: float = 1e4,
+    method: Literal["rk45", "rk4"] = "rk45",
+) -> Replay:
+    """Simulate a model under the torques of a log, held from sample to sample, by an adaptive Runge–Kutta method.
+
+    `method="rk4"` takes four fixed steps per sample instead, which is much faster. The run starts at the log's first
+    state (or q0, dq0). A position beyond ±`bound`, a state that is not finite or a mass matrix that is not positive
+    definite end it.
+    """
+    from steelyard.simulation import Outcome, simulate
+
+    if log.tau is None:
+        raise LogError("The log has no torque to replay.")
+    if len(log.segments) > 1:
+        raise LogError("The log has gaps; replay its pieces one by one.")
+    start = log.q[0] if q0 is None else np.asarray(q0, dtype=float)
+    speed = np.zeros_like(start) if log.dq is None else log.dq[0]
+    speed = speed if dq0 is None else np.asarray(dq0, dtype=float)
+    torque = _reconstruction(model, log)
+    step = float(log.t[-1] - log.t[0]) / (len(log) - 1) / (4 if method == "rk4" else 1)
+    try:
+        made = simulate(
+            model, log.tau, times=log.t, step=step, q0=start, dq0=speed, method=method,
+            smoothing=smoothing, rtol=rtol, atol=atol, bound=bound, throw=False,
+        )  # fmt: skip
+    except SimulationError as refused:
+        return Replay(log.joints, log.t, np.full_like(log.q, np.nan), None, None, torque, str(refused))
+    if not made.ok:
+        what = {Outcome.DIVERGED: "diverged", Outcome.IMPOSSIBLE: "lost its positive definite mass matrix"}
+        reason = f"The model {what[Outcome(int(made.outcome[0]))]} at t = {made.stopped[0]:g} s."
+        return Replay(log.joints, log.t, made.q, None, None, torque, reason)
+    distance = np.linalg.norm(made.q - log.q, axis=0)
+    return Replay(log.joints, log.t, made.q, distance, distance / np.sqrt(len(log)), torque)
+
+
+def _reconstruction(model: Model, log: Log) -> Array | None:
+    if log.dq is None or log.ddq is None:
+        return None
+    difference = model.torque(log.q, log.dq, log.ddq) - np.asarray(log.tau)
+    return np.asarray(np.sqrt(np.mean(difference**2, axis=0)))
+
+
+def possibility(model: Model, postures: ArrayLike | None = None, seed: int = 0) -> Possibility:
+    """Look at a model's numbers: at given postures, or at random ones all around (±1 m for prismatic joints)."""
+    robot = model.robot
+    if postures is None:
+        reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in robot.joints])
+        postures = np.random.default_rng(seed).uniform(-reach, reach, (_POSTURES, robot.dof))
+    least = np.linalg.eigvalsh(model.mass_matrix(postures))[..., 0]
+    links = 10 * len(robot.links)
+    low = model.theta[links:] < model.terms.lower
+    names = tuple(n for n, bad in zip(model.terms.names, low, strict=True) if bad)
+    pseudo = tuple(float(x) for x in smallest_pseudo_eigenvalues(model.theta[:links]))
+    return Possibility(float(least.min()), float(np.mean(least <= 0.0)), pseudo, names)
