@@ -2,13 +2,16 @@
 
 from steelyard.simulation.command import Reference
 from steelyard.simulation.controllers import PD, ComputedTorque, Controller, PDGravity, effective_inertia
+from steelyard.simulation.controllers_pid import PID
 from steelyard.simulation.ending import Outcome
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulate import SimulationWarning, simulate
 from steelyard.simulation.simulation import Simulation
+from steelyard.simulation.torque_signal import TorqueSignal, Wave
 
 __all__ = [
     "PD",
+    "PID",
     "ComputedTorque",
     "Controller",
     "Outcome",
@@ -17,6 +20,8 @@ __all__ = [
     "Sensors",
     "Simulation",
     "SimulationWarning",
+    "TorqueSignal",
+    "Wave",
     "effective_inertia",
     "simulate",
 ]

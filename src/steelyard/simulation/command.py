@@ -44,6 +44,11 @@ class Command:
     def settings(self) -> Array:
         return np.zeros(0) if self.controller is None else self.controller.settings
 
+    @property
+    def states(self) -> int:
+        """How many numbers the controller remembers."""
+        return 0 if self.controller is None else self.controller.states
+
     def widths(self) -> dict[str, int]:
         n = self.joints
         return {"q": n, "dq": n, "reference": self.table.shape[-1], "settings": len(self.settings)}

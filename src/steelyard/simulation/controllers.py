@@ -62,6 +62,23 @@ class Controller(ABC):
         """What the formulas depend on besides the settings: laws of equal structure share compiled code."""
         return (type(self), len(self.kp), self.limit is None)
 
+    @property
+    def states(self) -> int:
+        """How many numbers the law remembers, such as integrals of errors."""
+        return 0
+
+    def rates(self, q: Vector, dq: Vector, ref_q: Vector, states: Vector, settings: Vector) -> list[Scalar]:
+        """How fast what the law remembers changes until the next control instant, over scalars."""
+        return []
+
+    def first_states(self, dq: Array) -> Array:
+        """What the law remembers when it is switched on at velocities `(robots, joints)`: `(robots, states)`."""
+        return np.zeros((len(dq), 0))
+
+    def states_along(self, period: float, q: Array, dq: Array, ref_q: Array, ref_dq: Array, tau: Array) -> Array:
+        """What the law must have remembered along a measured motion, `(samples, states)`."""
+        return np.zeros((len(q), 0))
+
     def law(
         self,
         q: Vector,
@@ -70,6 +87,7 @@ class Controller(ABC):
         ref_dq: Vector,
         ref_ddq: Vector,
         settings: Vector | None = None,
+        states: Vector = (),
     ) -> list[Scalar]:
         """Joint torques over scalars; `settings` stands in for the controller's own numbers."""
         numbers: Any = self.settings if settings is None else settings

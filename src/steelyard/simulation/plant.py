@@ -46,7 +46,7 @@ class Plant:
     def __init__(self, robot: Robot, terms: Terms, width: float) -> None:
         self.robot = robot
         self.dry = DryFriction(terms)
-        self._smooth = Dynamics(robot, smoothed(terms, width))
+        self.smooth = Dynamics(robot, smoothed(terms, width))
         self._bare = Dynamics(robot, without_dry(terms))
 
     @cached_property
@@ -89,7 +89,7 @@ class Plant:
         """q̈ with smooth friction."""
         trace = Trace(self.widths)
         q, dq, tau, theta = trace.all()
-        return Kernel(trace, self._smooth.forward_over_scalars(q, dq, tau, self.spread(theta)), self.rows)
+        return Kernel(trace, self.smooth.forward_over_scalars(q, dq, tau, self.spread(theta)), self.rows)
 
     @cached_property
     def sliding(self) -> Kernel:

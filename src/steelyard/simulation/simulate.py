@@ -18,6 +18,7 @@ from steelyard.simulation.friction import Friction
 from steelyard.simulation.lanes import Problem, run_lanes
 from steelyard.simulation.plant import Single, plant_of
 from steelyard.simulation.schedule import schedule_of
+from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Simulation
 
@@ -83,7 +84,9 @@ def simulate(
     watched = check_start(model, numbers.theta, numbers.q0)
     if friction == "smooth" and method == "rk4":
         _check_step(problem)
-        results = run_lanes(problem, threads)
+        results = run_lanes(problem, threads) if not command.states else _run_remembering(problem, threads)
+    elif command.states:
+        raise SimulationError('A controller that remembers, such as PID, needs method="rk4" and friction="smooth".')
     else:
         # Imported where they are needed: SciPy's integrators take half a second to load.
         from steelyard.simulation.rk45 import Tolerances, run_rk45
@@ -139,6 +142,14 @@ class _Numbers:
         robots = max(counts.values(), default=1)
         full = {k: np.ascontiguousarray(np.broadcast_to(a, (robots, a.shape[-1]))) for k, a in arrays.items()}
         return cls(**full, batch=bool(counts))
+
+
+def _run_remembering(problem: Problem, threads: int | None) -> dict[str, Array]:
+    """Controllers with states are stepped as if these were joints."""
+    controller = problem.command.controller
+    assert controller is not None
+    start = Start(problem.q0, problem.dq0, controller.first_states(problem.dq0), problem.theta)
+    return run_loop(problem.plant, controller, problem.schedule, problem.command.table, start, threads=threads)
 
 
 def _check_choices(

@@ -1,0 +1,66 @@
+"""Where a joint stands still, and dry friction is whatever holds it there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import SteelyardError
+from steelyard.parameters import AsymmetricCoulomb, Coulomb, StribeckAtan
+from steelyard.regression.schemes.known_friction import KnownFriction
+from steelyard.robot.spatial import Array
+
+# Slower than this (rad/s, m/s) the direction of a measured motion is not known, or friction holds the joint: some
+# 1°/s, twice the speed over which dry friction is rounded off where it is identified by name.
+STILL = {"revolute": 0.02, "prismatic": 0.002}
+_DRY = (Coulomb, AsymmetricCoulomb, StribeckAtan)
+
+
+@dataclass(frozen=True, eq=False)
+class Stillness:
+    """Speeds that matter to each joint's equation, and how slow is still.
+
+    `directions[k]`·q̇ is a speed on which dry friction rubs (of a joint or of a drive); `reaches[k, j]` says whether
+    that friction acts on joint j; `limits[k]` is the least speed.
+    """
+
+    directions: Array
+    reaches: NDArray[np.bool_]
+    limits: Array
+
+    @classmethod
+    def never(cls, joints: int) -> Stillness:
+        return cls(np.zeros((0, joints)), np.zeros((0, joints), dtype=bool), np.zeros(0))
+
+    @classmethod
+    def of(cls, dynamics: Dynamics, friction: KnownFriction, speed: float | None, mask: float) -> Stillness:
+        """`speed` for all (default: the rule above), at the places of dry friction; `mask` for every joint."""
+        robot = dynamics.robot
+        found: list[tuple[Array, float]] = []
+        for term, coordinate in dynamics.terms.placed:
+            if isinstance(term, _DRY):
+                kind = "revolute" if coordinate.revolute else "prismatic"
+                found.append((np.array(coordinate.weights, dtype=float), STILL[kind] if speed is None else speed))
+        for j, joint in enumerate(robot.joints):
+            if friction.curves[j] is not None:
+                found.append((np.eye(robot.dof)[j], STILL[joint.kind] if speed is None else speed))
+            if mask > 0.0:
+                found.append((np.eye(robot.dof)[j], mask))
+        if not found:
+            return cls.never(robot.dof)
+        directions = np.array([d for d, _ in found])
+        return cls(directions, directions != 0.0, np.array([limit for _, limit in found]))
+
+    def moving(self, dq: Array) -> NDArray[np.bool_]:
+        """Whether each joint's equation can be trusted over each interval, `(intervals, joints)`."""
+        slow = np.abs(dq @ self.directions.T) < self.limits
+        slow = slow[1:] | slow[:-1]
+        return np.asarray(slow.astype(float) @ self.reaches.astype(float) == 0.0)
+
+
+def check_still(speed: float | None) -> None:
+    if speed is not None and not (np.isfinite(speed) and speed >= 0.0):
+        raise SteelyardError(f"still is a speed from 0 on (rad/s, m/s), not {speed}.")
