@@ -11,6 +11,10 @@ from steelyard.errors import (
     StructureError,
     UnknownNameError,
 )
+from steelyard.estimation.movement import Movement
+from steelyard.estimation.recursive import recursive
+from steelyard.estimation.sequential import identify_sequentially
+from steelyard.excitation import ExcitationError, Plan, excite
 from steelyard.identify import Identification, identify
 from steelyard.inspection import Inspection, inspect_robot
 from steelyard.parameters.terms import Parameter, Terms, nominal_terms, terms
@@ -32,6 +36,7 @@ __all__ = [
     "ComputedTorque",
     "ConstantRatio",
     "Dynamics",
+    "ExcitationError",
     "Identification",
     "Inspection",
     "Joint",
@@ -39,8 +44,10 @@ __all__ = [
     "Log",
     "LogError",
     "Model",
+    "Movement",
     "PDGravity",
     "Parameter",
+    "Plan",
     "Preparation",
     "Robot",
     "RobotError",
@@ -56,12 +63,15 @@ __all__ = [
     "base_parameters",
     "builtin_names",
     "check_log",
+    "excite",
     "identify",
+    "identify_sequentially",
     "inspect_robot",
     "load_log",
     "load_robot",
     "nominal_terms",
     "read_log",
+    "recursive",
     "simulate",
     "terms",
 ]

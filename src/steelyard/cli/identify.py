@@ -38,7 +38,13 @@ def identify(
     ] = "",
     gravity: Gravity = "",
     term_names: TermNames = "",
-    scheme: Annotated[str, typer.Option(metavar="S", help="How the physics is written: dynamic.")] = "dynamic",
+    scheme: Annotated[
+        str,
+        typer.Option(
+            metavar="S",
+            help="dynamic, filtered-dynamic, momentum, energy, power or filtered-power; options as name:key=value.",
+        ),
+    ] = "dynamic",
     estimator: Annotated[str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls or ridge.")] = "wls",
     physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     prior: Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")] = "nominal",

@@ -7,10 +7,16 @@ from dataclasses import fields
 from typing import Any
 
 from steelyard.errors import UnknownNameError
+from steelyard.estimation.didim import DirectInverse
 from steelyard.estimation.estimate import Estimator
+from steelyard.estimation.experiment import ExperimentEstimator
+from steelyard.estimation.instrumental import InstrumentalVariables
+from steelyard.estimation.maximum_likelihood import MaximumLikelihood
 from steelyard.estimation.ols import OrdinaryLeastSquares
+from steelyard.estimation.output_error import OutputError
 from steelyard.estimation.physical import PhysicallyConsistent
 from steelyard.estimation.ridge import Ridge
+from steelyard.estimation.rls import RecursiveLeastSquares
 from steelyard.estimation.robust import Robust
 from steelyard.estimation.tls import TotalLeastSquares
 from steelyard.estimation.wls import WeightedLeastSquares
@@ -23,8 +29,18 @@ _MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "bisquare": (Robust, {"loss": "bisquare"}),
     "tls": (TotalLeastSquares, {}),
     "ridge": (Ridge, {}),
+    "rls": (RecursiveLeastSquares, {}),
 }
 ESTIMATORS: tuple[str, ...] = tuple(_MAKERS)
+# These take an `Experiment` (motions, and how they were controlled) in place of rows.
+_OF_EXPERIMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "iv": (InstrumentalVariables, {}),
+    "didim": (DirectInverse, {}),
+    "cloe": (OutputError, {"signal": "position"}),
+    "clie": (OutputError, {"signal": "torque"}),
+    "ml": (MaximumLikelihood, {}),
+}
+EXPERIMENT_ESTIMATORS: tuple[str, ...] = tuple(_OF_EXPERIMENTS)
 
 
 def make_estimator(name: str, **options: Any) -> Estimator:
@@ -33,23 +49,38 @@ def make_estimator(name: str, **options: Any) -> Estimator:
     >>> make_estimator("physical", weighting="huber").weighting
     'huber'
     """
-    if name not in _MAKERS:
-        raise UnknownNameError("estimator", name, ESTIMATORS)
-    maker, fixed = _MAKERS[name]
+    made: Estimator = _made(name, _MAKERS, options)
+    return made
+
+
+def make_experiment_estimator(name: str, **options: Any) -> ExperimentEstimator:
+    """An estimator that takes an experiment, by its name.
+
+    >>> make_experiment_estimator("cloe").signal
+    'position'
+    """
+    made: ExperimentEstimator = _made(name, _OF_EXPERIMENTS, options)
+    return made
+
+
+def _made(name: str, makers: dict[str, tuple[Callable[..., Any], dict[str, Any]]], options: dict[str, Any]) -> Any:
+    if name not in makers:
+        raise UnknownNameError("estimator", name, makers)
+    maker, fixed = makers[name]
     known = [f.name for f in fields(maker) if f.name not in fixed]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of estimator '{name}'", option, known)
-    made: Estimator = maker(**fixed, **options)
-    return made
+    return maker(**fixed, **options)
 
 
 def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
     """The physically consistent fit that goes with a free one: the same weights, inside what is possible.
 
-    A ridge has no weights of its own; the log-det divergence takes its place.
+    A ridge has no weights of its own; the log-det divergence takes its place. Recursive least squares ends where
+    ordinary least squares does.
     """
     if name not in _MAKERS:
         raise UnknownNameError("estimator", name, ESTIMATORS)
-    weighting: Any = "wls" if name in ("physical", "ridge") else name
+    weighting: Any = {"physical": "wls", "ridge": "wls", "rls": "ols"}.get(name, name)
     return PhysicallyConsistent(weighting=weighting, **options)

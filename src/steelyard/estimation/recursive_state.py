@@ -1,0 +1,84 @@
+"""Saved states of recursive least squares: arrays and one JSON text in an .npz file, refused where they do not fit."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import SteelyardError
+from steelyard.files import write_whole
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+_FORMAT = "steelyard-recursive-1"
+# What must be the same for a state to go on, and how a person calls it.
+_NAMES = {
+    "robot": "robot",
+    "parameters": "terms and base parameters",
+    "scheme": "scheme",
+    "forgetting": "forgetting",
+    "settings": "settings (noise, reset, history or window)",
+}
+
+
+class StateError(SteelyardError):
+    """A saved state that cannot be read, or that belongs to something else."""
+
+
+def identity(robot: Robot, base: BaseParameters, scheme: Any, forgetting: Any, settings: Any) -> dict[str, str]:
+    """What a state belongs to. Numbers of the robot's description are in the hash of its structure."""
+    return {
+        "robot": f"{robot.name} {'/'.join(robot.joint_names)} {robot.fingerprint[:16]} {robot.torque_used}",
+        "parameters": f"{len(base.parameters)} {', '.join(base.names)} {_digest(base.matrix)} {base.terms.terms!r}",
+        "scheme": repr(scheme),
+        "forgetting": repr(forgetting),
+        "settings": repr(settings),
+    }
+
+
+def _digest(array: Array) -> str:
+    """A hash of the structure: where the matrix has entries. Their last digits may differ between machines."""
+    return hashlib.sha256((np.abs(array) > 1e-9).tobytes()).hexdigest()[:16]
+
+
+def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: Mapping[str, Array]) -> None:
+    buffer = io.BytesIO()
+    head = np.array(json.dumps({"format": _FORMAT, **owner}))
+    np.savez(buffer, head=head, **arrays)  # type: ignore[arg-type]
+    write_whole(path, buffer.getvalue())
+
+
+def read_state(path: str | os.PathLike[str], owner: Mapping[str, str]) -> dict[str, Array]:
+    """The arrays of a state that belongs to `owner`."""
+    source = Path(path)
+    try:
+        with np.load(source, allow_pickle=False) as data:
+            arrays = {name: data[name] for name in data.files}
+        head = json.loads(str(arrays.pop("head")))
+    except FileNotFoundError:
+        raise StateError(f"{source}: there is no such file.") from None
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError) as error:
+        raise StateError(f"{source}: not a saved state of recursive least squares ({error}).") from None
+    if not isinstance(head, dict) or head.get("format") != _FORMAT:
+        raise StateError(f"{source}: not a saved state of recursive least squares that this version reads.")
+    for key, what in _NAMES.items():
+        if head.get(key) != owner[key]:
+            raise StateError(
+                f"{source}: this state belongs to another {what}: it has {_short(head.get(key))}, here it is "
+                f"{_short(owner[key])}; resume it with what it was begun with, or begin anew."
+            )
+    return arrays
+
+
+def _short(text: Any, most: int = 120) -> str:
+    words = str(text)
+    return f"'{words if len(words) <= most else words[:most] + '…'}'"

@@ -1,0 +1,191 @@
+"""Rows into a triangle, sample by sample, in LLVM: the inner loop of recursive least squares.
+
+The state is the triangle [R z; 0 ρ] of all rows [A y] so far. An update reflects m new rows into it, column by
+column (Golub & Van Loan, Matrix Computations, section 5.1), in a form that keeps the diagonal positive: with the
+pivot r, the column a of the new rows and n = √(r² + aᵀa),
+
+    sⱼ = (r·rⱼ + Σ aᵢ Aᵢⱼ)/n,     Aᵢⱼ ← Aᵢⱼ − aᵢ (rⱼ + sⱼ)/(r + n),     rⱼ ← sⱼ,
+
+which is a reflection and a change of sign, and cancels nowhere. Lanes of a vector are columns. The triangle may be
+scaled on the way (forgetting), which costs nothing. Rows are taken out again by the same formulas with aᵀa and aᵢ Aᵢⱼ
+of the other sign (a hyperbolic reflection), which is safe as long as much less is taken out than there is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.llvm_text import Text, double
+from steelyard.dynamics.native import Code, vector_width
+
+# Rows of one reflection: eight columns' factors and a vector of each row still fit into registers.
+MOST_ROWS = 8
+
+# One pointer is passed, to these: a call with seven arguments would take ctypes longer than the arithmetic.
+ARGUMENTS = ("triangle", "rows", "size", "pad", "updates", "scale", "theta")
+
+
+class _Vectors(Text):
+    """Arithmetic on vectors of columns and on single numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width = vector_width()
+        self.kind = f"<{self.width} x double>"
+        self.declarations |= {
+            f"declare {self.kind} @llvm.fma.v{self.width}f64({self.kind}, {self.kind}, {self.kind})",
+            f"declare double @llvm.vector.reduce.fadd.v{self.width}f64(double, {self.kind})",
+            "declare double @llvm.fma.f64(double, double, double)",
+            "declare double @llvm.sqrt.f64(double)",
+        }
+
+    def op(self, name: str, a: str, b: str, kind: str = "double") -> str:
+        return self.let(f"{name} {kind} {a}, {b}")
+
+    def fma(self, a: str, b: str, c: str, kind: str = "double") -> str:
+        name = "f64" if kind == "double" else f"v{self.width}f64"
+        return self.let(f"call {kind} @llvm.fma.{name}({kind} {a}, {kind} {b}, {kind} {c})")
+
+    def negative(self, a: str, kind: str = "double") -> str:
+        return self.let(f"fneg {kind} {a}")
+
+    def spread(self, value: str) -> str:
+        one = self.let(f"insertelement {self.kind} poison, double {value}, i32 0")
+        return self.let(f"shufflevector {self.kind} {one}, {self.kind} poison, <{self.width} x i32> zeroinitializer")
+
+    def total(self, products: list[tuple[str, str]], kind: str = "double") -> str:
+        """Σ a·b in two chains, to halve the latency."""
+        chains = [self.op("fmul", a, b, kind) for a, b in products[:2]]
+        for k, (a, b) in enumerate(products[2:]):
+            chains[k % 2] = self.fma(a, b, chains[k % 2], kind)
+        return chains[0] if len(chains) == 1 else self.op("fadd", chains[0], chains[1], kind)
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        with self.loop(0, self.let(f"zext i1 {condition} to i64")):
+            yield
+
+
+def _update(rows: int, remove: bool) -> _Vectors:
+    t = _Vectors()
+    places = {name: t.at("%arguments", k) for k, name in enumerate(ARGUMENTS)}
+    triangle, first, theta = (t.load(places[x], "ptr") for x in ("triangle", "rows", "theta"))
+    size, pad, updates = (t.load(places[x], "i64") for x in ("size", "pad", "updates"))
+    scale = t.load(places["scale"])
+    scales = t.spread(scale)
+    step = t.mul(pad, rows)
+    with t.loop(0, updates) as u:
+        begin = t.at(first, t.mul(u, step))
+        new = [t.at(begin, t.mul(pad, i)) for i in range(rows)]
+        with t.loop(0, size) as k:
+            _reflect(t, t.at(triangle, t.mul(k, pad)), new, k, pad, scale, scales, remove)
+    with t.when(t.let(f"icmp ne ptr {theta}, null")):
+        _solve(t, triangle, theta, t.sub(size, 1), pad)
+    return t
+
+
+def _reflect(t: _Vectors, row: str, new: list[str], k: str, pad: str, scale: str, scales: str, remove: bool) -> None:
+    """Row k of the triangle swallows column k of the new rows."""
+    column = [t.load(t.at(a, k)) for a in new]
+    square = t.total([(a, a) for a in column])
+    some = t.let(f"fcmp une double {square}, 0.0")  # also true for NaN, which must not vanish
+    scaled = t.let(f"fcmp une double {scale}, 1.0")
+    with t.when(t.let(f"or i1 {some}, {scaled}")):
+        pivot = t.op("fmul", scale, t.load(t.at(row, k)))
+        signed = t.negative(square) if remove else square
+        norm = t.let(f"call double @llvm.sqrt.f64(double {t.fma(pivot, pivot, signed)})")
+        # Nothing to reflect: the row is only scaled, and nothing may be divided by a pivot that may be zero.
+        # 1/n and not n·(1/n²), which would be a little faster: what few rows leave over shrinks by 1e-16 from column to
+        # column, and n² underflows long before n does.
+        share = t.let(f"select i1 {some}, double {t.let(f'fdiv double 1.0, {norm}')}, double 0.0")
+        back = t.let(f"fdiv double -1.0, {t.op('fadd', pivot, norm)}")
+        back = t.let(f"select i1 {some}, double {back}, double 0.0")
+        keep = t.let(f"select i1 {some}, double {t.op('fmul', t.op('fmul', pivot, scale), share)}, double {scale}")
+        kept = t.spread(keep)
+        onto = t.negative(share) if remove else share
+        shares = [t.spread(t.op("fmul", a, onto)) for a in column]
+        backs = [t.spread(t.op("fmul", a, back)) for a in column]
+        with t.loop(t.let(f"and i64 {k}, {-t.width}"), pad, t.width) as j:
+            place = t.at(row, j)
+            old = t.load(place, t.kind)
+            others = [t.at(a, j) for a in new]
+            values = [t.load(p, t.kind) for p in others]
+            moved = t.total([(kept, old), *zip(shares, values, strict=True)], t.kind)
+            t.store(moved, place, t.kind)
+            both = t.fma(scales, old, moved, t.kind)
+            for value, factor, p in zip(values, backs, others, strict=True):
+                t.store(t.fma(factor, both, value, t.kind), p, t.kind)
+
+
+def _solve(t: _Vectors, triangle: str, theta: str, count: str, pad: str) -> None:
+    """R θ = z from the last block of rows to the first: vectors for what is known, single numbers within a block."""
+    w, zero = t.width, "zeroinitializer"
+    rests = [t.variable() for _ in range(w)]
+    with t.loop(0, pad, w) as j:
+        t.store(zero, t.at(theta, j), t.kind)
+    blocks = t.let(f"sdiv i64 {t.add(count, w - 1)}, {w}")
+    sums = [t.variable(t.kind) for _ in range(w)]
+    with t.loop(0, blocks) as b:
+        first = t.mul(t.sub(t.sub(blocks, 1), b), w)
+        rows = [t.at(triangle, t.mul(t.minimum(t.add(first, i), t.sub(count, 1)), pad)) for i in range(w)]
+        for place in sums:
+            t.store(zero, place, t.kind)
+        with t.loop(t.add(first, w), pad, w) as j:
+            known = t.load(t.at(theta, j), t.kind)
+            for row, place in zip(rows, sums, strict=True):
+                t.store(t.fma(t.load(t.at(row, j), t.kind), known, t.load(place, t.kind), t.kind), place, t.kind)
+        for row, place, rest in zip(rows, sums, rests, strict=True):
+            reduce = f"@llvm.vector.reduce.fadd.v{w}f64"
+            dot = t.let(f"call reassoc double {reduce}(double 0.0, {t.kind} {t.load(place, t.kind)})")
+            t.store(t.op("fsub", t.load(t.at(row, count)), dot), rest)
+        _solve_block(t, rows, rests, theta, first, count)
+
+
+def _solve_block(t: _Vectors, rows: list[str], rests: list[str], theta: str, first: str, count: str) -> None:
+    found: list[tuple[int, str]] = []
+    for i in reversed(range(t.width)):
+        index = t.add(first, i)
+        value = t.load(rests[i])
+        for other, solved in found:
+            entry = t.load(t.at(rows[i], t.add(first, other)))
+            value = t.fma(t.negative(entry), solved, value)
+        value = t.op("fdiv", value, t.load(t.at(rows[i], t.minimum(index, t.sub(count, 1)))))
+        inside = t.let(f"icmp slt i64 {index}, {count}")
+        value = t.let(f"select i1 {inside}, double {value}, double {double(0.0)}")
+        with t.when(inside):
+            t.store(value, t.at(theta, index))
+        found.append((i, value))
+
+
+class ReflectDriver:
+    """Updates of `rows` rows each, added or removed: one call with the address of `ARGUMENTS`."""
+
+    def __init__(self, rows: int, remove: bool) -> None:
+        text = _update(rows, remove)
+        body = text.function("update", "ptr noalias %arguments")
+        self._code = Code("\n".join([*sorted(text.declarations), body]), optimise=True)
+        self.call: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._code.address("update"))
+
+
+@cache
+def reflect_driver(rows: int, remove: bool = False) -> ReflectDriver:
+    """The driver for 1 … MOST_ROWS rows; kept, and whoever holds it also holds its code."""
+    return ReflectDriver(rows, remove)
+
+
+def padded(size: int) -> int:
+    """Columns of a row in memory: whole vectors."""
+    return -(-size // vector_width()) * vector_width()
+
+
+def arguments(triangle: NDArray[np.float64], rows: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The block of arguments, and the same memory seen as floating-point numbers (for the scale)."""
+    block = np.array([triangle.ctypes.data, rows, size, triangle.shape[1], 1, 0, 0], dtype=np.int64)
+    return block, block.view(np.float64)
