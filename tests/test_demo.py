@@ -20,6 +20,11 @@ def test_the_demo_finds_the_arm_it_simulated(tmp_path: Path) -> None:
     large = sizes > 5.0
     assert np.median(errors[large] / sizes[large]) < 0.03
     assert (tmp_path / "run" / "report.html").exists()
+    # The plant rubs by the law that is fitted, so the error bars hold: 95 % of 58, less three standard deviations of
+    # a share whose members err together in groups of about three.
+    assert demo.covered >= 0.80 * len(rows)
+    friction = [r for r in rows if r["formula"].startswith(("Fv", "Fc"))]
+    assert all(abs(r["found"] - r["true"]) < 4.0 * r["standard_error"] for r in friction)
 
 
 def test_its_motion_keeps_the_limits_and_starts_at_rest() -> None:

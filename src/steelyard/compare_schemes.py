@@ -14,7 +14,7 @@ from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.identify import Identification, identify
-from steelyard.regression.schemes import SCHEMES
+from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
@@ -99,6 +99,8 @@ def compare_schemes(
     """
     if not horizon > 0.0:
         raise SteelyardError(f"A horizon of {horizon:g} s has no length; give a positive time.")
+    for scheme in schemes:
+        make_scheme(scheme)  # a misspelt name is the user's, not a scheme that failed
     used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
     results = []
     for scheme in schemes:
@@ -137,12 +139,17 @@ def stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
         for k in starts[::every]:
             part = part_of(log, [(k, k + length)])
             if part is not None:
-                out.append(_with_speed(part))
+                out.append(_on_even_clock(part))
     return out
 
 
-def _with_speed(log: Log) -> Log:
-    """A replay starts from a velocity; where none was measured it is the slope of the first samples."""
-    if log.dq is not None:
-        return log
-    return replace(log, dq=np.gradient(log.q, log.t, axis=0))
+def _on_even_clock(log: Log) -> Log:
+    """A replay wants equal steps, and a velocity to start from: the slope of the positions where none was measured."""
+    clock = np.linspace(log.t[0], log.t[-1], len(log))
+    speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
+
+    def resampled(x: Array | None) -> Array | None:
+        return None if x is None else np.column_stack([np.interp(clock, log.t, column) for column in x.T])
+
+    q, dq, tau = resampled(log.q), resampled(speed), resampled(log.tau)
+    return replace(log, t=clock, q=q, dq=dq, ddq=None, tau=tau, channels={}, segments=())  # type: ignore[arg-type]

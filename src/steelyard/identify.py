@@ -22,6 +22,9 @@ from steelyard.estimation.nominal_prior import nominal_prior
 from steelyard.estimation.registry import make_estimator, make_physical
 from steelyard.estimation.rounding import Change, rounding_shift, widened
 from steelyard.estimation.significance import fit_significant
+from steelyard.friction.known import Given, known_curves, remaining_terms, with_known_friction
+from steelyard.friction.separable import Shapes
+from steelyard.friction.separable import fit_shapes as fitted_shapes
 from steelyard.identification_terms import identification_terms
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.term import Term
@@ -53,6 +56,8 @@ class Settings:
     preparation: Preparation = field(default_factory=Preparation)
     score_cutoff: float | None = None
     significant: bool = False
+    fit_shapes: bool = False
+    known_friction: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +84,8 @@ class Identification:
     reduced_validation: tuple[Score, ...] = ()
     # With `tune`: what was tried on the identification logs, and chosen.
     tuning: Tuning | None = None
+    # With `fit_shapes`: the speeds at which dry friction bends, as they were found.
+    shapes: Shapes | None = None
     # The beginning of every log that was identified from, for the check.
     beginnings: tuple[tuple[str, Log], ...] = ()
 
@@ -131,7 +138,7 @@ class Identification:
         from steelyard.check import check_log
 
         own = replace(self.settings.preparation, cutoff=self.cutoff)
-        return tuple((name, check_log(self.robot, log, self.model.terms, own)) for name, log in self.beginnings)
+        return tuple((name, check_log(self.robot, log, self.base.terms, own)) for name, log in self.beginnings)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -158,6 +165,8 @@ def identify(
     score_cutoff: float | None = None,
     significant: bool = False,
     tune: bool = False,
+    fit_shapes: bool = False,
+    known_friction: Given | None = None,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
 ) -> Identification:
@@ -180,6 +189,11 @@ def identify(
             since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
         tune: choose the fit's cut-off, the smoothing of dry friction and the source of the velocity by
             cross-validation on the identification logs (of long ones, on their beginning); see `steelyard.tune`.
+        fit_shapes: also find, from the identification logs, the speeds at which dry friction bends: the Stribeck speed
+            and the smoothing of the sign, joint by joint; see `steelyard.friction.separable`.
+        known_friction: curves that were measured before, by joint (`measure_friction`, or functions of velocity). They
+            are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
+            is left out.
     """
     written = make_scheme(scheme)
     if prior not in ("nominal", "none"):
@@ -190,8 +204,21 @@ def identify(
     beginnings = [first_piece(one) for one in logs]
     robot = as_logged(robot, beginnings)
     _check_torque(beginnings)
+    known_curve = known_curves(robot, known_friction)
+    if known_curve and (tune or fit_shapes):
+        raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
+    if known_curve and terms is None:
+        terms = remaining_terms(robot, known_curve)
     settings = Settings(
-        scheme_text(written), estimator, physical, prior, preparation or Preparation(), score_cutoff, significant
+        scheme_text(written),
+        estimator,
+        physical,
+        prior,
+        preparation or Preparation(),
+        score_cutoff,
+        significant,
+        fit_shapes,
+        tuple(known_curve),
     )
     tuning = tuned(robot, beginnings, terms, settings.preparation, score_cutoff, written) if tune else None
     if tuning is not None:
@@ -200,19 +227,24 @@ def identify(
         settings = replace(settings, preparation=used)
     cutoff = chosen_cutoff(beginnings, settings.preparation)
     bound = identification_terms(robot, terms, tuning.chosen.smoothing if tuning is not None else 1.0)
-    base = base_parameters(robot, bound)
-    dynamics = Dynamics(robot, bound)
+    shapes: Shapes | None = None
 
     def motions(change: Change = lambda piece: piece) -> Iterator[Motion]:
         for one in logs:
             for piece in pieces_of(one):
                 yield from prepare(change(piece), settings.preparation, cutoff)
 
+    if fit_shapes:
+        shapes = fitted_shapes(bound, motions, settings.preparation.mask)
+        bound = shapes.terms
+    base = base_parameters(robot, bound)
+    dynamics = Dynamics(robot, bound)
+
     def refit(change: Change) -> Array:
-        rows = written.data(dynamics, base, lambda: motions(change), settings.preparation.mask)
+        rows = written.data(dynamics, base, lambda: motions(change), settings.preparation.mask, known_curve or None)
         return make_estimator(estimator).fit(rows, base, known).beta
 
-    data = written.data(dynamics, base, motions, settings.preparation.mask)
+    data = written.data(dynamics, base, motions, settings.preparation.mask, known_curve or None)
     known = nominal_prior(robot, bound) if prior == "nominal" else None
     free, chosen = _estimates(data, base, known, settings)
     reduced = fit_significant(make_estimator(estimator), data, base, known) if significant else None
@@ -221,7 +253,11 @@ def identify(
     shift = rounding_shift(beginnings, cutoff, free.beta, refit)
     if shift is not None:
         free, chosen = widened(free, shift), widened(chosen, shift)
-    model = Model(robot, bound, chosen.theta)
+
+    def whole(estimate: Estimate) -> Model:
+        return with_known_friction(Model(robot, bound, estimate.theta), known_curve)
+
+    model = whole(chosen)
     at = score_cutoff or (tuning.score_cutoff if tuning is not None else cutoff)
 
     def judged(
@@ -242,9 +278,9 @@ def identify(
         validate_names,
         "validation",
         model=model,
-        free=Model(robot, bound, free.theta),
+        free=whole(free),
         nominal=nominal,
-        reduced=None if reduced is None else Model(robot, bound, reduced.theta),
+        reduced=None if reduced is None else whole(reduced),
     )
     return Identification(
         robot=robot,
@@ -265,6 +301,7 @@ def identify(
         reduced=reduced,
         reduced_validation=unseen["reduced"],
         tuning=tuning,
+        shapes=shapes,
         beginnings=tuple(zip(_labels(names, logs, "log"), beginnings, strict=True)),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.estimation.significance import Removals
 from steelyard.export.sidecar import term_name
 from steelyard.identify import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -22,6 +23,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
     """The result as plain values: no NaN, no infinity; the same inputs give the same bytes."""
     estimate = found.estimate
     errors = estimate.standard_errors
+    shift = estimate.details.get("rounding_shift")
     rows = [
         {
             "name": found.base.names[k],
@@ -32,6 +34,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "interval_95": [float(estimate.beta[k] - 1.96 * errors[k]), float(estimate.beta[k] + 1.96 * errors[k])],
             "relative_percent": _finite(100.0 * errors[k] / abs(estimate.beta[k]) if estimate.beta[k] else math.inf),
             "free_value": float(found.free.beta[k]),
+            "rounding_shift": None if shift is None else float(shift[k]),
         }
         for k in range(found.base.rank)
     ]
@@ -51,6 +54,13 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "score_cutoff_hz": found.score_cutoff,
             "velocity": found.velocity,
         },
+        "tuning": None if found.tuning is None else found.tuning.to_json(),
+        "shapes": None
+        if found.shapes is None
+        else {
+            "lowered_percent": found.shapes.lowered_percent,
+            "list": [{**asdict(s), "relative_error": _finite(s.relative_error)} for s in found.shapes.found],
+        },
         "verdict": asdict(found.verdict),
         "physically_consistent": found.physically_consistent,
         "base_parameters": {
@@ -61,7 +71,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         },
         "parameters": [
             {"name": p.name, "unit": p.unit, "value": float(v), "class": c}
-            for p, v, c in zip(found.base.parameters, found.model.theta, found.base.classes, strict=True)
+            for p, v, c in zip(found.model.dynamics.parameters, found.model.theta, _classes(found), strict=True)
         ],
         "links": [
             {"name": link.name, "smallest_pseudo_inertia_eigenvalue": float(e)}
@@ -73,6 +83,8 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "cost": _finite(estimate.cost),
             "residual_standard_deviation": [float(s) for s in estimate.spread],
         },
+        "significance": _significance(found),
+        "check": [{"log": name, **check.to_json()} for name, check in found.checks],
         "identification": [s.to_json() for s in found.identification],
         "validation": [s.to_json() for s in found.validation],
         "validation_of_the_free_fit": [s.to_json() for s in found.free_validation],
@@ -84,6 +96,29 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "python": platform.python_version(),
         },
     }
+
+
+def _significance(found: Identification) -> dict[str, Any] | None:
+    """What `significant` took away from the free fit; None if it was not asked for."""
+    if found.reduced is None:
+        return None
+    removals: Removals = found.reduced.details["removals"]
+    return {
+        "level": removals.level,
+        "removed": [{"name": s.name, "t": _finite(s.t), "p": _finite(s.p)} for s in removals.steps],
+        "joint_test": {"F": _finite(removals.F), "p": _finite(removals.p)},
+        "cost_rise_percent": _finite(removals.cost_rise_percent),
+        "delivered": not found.settings.physical,
+        "values": [float(b) for b in found.reduced.beta],
+        "standard_errors": [float(e) for e in found.reduced.standard_errors],
+        "validation": [s.to_json() for s in found.reduced_validation],
+    }
+
+
+def _classes(found: Identification) -> list[str]:
+    """What the structure says of every parameter; those of friction that was given come last."""
+    own = list(found.base.classes)
+    return own + ["known"] * (len(found.model.theta) - len(own))
 
 
 def _finite(value: float) -> float | None:

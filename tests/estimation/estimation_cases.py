@@ -35,11 +35,7 @@ class Case:
 
     def noise(self, rng: np.random.Generator, rho: float = 0.0) -> np.ndarray:
         """White, or first-order with correlation rho from sample to sample; the same variance either way."""
-        n, joints = self.clean.shape
-        if rho == 0.0:
-            return rng.normal(size=(n, joints)) * self.sigma
-        e = rng.normal(size=(n + 500, joints)) * np.sqrt(1.0 - rho**2)
-        return lfilter([1.0], [1.0, -rho], e, axis=0)[500:] * self.sigma
+        return coloured(rng, self.clean.shape, rho) * self.sigma
 
     def data(self, noise: np.ndarray | float = 0.0, scale: float = 1.0) -> RegressionData:
         y = scale * (self.clean + noise)
@@ -49,6 +45,15 @@ class Case:
             self.robot.joint_names, self.base.independent, [A[:, j] for j in joints], [y[:, j] for j in joints],
             len(self.base.parameters), 0.01,
         )  # fmt: skip
+
+
+def coloured(rng: np.random.Generator, shape: tuple[int, int], rho: float) -> np.ndarray:
+    """Noise of variance one, `(samples, joints)`, of first order with correlation rho from sample to sample."""
+    n, joints = shape
+    if rho == 0.0:
+        return rng.normal(size=(n, joints))
+    e = rng.normal(size=(n + 500, joints)) * np.sqrt(1.0 - rho**2)
+    return np.asarray(lfilter([1.0], [1.0, -rho], e, axis=0)[500:])
 
 
 def motion(robot, seconds: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -101,6 +101,10 @@ def test_weighted_least_squares_is_sharper(monte_carlo: MonteCarlo) -> None:
     assert_weighted_is_sharper(ols, wls)
     exact = np.linalg.inv(np.einsum("tja,tjb,j->ab", monte_carlo.A, monte_carlo.A, NOISE**-2.0))
     assert np.median(wls.var(axis=0, ddof=1) / np.diag(exact)) == pytest.approx(1.0, abs=0.2)
+    # Without any Monte Carlo: the exact covariance of least squares, H⁻¹(Σ σⱼ²AⱼᵀAⱼ)H⁻¹, is larger for all 24.
+    outer = np.linalg.inv(np.einsum("tja,tjb->ab", monte_carlo.A, monte_carlo.A))
+    plain = outer @ np.einsum("tja,tjb,j->ab", monte_carlo.A, monte_carlo.A, NOISE**2.0) @ outer
+    assert np.all(np.diag(exact) <= np.diag(plain) * (1.0 + 1e-9))
 
 
 @pytest.mark.proof

@@ -16,6 +16,8 @@ from steelyard.signals.log import Log
 
 # Random postures at which the mass matrix is looked at; the smallest eigenvalue of an arm varies slowly with them.
 _POSTURES = 4096
+# Fixed steps per sample of a replay, at most; friction that needs more is stiff beyond what a log can show.
+_MOST_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +93,9 @@ def replay(
 ) -> Replay:
     """Simulate a model under the torques of a log, held from sample to sample, by an adaptive Runge–Kutta method.
 
-    `method="rk4"` takes four fixed steps per sample instead, which is much faster. The run starts at the log's first
-    state (or q0, dq0). A position beyond ±`bound`, a state that is not finite or a mass matrix that is not positive
-    definite end it.
+    `method="rk4"` takes fixed steps instead, four per sample or as many as friction needs, which is much faster. The
+    run starts at the log's first state (or q0, dq0). A position beyond ±`bound`, a state that is not finite or a mass
+    matrix that is not positive definite end it.
     """
     from steelyard.simulation import Outcome, simulate
 
@@ -105,7 +107,8 @@ def replay(
     speed = np.zeros_like(start) if log.dq is None else log.dq[0]
     speed = speed if dq0 is None else np.asarray(dq0, dtype=float)
     torque = _reconstruction(model, log)
-    step = float(log.t[-1] - log.t[0]) / (len(log) - 1) / (4 if method == "rk4" else 1)
+    period = float(log.t[-1] - log.t[0]) / (len(log) - 1)
+    step = period / _steps_per_sample(model, start, period, smoothing) if method == "rk4" else period
     try:
         made = simulate(
             model, log.tau, times=log.t, step=step, q0=start, dq0=speed, method=method,
@@ -119,6 +122,19 @@ def replay(
         return Replay(log.joints, log.t, made.q, None, None, torque, reason)
     distance = np.linalg.norm(made.q - log.q, axis=0)
     return Replay(log.joints, log.t, made.q, distance, distance / np.sqrt(len(log)), torque)
+
+
+def _steps_per_sample(model: Model, q: Array, period: float, smoothing: float) -> int:
+    """Four, or as many as fixed steps need to follow friction where it is steepest, around rest."""
+    # A step of a bare sign counts as its smoothed slope would: the difference over the width of the smoothing.
+    still, nothing = np.zeros((1, len(q))), np.zeros((1, len(q)))
+    rest = model.acceleration(q[None], still, nothing)
+    moved = [model.acceleration(q[None], 0.1 * smoothing * unit[None], nothing) for unit in np.eye(len(q))]
+    slopes = np.stack([(a - rest)[0] for a in moved], axis=1) / (0.1 * smoothing)
+    if not np.all(np.isfinite(slopes)):
+        return 4
+    fastest = float(np.max(-np.linalg.eigvals(slopes).real, initial=0.0))
+    return int(np.clip(np.ceil(period * fastest / 2.0), 4, _MOST_STEPS))
 
 
 def _reconstruction(model: Model, log: Log) -> Array | None:

@@ -19,6 +19,7 @@ from steelyard.check.fitted import Fit
 from steelyard.check.gravity import check_gravity
 from steelyard.check.limits import check_limits
 from steelyard.check.motion import check_motion
+from steelyard.check.rounding import check_rounding
 from steelyard.check.times import check_times
 from steelyard.check.velocity import check_velocity
 from steelyard.check.verdict import FATAL, Grade, advices, verdict
@@ -65,25 +66,31 @@ class Check:
         return made
 
 
-def check_log(robot: Robot, log: Log, terms: Sequence[str | Term] | Terms | None = None) -> Check:
+def check_log(
+    robot: Robot,
+    log: Log,
+    terms: Sequence[str | Term] | Terms | None = None,
+    preparation: Preparation | None = None,
+) -> Check:
     """Look at a log before identifying from it.
 
     Args:
         robot: whose log it is. Where the description gives inertias, torques are compared with what they need.
         log: the log, with what reading it brought to light.
         terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
+        preparation: filter, derivatives, masks; default: those of `identify`.
     """
     robot = as_logged(robot, [log])
     bound = identification_terms(robot, terms)
     with one_blas_thread():
-        return _check(robot, log, bound)
+        return _check(robot, log, bound, preparation or Preparation())
 
 
-def _check(robot: Robot, log: Log, bound: Terms) -> Check:
+def _check(robot: Robot, log: Log, bound: Terms, settings: Preparation) -> Check:
     entries = [*check_times(log), *_needed(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
     seen: Excitation | None = None
     if not any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries):
-        more, seen = _look(robot, log, bound)
+        more, seen = _look(robot, log, bound, settings)
         entries = _without_echoes([*entries, *more])
     grade, sentence = verdict(entries)
     source = str(log.meta.get("source", ""))
@@ -112,10 +119,12 @@ def _needed(robot: Robot, log: Log) -> list[Entry]:
     return []
 
 
-def _look(robot: Robot, log: Log, bound: Terms) -> tuple[list[Entry], Excitation | None]:
+def _look(
+    robot: Robot, log: Log, bound: Terms, settings: Preparation
+) -> tuple[list[Entry], Excitation | None]:  # fmt: skip
     """The checks that need prepared rows."""
     try:
-        seen = gather(robot, log, bound, Preparation())
+        seen = gather(robot, log, bound, settings)
     except LogError as error:
         return [Entry("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
     except StructureError as error:
@@ -135,7 +144,8 @@ def _look(robot: Robot, log: Log, bound: Terms) -> tuple[list[Entry], Excitation
         motion = [replace(e, severity="note") if e.kind in ("hidden", "condition") else e for e in motion]
         return [*velocity, *mixed_up, *motion], excitation
     late = check_delay(seen, friction_share(seen, fits))
-    return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *motion], excitation
+    steps = check_rounding(log, seen)
+    return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *steps, *motion], excitation
 
 
 def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Entry]:

@@ -14,7 +14,8 @@ FATAL = ("no_torque", "current", "short", "nothing_moves", "all_dead")
 # First what spoils everything, then what spoils a joint, then what would make a good log better.
 _ORDER = (
     *FATAL, "degrees", "velocity_degrees", "order", "gravity", "sign", "dead_torque", "velocity_sign", "torque_scale",
-    "velocity_factor", "unexplained", "quantised", "saturated", "motionless", "delay", "rank", "condition", "hidden",
+    "velocity_factor", "unexplained", "quantised", "saturated", "motionless", "delay", "position_steps",
+    "rank", "condition", "hidden",
 )  # fmt: skip
 
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError
-from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.data import RegressionData
+from steelyard.regression.unknowns import Columns
 from steelyard.robot.spatial import Array
 
 # What a residual does to the estimate, ψ(u), and the mean slope ψ': (equation, residuals) → (ψ, ψ'). None: ψ(u) = u.
@@ -81,7 +81,7 @@ class _Band:
 
 def covariance(
     data: RegressionData,
-    base: BaseParameters,
+    base: Columns,
     beta: Array,
     weights: Array,
     influence: Influence | None = None,
@@ -126,7 +126,7 @@ def _normal(bands: list[_Band], weights: Array) -> Array:
 
 
 def _spectra(
-    data: RegressionData, base: BaseParameters, beta: Array, influence: Influence | None
+    data: RegressionData, base: Columns, beta: Array, influence: Influence | None
 ) -> tuple[list[_Band], Array]:
     """Power of the residuals and Gram matrices of the columns, by equation and band; and the mean slopes ψ'."""
     place = {c: k for k, c in enumerate(base.independent)}

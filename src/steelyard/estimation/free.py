@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,17 @@ class FreeFit:
         free = max(float(self.problem.rows.sum()) - len(self.beta), 1.0)
         return float(np.sqrt(self.cost / free))
 
+    @cached_property
     def covariance(self) -> Covariance:
+        """The error bars; a pass over the data."""
         p = self.problem
         return covariance(p.data, p.base, self.beta, self.weights, self.influence, self.bread, self.sharpest)
 
     def estimate(self, prior: Prior | None) -> Estimate:
         """With error bars, and the full vector nearest to the prior that has these base parameters."""
-        found = self.covariance()
+        found = self.covariance
         base = self.problem.base
+        assert isinstance(base, BaseParameters)  # other unknowns have no full parameters
         return Estimate(
             base=base,
             beta=self.beta,

@@ -78,8 +78,17 @@ class PhysicallyConsistent:
             raise EstimationError("strength must not be negative, and margin lies between 0 and 0.1.")
 
     def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.fit_both(data, base, prior)[1]
+
+    def fit_both(
+        self, data: RegressionData, base: BaseParameters, prior: Prior | None = None
+    ) -> tuple[Estimate, Estimate]:
+        """The free fit it starts from, and the physically possible one."""
         free = _WEIGHTINGS[self.weighting].free(data, base)
-        bars = free.covariance()
+        return free.estimate(prior), self._constrained(free, base, prior)
+
+    def _constrained(self, free: FreeFit, base: BaseParameters, prior: Prior | None) -> Estimate:
+        bars = free.covariance
         R = free.joined[:-1, :-1]
         # Correlated residuals say less than as many white ones: the mean loss over all base parameters.
         slower = max(float(np.trace(bars.matrix @ R.T @ R)) / base.rank, 1e-300) / free.noise**2
@@ -90,12 +99,19 @@ class PhysicallyConsistent:
         )  # fmt: skip
         found = solve_interior(made.program)
         x = solve_conic(made.program) if self.solver == "clarabel" else found.x
-        return self._estimate(free, bars, made, found, x, R / sigma, slower)
+        return self._estimate(base, free, bars, made, found, x, R / sigma, slower)
 
     def _estimate(
-        self, free: FreeFit, bars: Covariance, made: Formulation, found: Solution, x: Array, R: Array, slower: float
+        self,
+        base: BaseParameters,
+        free: FreeFit,
+        bars: Covariance,
+        made: Formulation,
+        found: Solution,
+        x: Array,
+        R: Array,
+        slower: float,
     ) -> Estimate:
-        base = free.problem.base
         theta = made.theta(x)
         beta = base.matrix @ theta
         smallest = smallest_pseudo_eigenvalues(theta[: 10 * len(base.robot.links)])

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.factor import Factor, triangle
+from steelyard.regression.unknowns import Columns
 from steelyard.robot.spatial import Array
 
 # σ_min/σ_max of the columns scaled to unit length. Rounding leaves 1e-13 or less where columns are dependent; at 1e-10
@@ -29,12 +29,12 @@ class Problem:
     """Least squares over the base parameters of one data set; all work is on triangles of p × p."""
 
     data: RegressionData
-    base: BaseParameters
+    base: Columns
     factor: Factor
 
     @classmethod
     def of(
-        cls, data: RegressionData, base: BaseParameters, weigh: Callable[[Block], Array] | None = None
+        cls, data: RegressionData, base: Columns, weigh: Callable[[Block], Array] | None = None
     ) -> Problem:  # fmt: skip
         """One pass over the data; `weigh` gives the square root of each row's weight."""
         factor = data.factor(weigh)

@@ -15,6 +15,31 @@ from steelyard.regression.data import RegressionData
 from steelyard.robot.spatial import Array
 
 
+@dataclass(frozen=True)
+class Removal:
+    """A base parameter that was set to zero, and the test that it failed when its turn came."""
+
+    name: str
+    t: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Removals:
+    """All that was taken away, in order; the F test of all together; what it cost.
+
+    `cost_rise` is the rise of the weighted sum of squares, in variances of the whole fit's noise (as if residuals were
+    white), `cost_rise_percent` the same as a share of the whole.
+    """
+
+    level: float
+    steps: tuple[Removal, ...]
+    F: float
+    p: float
+    cost_rise: float
+    cost_rise_percent: float
+
+
 @dataclass(frozen=True, eq=False)
 class Significance:
     """For each base parameter the t statistic and the probability of one as large if the true value were zero."""
@@ -69,15 +94,15 @@ def fit_significant(
     """Fit, take away the least supported base parameter, fit again, until all are supported at `level`.
 
     The result is over the same base: what was taken away is zero with zero error, and the notes say which, in what
-    order and why. Parameters named in `keep` stay. For free estimators only: a body cannot be asked to have
-    combinations of exactly zero. Backward elimination overstates what is left; do not read p values off the result.
+    order and why (as data: `details["removals"]`, a `Removals`). Parameters named in `keep` stay. For free estimators
+    only: a body cannot be asked to have combinations of exactly zero. Backward elimination overstates what is left; do
+    not read p values off the result.
     """
     kept = set(keep)
     for name in kept:
         _place(base, name)
     remaining = list(range(base.rank))
-    notes: list[str] = []
-    removed: list[str] = []
+    steps: list[Removal] = []
     whole = estimator.fit(data, base, prior)
     if whole.physical:
         raise EstimationError("Parameters can only be removed from a free fit; choose 'ols', 'wls' or a robust one.")
@@ -88,15 +113,29 @@ def fit_significant(
         if not candidates:
             break
         worst = min(candidates, key=lambda k: abs(float(test.t[k])))
-        removed.append(test.names[worst])
-        notes.append(f"{test.names[worst]} was set to zero: t = {test.t[worst]:.2f} (p = {test.p[worst]:.2g}).")
+        steps.append(Removal(test.names[worst], float(test.t[worst]), float(test.p[worst])))
         remaining.pop(worst)
         found = estimator.fit(data, _restricted(base, remaining), prior)
-    if not removed:
-        return found
-    F, p = joint_test(whole, removed)
-    notes.append(f"All {len(removed)} together: F = {F:.2f} (p = {p:.2g}).")
-    return _spread_out(found, base, remaining, prior, notes)
+    out = _spread_out(found, base, remaining, prior) if steps else found
+    F, p = joint_test(whole, [s.name for s in steps])
+    removals = Removals(level, tuple(steps), F, p, *_cost_rise(data, whole, out.beta))
+    return replace(out, notes=(*out.notes, *_notes(removals)), details={**out.details, "removals": removals})
+
+
+def _notes(removals: Removals) -> list[str]:
+    if not removals.steps:
+        return []
+    told = [f"{s.name} was set to zero: t = {s.t:.2f} (p = {s.p:.2g})." for s in removals.steps]
+    return [*told, f"All {len(told)} together: F = {removals.F:.2f} (p = {removals.p:.2g})."]
+
+
+def _cost_rise(data: RegressionData, whole: Estimate, beta: Array) -> tuple[float, float]:
+    """What other base parameters cost under the weights of the whole fit: in σ², and in percent."""
+    factor = data.factor()
+    R = factor.joined(1.0 / np.maximum(whole.spread, 1e-300), whole.base.independent)
+    before, after = (float(np.sum((R[:, :-1] @ b - R[:, -1]) ** 2)) for b in (whole.beta, beta))
+    rise = max(after - before, 0.0)
+    return rise, 100.0 * rise / before if before > 0.0 else 0.0
 
 
 def _restricted(base: BaseParameters, rows: Sequence[int]) -> BaseParameters:
@@ -109,8 +148,8 @@ def _restricted(base: BaseParameters, rows: Sequence[int]) -> BaseParameters:
 
 
 def _spread_out(
-    found: Estimate, base: BaseParameters, rows: Sequence[int], prior: Prior | None, notes: Sequence[str]
-) -> Estimate:
+    found: Estimate, base: BaseParameters, rows: Sequence[int], prior: Prior | None
+) -> Estimate:  # fmt: skip
     """The estimate over the whole base, zeros where something was removed."""
     beta, covariance = np.zeros(base.rank), np.zeros((base.rank, base.rank))
     beta[list(rows)] = found.beta
@@ -122,9 +161,7 @@ def _spread_out(
         details[name] = tuple(values.tolist())
     details["removed"] = tuple(base.names[k] for k in range(base.rank) if k not in rows)
     theta = nearest_theta(base, beta, prior)
-    return replace(
-        found, base=base, beta=beta, covariance=covariance, theta=theta, notes=(*found.notes, *notes), details=details
-    )
+    return replace(found, base=base, beta=beta, covariance=covariance, theta=theta, details=details)
 
 
 def _degrees(estimate: Estimate) -> Array:

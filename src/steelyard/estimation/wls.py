@@ -12,6 +12,7 @@ from steelyard.estimation.free import FreeFit
 from steelyard.estimation.problem import Problem
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.unknowns import Columns
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class WeightedLeastSquares:
     def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         return self.free(data, base).estimate(prior)
 
-    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
+    def free(self, data: RegressionData, base: Columns) -> FreeFit:
         return weighted(Problem.of(data, base), self.iterations, self.tolerance)
 
 

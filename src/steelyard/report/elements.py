@@ -22,6 +22,10 @@ _SIGNS: dict[Kind, tuple[str, str]] = {
 }
 
 
+# Cells of text up to this length are never broken: units, names of joints.
+_SHORT = 26
+
+
 class Html(str):
     """Text that is HTML already."""
 
@@ -33,11 +37,12 @@ Cell = str | float | int | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, its unit, and how many digits its numbers show."""
+    """A column of a table: its name, its unit, and how many digits (or, if given, decimal places) its numbers show."""
 
     name: str
     unit: str = ""
     digits: int = 4
+    places: int | None = None
 
 
 def text(value: str) -> Html:
@@ -68,10 +73,10 @@ def table_html(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
     heads = [column if isinstance(column, Column) else Column(column) for column in columns]
     filled = [[_plain(value) for value in row] for row in rows]
     numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
-    lines = ['<div class="scroll" tabindex="0"><table>']
-    if caption:
-        lines.append(f"<caption>{text(caption)}</caption>")
-    lines.append("<thead><tr>")
+    # The title stands above the part that scrolls sideways: inside it would be cut off on a phone.
+    lines = [f'<p class="table-title">{text(caption)}</p>'] if caption else []
+    label = f' aria-label="{html.escape(caption, quote=True)}"' if caption else ""
+    lines += [f'<div class="scroll" tabindex="0"><table{label}>', "<thead><tr>"]
     for column, right in zip(heads, numeric, strict=True):
         unit = f' <span class="unit">[{html.escape(column.unit)}]</span>' if column.unit else ""
         lines.append(f'<th scope="col"{_right(right)}>{text(column.name)}{unit}</th>')
@@ -93,6 +98,11 @@ def figure_html(figure: Any, title: str, caption: str = "") -> Html:
         f'<div class="area" style="height:{height}px" role="img" aria-label="{html.escape(title, quote=True)}"></div>'
         f'<script type="application/json" class="plot-data">{data}</script>{below}</figure>'
     )
+
+
+def side_by_side(*figures: str) -> Html:
+    """Figures beside each other where the page is wide enough, else one below the other."""
+    return Html('<div class="pair">' + "\n".join(text(figure) for figure in figures) + "</div>")
 
 
 def anchor(title: str, taken: set[str]) -> str:
@@ -125,7 +135,13 @@ def _cell(column: Column, value: Cell, right: bool) -> str:
     if isinstance(value, bool):
         return f"<td>{'yes' if value else 'no'}</td>"
     if isinstance(value, str):
-        return f"<td{_right(right)}>{text(value)}</td>"
+        whole = ' class="short"' if len(value) <= _SHORT and not right else _right(right)
+        return f"<td{whole}>{text(value)}</td>"
     full = f' title="{value!r}"' if math.isfinite(value) else ""
-    shown = str(value) if isinstance(value, int) else number(value, column.digits)
+    if isinstance(value, int):
+        shown = str(value)
+    elif column.places is not None and math.isfinite(value):
+        shown = f"{value:.{column.places}f}"
+    else:
+        shown = number(value, column.digits)
     return f"<td{_right(right)}{full}>{shown}</td>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from steelyard.identify import Identification
+from steelyard.report.reduced import significance_sentence
 from steelyard.report.terminal import number, table
 
 
@@ -15,6 +16,8 @@ def print_identification(found: Identification, console: Console, folder: str = 
         f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
         f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff:.3g} Hz, velocity {found.velocity}\n"
     )
+    if found.tuning is not None:
+        console.print(f"{found.tuning.sentence}\n")
     for scores, title in ((found.validation, "not used for the fit"), (found.identification, "used for the fit")):
         for s in scores:
             rows = [
@@ -26,5 +29,17 @@ def print_identification(found: Identification, console: Console, folder: str = 
     console.print(f"[bold]{found.verdict.sentence}[/bold]")
     for reason in found.verdict.reasons:
         console.print(f" · {reason}")
+    if found.reduced is not None:
+        console.print(f" · {significance_sentence(found)}")
+        gone = ", ".join(s.name for s in found.reduced.details["removals"].steps)
+        if gone:
+            what = "the free fit" if found.settings.physical else "the delivered model"
+            console.print(f"   Taken away from {what}, in this order: {gone}.")
+        if found.settings.physical:
+            console.print("   The delivered model is physically possible and keeps all of them.")
+    for name, check in found.checks:
+        console.print(f" · Check of {name}: {check.verdict}")
+        for advice in check.advice:
+            console.print(f"   {advice}")
     if folder:
         console.print(f"\nLook at {folder}/report.html; the model is in {folder}.")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
+from rich.markup import render
 from rich.table import Table
 
 # Where output is no terminal nobody has chosen a width; cells fold, so nothing is lost.
@@ -29,7 +30,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     filled = [list(row) for row in rows]
     # The first column names the row: it folds last.
-    widest = max((len(row[0]) for row in filled), default=0)
+    widest = max((render(row[0]).cell_len for row in filled), default=0)  # without its markup
     for k, name in enumerate(columns):
         least = min(widest, _WIDTH_OF_NAMES) if k == 0 else None
         made.add_column(name, justify="right" if name in right else "left", overflow="fold", min_width=least)

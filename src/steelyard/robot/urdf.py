@@ -26,8 +26,7 @@ MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "pr
 def read_urdf(path: Path | str) -> Robot:
     """The robot of a URDF file, standing on its root link; links that are welded to the root vanish.
 
-    A moving link without any <inertial>, and with none welded to it, has unknown inertia (None); but one that states
-    nothing at all between two others (`<link name="virtual"/>`) is a frame between two joints, and weighs nothing.
+    A moving link without any <inertial>, and with none welded to it, has unknown inertia (None).
     """
     if Path(path).suffix.lower() == ".xacro":
         raise RobotError(f"{path}: this is a xacro file; run `xacro {Path(path).name} > robot.urdf` and read that.")
@@ -41,7 +40,6 @@ def robot_from_urdf(root: Element) -> Robot:
     parent_joint = _parent_joints(links, joints)
     base = _root_link(root, links, parent_joint)
     inertias = {name: _inertia(link) for name, link in links.items()}
-    stated = any(inertia is not None for inertia in inertias.values())
     children: dict[str, list[str]] = {name: [] for name in links}
     for name in sorted(joints, reverse=True):  # reversed, because the walk takes the last one first
         children[_end(joints[name], "parent")].append(_end(joints[name], "child"))
@@ -65,8 +63,6 @@ def robot_from_urdf(root: Element) -> Robot:
                 _note_friction(joint, friction)
         tree.frames[name] = place
         inertia = inertias[name]
-        if inertia is None and stated and _is_frame(links[name], children[name], parent_joint.get(name)):
-            inertia = np.zeros(10)
         if inertia is not None:
             tree.weld(place, inertia)
         stack.extend((child, place) for child in children[name])
@@ -214,12 +210,6 @@ def _inertia(link: Element) -> Array | None:
     if not np.all(np.isfinite(parameters)):
         raise inertial.error("is so large that it overflows; write it in kg, m and kg m².")
     return parameters
-
-
-def _is_frame(link: Element, carried: list[str], joint: Element | None) -> bool:
-    """A link that has no body, only a joint below it and one above: how URDF writes joints of several axes."""
-    bare = not any(link.find(tag) is not None for tag in ("inertial", "visual", "collision"))
-    return bare and bool(carried) and joint is not None and joint.attributes["type"] in MOVING
 
 
 def _link(joint: Element, name: str) -> Link:

@@ -50,7 +50,8 @@ def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, 
     if missing:
         raise LogError(
             f"joint {', '.join(repr(name) for name in missing)} of robot '{robot.name}' is not in the log, whose "
-            f"joints are {', '.join(joints)}; name the joints of the columns with the key joints, or lock the joint."
+            f"joints are {', '.join(joints)}; name the columns' joints with the mapping's key joints, or lock those "
+            "that did not move by naming the ones that did (--joints, joints=[…])."
         )
     needed = tuple(range(len(joints))) if mapping.coupling else tuple(joints.index(name) for name in robot.joint_names)
     columns = {

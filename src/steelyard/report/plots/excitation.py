@@ -11,7 +11,7 @@ from steelyard.report.palette import BLUE
 from steelyard.report.plots.figure import arrange
 
 
-def singular_values(values: ArrayLike, of: str = "base columns, unscaled") -> Any:
+def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Any:
     """Bars on a logarithmic axis, the largest first; the ratio of the ends is the condition number of those columns."""
     from plotly.graph_objects import Figure
 
@@ -21,12 +21,18 @@ def singular_values(values: ArrayLike, of: str = "base columns, unscaled") -> An
         x=np.arange(1, len(sigma) + 1),
         y=sigma,
         marker={"color": BLUE},
-        name=f"singular values of the {of}",
+        name="singular values",
         showlegend=True,
         hovertemplate="number %{x}: %{y:.4g}",
     )
     arrange(figure, 360)
-    figure.update_yaxes(type="log", title_text="singular value [N m per unit]", exponentformat="power", dtick=1)
+    positive = sigma[sigma > 0.0]
+    decades = np.log10(positive[0] / positive[-1]) if len(positive) else 0.0
+    figure.update_yaxes(type="log", title_text=f"singular value [{unit}]", exponentformat="power", dtick=1)
+    if len(positive) and decades <= 3.0:  # whole decades alone would leave the axis bare
+        low, high = np.floor(np.log10(positive[-1])), np.ceil(np.log10(positive[0]))
+        ticks = [float(k * 10.0**e) for e in np.arange(low, high + 1.0) for k in (1.0, 2.0, 5.0)]
+        figure.update_yaxes(tickmode="array", tickvals=ticks, ticktext=[f"{v:g}" for v in ticks])
     figure.update_xaxes(title_text=f"number of the singular value (condition {_condition(sigma)})")
     return figure
 

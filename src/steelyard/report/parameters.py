@@ -1,0 +1,115 @@
+"""The sections of a report that show the parameters: what the data say, and one full model that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.identify import Identification
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
+from steelyard.report.html import Section
+from steelyard.report.plots.parameters import parameter_intervals
+from steelyard.robot.spatial import Array
+
+
+def base_parameters_section(found: Identification) -> Section:
+    estimate, errors = found.estimate, found.estimate.standard_errors
+    before = described(found)
+    figure = parameter_intervals(found.base.names, found.base.units, estimate.beta, errors, before)
+    rows: list[Sequence[Cell]] = [
+        (
+            found.base.formulas[k],
+            found.base.units[k],
+            _clean(estimate.beta[k], errors[k]),
+            float(errors[k]),
+            f"{estimate.beta[k] - 1.96 * errors[k]:.4g} … {estimate.beta[k] + 1.96 * errors[k]:.4g}",
+            "" if abs(estimate.beta[k]) > 2.0 * errors[k] else "maybe zero",
+            _clean(found.free.beta[k], errors[k]),
+            None if before is None or np.isnan(before[k]) else _clean(before[k], errors[k]),
+        )
+        for k in range(found.base.rank)
+    ]
+    columns: list[Column | str] = ["base parameter", "unit", "value", Column("standard error", digits=2)]
+    columns += ["95 % interval", "", "free fit", "description"]
+    shift = estimate.details.get("rounding_shift")
+    wider = "" if shift is None else " They include what the rounding of positions has moved (errors in variables)."
+    return Section(
+        "Parameters",
+        join(
+            paragraph(
+                f"Condition number {found.condition_number:.3g} of the base columns (rows weighted by the joints' "
+                "noise, columns scaled to unit norm). Intervals are 95 %, for residuals as correlated as they are; "
+                "they know of noise, not of physics that the model lacks." + wider
+            ),
+            figure_html(figure, "Base parameters: before (description) and after, with 95 % intervals"),
+            table_html(columns, rows, "Base parameters"),
+            paragraph(
+                "Description: what the robot's file says; a dash where it says nothing (rotors and friction in a sum "
+                "count as zero there)."
+            ),
+        ),
+    )
+
+
+def described(found: Identification) -> Array | None:
+    """The base parameters of the description; NaN where it is silent, None if it has no inertias at all."""
+    robot, base = found.robot, found.base
+    if not robot.has_inertia:
+        return None
+    nominal = Model.nominal(robot)
+    stated = {p.name: float(v) for p, v in zip(nominal.dynamics.parameters, nominal.theta, strict=True)}
+    known = np.array([p.name in stated for p in base.parameters])
+    values = base.values(np.array([stated.get(p.name, 0.0) for p in base.parameters]))
+    silent = ~np.any((base.matrix != 0.0) & known, axis=1)
+    return np.where(silent, np.nan, values)
+
+
+def model_section(found: Identification) -> Section:
+    links = 10 * len(found.robot.links)
+    blocks = found.model.theta[:links].reshape(-1, 10)
+    eigenvalues = smallest_pseudo_eigenvalues(found.model.theta[:links])
+    rows: list[Sequence[Cell]] = []
+    for link, p, e in zip(found.robot.links, blocks, eigenvalues, strict=True):
+        com = p[1:4] / p[0] if p[0] > 0.0 else np.full(3, np.nan)
+        # A tenth of a micrometre is nothing.
+        place = ", ".join(f"{0.0 if abs(x) < 1e-7 else x:.3g}" for x in com)
+        rows.append((link.name, float(p[0]), place, float(p[4]), float(p[6]), float(p[9]), bool(e > 0.0)))
+    columns: list[Column | str] = ["link", Column("mass", "kg"), Column("centre of mass", "m"), Column("Ixx", "kg m²")]
+    columns += [Column("Iyy", "kg m²"), Column("Izz", "kg m²"), "possible"]
+    pieces = [
+        paragraph(
+            "One of the many sets of link parameters that have the base parameters above; single masses and inertias "
+            "are as much the prior's as the data's."
+        ),
+        table_html(columns, rows, "Links, about their own frames"),
+    ]
+    if len(found.model.terms):
+        pieces.append(_terms(found, links))
+    return Section("The model", join(*pieces))
+
+
+def _terms(found: Identification, links: int) -> Html:
+    """Friction, rotors and offsets: a row per coordinate, a column per kind."""
+    terms = found.model.terms
+    symbols: dict[str, str] = {}
+    table: dict[str, dict[str, float]] = {}
+    k = 0
+    for term, place in terms.placed:
+        for column in term.columns:
+            unit = terms.parameters[k].unit
+            symbols[f"{column.symbol}|{unit}"] = unit
+            side = "" if place.side == "joint" else f" ({place.side})"
+            row = table.setdefault(f"{place.name or found.robot.joint_names[place.index]}{side}", {})
+            row[f"{column.symbol}|{unit}"] = float(found.model.theta[links + k])
+            k += 1
+    heads: list[Column | str] = ["joint", *(Column(s.split("|")[0], unit) for s, unit in symbols.items())]
+    rows: list[Sequence[Cell]] = [(name, *(own.get(s) for s in symbols)) for name, own in table.items()]
+    return table_html(heads, rows, "Rotors, friction and other joint terms")
+
+
+def _clean(value: float, error: float) -> float:
+    """Rounding errors of the arithmetic, far below what is known, are zero."""
+    return 0.0 if abs(value) < 1e-9 * error else float(value)

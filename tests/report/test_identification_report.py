@@ -1,0 +1,104 @@
+"""The report and the JSON of an identification: the check, what the data support, intervals, wide things in boxes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import steelyard as sy
+from steelyard.identify import Identification, identify
+from steelyard.report.identification import identification_report
+from steelyard.report.identified import print_identification
+from steelyard.report.parameters import described
+from steelyard.result import result_json
+from steelyard.robot.library import builtin
+
+TERMS = ("viscous", "coulomb:smooth=0.02", "offset", "spring")  # the arm has neither offset nor spring
+
+
+def log_of(seed: int) -> sy.Log:
+    """Rotradi with friction, 12 s at 250 Hz, noise of 0.5 N m."""
+    robot = builtin("rotradi")
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, 12.0, 0.004)
+    w = 2.0 * np.pi / 12.0 * np.array([1.0, 2.0, 3.0, 5.0])[:, None]
+    a = rng.normal(size=(4, 3)) * 0.6
+    angle = t[:, None, None] * w + rng.uniform(0.0, 2.0 * np.pi, (4, 3))
+    q, dq, ddq = ((a * w**k * f(angle)).sum(axis=1) for k, f in ((0, np.sin), (1, np.cos), (2, lambda x: -np.sin(x))))
+    terms = sy.terms(robot, "viscous", sy.parameters.Coulomb(smooth=0.02))
+    theta = np.concatenate([robot.inertial_parameters, np.tile([2.0], 3), np.tile([3.0], 3)])
+    tau = sy.Model(robot, terms, theta).torque(q, dq, ddq) + rng.normal(0.0, 0.5, q.shape)
+    return sy.Log(robot.joint_names, t, q, tau=tau)
+
+
+@pytest.fixture(scope="module")
+def found() -> Identification:
+    return identify(builtin("rotradi"), log_of(1), [log_of(2)], terms=TERMS, significant=True)
+
+
+def test_what_is_not_there_is_taken_away(found: Identification) -> None:
+    """The six offsets and springs are zero in truth: each survives a test at 5 % in about one case of twenty."""
+    assert found.reduced is not None
+    gone = {s.name for s in found.reduced.details["removals"].steps}
+    invented = {f"{s}{k}" for s in ("F0", "k") for k in (1, 2, 3)}
+    assert len(gone & invented) >= 4
+    assert not gone & {f"{s}{k}" for s in ("Fv", "Fc") for k in (1, 2, 3)}
+    assert np.all(found.reduced.beta[[n in gone for n in found.base.names]] == 0.0)
+    assert found.physically_consistent  # the delivered model is another one, and possible
+    assert np.all(found.estimate.standard_errors > 0.0)
+    before, after = (s[0].mean_nrmse_percent for s in (found.free_validation, found.reduced_validation))
+    assert after < 1.1 * before
+
+
+def test_a_free_fit_delivers_the_reduced_set() -> None:
+    free = identify(builtin("rotradi"), log_of(1), terms=TERMS, significant=True, physical=False)
+    assert free.estimate is free.reduced
+    assert np.allclose(
+        free.base.values(free.model.theta), free.reduced.beta, atol=1e-9 * np.abs(free.reduced.beta).max()
+    )
+    assert not np.any(free.free.beta == 0.0)
+
+
+def test_json_and_terminal_tell_of_it(found: Identification) -> None:
+    result = json.loads(json.dumps(result_json(found), allow_nan=False))
+    told = result["significance"]
+    assert told["delivered"] is False
+    assert {"name", "t", "p"} == set(told["removed"][0])
+    assert len(told["validation"]) == 1
+    assert result["settings"]["significant"] is True
+    (check,) = result["check"]
+    assert check["grade"] in ("good", "usable")
+    assert check["excitation"]["rank"] == found.base.rank
+    out = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    print_identification(found, out)
+    text = out.export_text()
+    assert "The data do not support" in text
+    assert "keeps all of them" in text
+    assert "Check of log 1" in text
+
+
+def test_the_page_has_its_sections(found: Identification) -> None:
+    pytest.importorskip("plotly")
+    page = identification_report(found)
+    titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
+    assert titles == ["How well it predicts", "Data and excitation", "Torque", "Residuals", "Friction", "Parameters",
+                      "What the data support", "The model", "How it was done"]  # fmt: skip
+    heads = re.findall(r'<figure class="plot"><h3>(.*?)</h3>', page)
+    for over in ("time", "velocity", "position"):
+        assert any(h.startswith(f"Residuals over {over}") for h in heads)
+    assert "95 % interval" in page
+    # Whatever may be wide stands in a box of its own that scrolls.
+    assert page.count("<table") == page.count('<div class="scroll" tabindex="0"><table')
+    assert identification_report(found) == page
+
+
+def test_a_description_is_silent_where_it_says_nothing(found: Identification) -> None:
+    before = described(found)
+    assert before is not None
+    by_name = dict(zip(found.base.names, before, strict=True))
+    assert np.isnan(by_name["F01"])  # no offset is described
+    assert not np.isnan(by_name["Fv1"])  # friction is
