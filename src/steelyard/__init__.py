@@ -1,5 +1,6 @@
 """Find the true dynamic model of a robot from its own motion."""
 
+from steelyard.assessment.replay import Possibility, Replay, possibility, replay
 from steelyard.check import Check, check_log
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
@@ -11,6 +12,7 @@ from steelyard.errors import (
     StructureError,
     UnknownNameError,
 )
+from steelyard.estimation.fit_log import fit_log
 from steelyard.estimation.movement import Movement
 from steelyard.estimation.recursive import recursive
 from steelyard.estimation.sequential import identify_sequentially
@@ -26,7 +28,7 @@ from steelyard.robot.transmission import BallScrew, ConstantRatio, Transmission
 from steelyard.signals.log import Log, LogError, load_log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log
-from steelyard.simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, simulate
+from steelyard.simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
 
 __all__ = [
     "PD",
@@ -48,7 +50,9 @@ __all__ = [
     "PDGravity",
     "Parameter",
     "Plan",
+    "Possibility",
     "Preparation",
+    "Replay",
     "Robot",
     "RobotError",
     "Sensors",
@@ -58,20 +62,25 @@ __all__ = [
     "SteelyardError",
     "StructureError",
     "Terms",
+    "TorqueSignal",
     "Transmission",
     "UnknownNameError",
+    "Wave",
     "base_parameters",
     "builtin_names",
     "check_log",
     "excite",
+    "fit_log",
     "identify",
     "identify_sequentially",
     "inspect_robot",
     "load_log",
     "load_robot",
     "nominal_terms",
+    "possibility",
     "read_log",
     "recursive",
+    "replay",
     "simulate",
     "terms",
 ]

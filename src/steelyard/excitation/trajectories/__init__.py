@@ -4,6 +4,7 @@ from steelyard.excitation.trajectories.acceleration import Acceleration
 from steelyard.excitation.trajectories.bspline import BSpline, cubic, free_quintic, quintic
 from steelyard.excitation.trajectories.cosines import Cosines
 from steelyard.excitation.trajectories.family import Family, TrajectoryError
+from steelyard.excitation.trajectories.fixed import Fixed
 from steelyard.excitation.trajectories.fourier import Fourier
 from steelyard.excitation.trajectories.idle import Idle
 from steelyard.excitation.trajectories.splined_quintic import SplinedQuintic
@@ -14,6 +15,7 @@ __all__ = [
     "BSpline",
     "Cosines",
     "Family",
+    "Fixed",
     "Fourier",
     "Idle",
     "SplinedQuintic",

@@ -1,0 +1,131 @@
+"""A bound on a traced function over a whole motion, between the samples too.
+
+The motion is cut into pieces of time. On a piece of half width r about t, Taylor's theorem encloses q, q̇, q̈ (with the
+families' own bounds on the next derivatives), and the function f is bounded twice, by interval arithmetic
+
+    f ∈ F(enclosure)    and    f ∈ f(t) ± r · sup |Ḟ|  over the enclosure  (mean value theorem),
+
+the second only where no sign flips inside. Pieces whose bound is too large are halved until bound and value agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.graph import evaluate
+from steelyard.excitation.constraints.interval import Interval, IntervalLibrary
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.robot.spatial import Array
+
+_PIECES = 128
+_HALVINGS = 14
+# Interval arithmetic here does not direct its rounding; thousands of operations lose less than this.
+_HAIR = 1e-10
+# Bounds this near to what is really reached are near enough (a share of the limit).
+_NEAR = 1e-3
+# Pieces per round: more would be slow, and the worst ones decide.
+_MOST = 2048
+
+
+class Certifier:
+    """Bounds of c(f(q, q̇, q̈)) for any motion, where c turns results into shares of a limit, growing with |f|.
+
+    `shares(low, high)` gives, for enclosures `(pieces, outputs)` of f, the largest share `(pieces,)`.
+    """
+
+    def __init__(self, function: Function, shares: Callable[[Array, Array], Array]) -> None:
+        self.function, self.shares = function, shares
+
+    @cached_property
+    def _rate(self) -> Function:
+        """ḟ along a motion: the tangent of f with q, q̇, q̈ moving by q̇, q̈ and jerk."""
+        return self.function.tangent()
+
+    def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
+        """No share of the whole motion is larger; ≤ 0 if the limit surely holds. Stops where `enough` is exceeded."""
+        frame = _Frame(trajectory, list(self.function.inputs))
+        r = 0.5 * trajectory.duration / _PIECES
+        middles = np.linspace(r, trajectory.duration - r, _PIECES)
+        reached, settled, left = -np.inf, -np.inf, np.inf
+        for _ in range(_HALVINGS):
+            values, bounds = self._round(frame, middles, r)
+            reached = max(reached, float(values.max()))
+            if reached > enough:
+                return reached
+            # Pieces that can neither break the limit nor beat what is reached already are done with.
+            open_ = bounds > max(0.0, reached + _NEAR)
+            settled = max(settled, float(bounds[~open_].max(initial=-np.inf)))
+            if not open_.any():
+                return settled
+            if open_.sum() > _MOST:  # too many to follow: the bound of those left aside stands
+                worst = np.argsort(-bounds)
+                settled = max(settled, float(bounds[worst[_MOST]]))
+                open_[worst[_MOST:]] = False
+            left = float(bounds[open_].max())
+            r *= 0.5
+            middles = (middles[open_][:, None] + np.array([-r, r])).ravel()
+        return max(settled, left)
+
+    def _round(self, frame: _Frame, t: Array, r: float) -> tuple[Array, Array]:
+        """Shares at the middles, and bounds of the shares on the pieces."""
+        points, pieces, rates = frame.enclose(t, r)
+        f = self.function
+        with np.errstate(all="ignore"):
+            library = IntervalLibrary()
+            low, high = _stack(evaluate(f.graph, f.outputs, pieces, library), f, len(t))
+            here = _stack(evaluate(f.graph, f.outputs, points), f, len(t))[0]
+            moves = {f"tangent_{x}": rates[x] for x in f.inputs}
+            slope = _stack(
+                evaluate(f.graph, self._rate.outputs, {**pieces, **moves}, IntervalLibrary()), self._rate, len(t)
+            )
+        reach = r * np.maximum(np.abs(slope[0]), np.abs(slope[1]))
+        reach = np.where(np.isfinite(reach), reach, np.inf)
+        reach[np.broadcast_to(library.jumps, (len(t),))] = np.inf
+        hair = _HAIR * (1.0 + np.abs(here))
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        inner = self.shares(np.maximum(low, here - reach) - hair, np.minimum(high, here + reach) + hair)
+        return self.shares(here, here), inner
+
+
+class _Frame:
+    """Enclosures of the signals of one motion."""
+
+    def __init__(self, trajectory: Trajectory, inputs: list[str]) -> None:
+        self.trajectory, self.inputs = trajectory, inputs
+        self.extents = [trajectory.extents(k) for k in range(4)]
+        self.peaks = [np.maximum(np.abs(a), np.abs(b)) for a, b in self.extents]
+
+    def enclose(self, t: Array, r: float) -> tuple[dict[str, list[Any]], dict[str, list[Any]], dict[str, list[Any]]]:
+        """Signals at t, intervals of them within t ± r, and intervals of their rates."""
+        middle = [self.trajectory.derivative(t, k) for k in range(3)]
+        around: list[Interval] = []
+        for k in range(4):
+            low, high = (np.broadcast_to(x, (len(t), self.trajectory.joints)) for x in self.extents[k])
+            if k < 3 and np.all(np.isfinite(self.peaks[k + 1])):
+                reach = r * self.peaks[k + 1]
+                if k < 2 and np.all(np.isfinite(self.peaks[k + 2])):
+                    reach = np.minimum(reach, r * np.abs(middle[k + 1]) + 0.5 * r * r * self.peaks[k + 2])
+                low, high = np.maximum(low, middle[k] - reach), np.minimum(high, middle[k] + reach)
+            around.append(Interval(low, high))
+        order = {"q": 0, "dq": 1, "ddq": 2}
+        points = {x: list(middle[order[x]].T) for x in self.inputs}
+        pieces = {x: _columns(around[order[x]]) for x in self.inputs}
+        rates = {x: _columns(around[order[x] + 1]) for x in self.inputs}
+        return points, pieces, rates
+
+
+def _columns(interval: Interval) -> list[Interval]:
+    return [Interval(low, high) for low, high in zip(interval.low.T, interval.high.T, strict=True)]
+
+
+def _stack(outputs: list[Any], function: Function, samples: int) -> tuple[Array, Array]:
+    """Low and high of all results `(samples, size)`; structural zeros are zero."""
+    low, high = np.zeros((samples, function.size)), np.zeros((samples, function.size))
+    for place, value in zip(function.places, outputs, strict=True):
+        low[:, place], high[:, place] = value if isinstance(value, Interval) else (value, value)
+    return low, high

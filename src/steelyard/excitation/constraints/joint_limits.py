@@ -1,0 +1,102 @@
+"""`JointLimits`: positions, velocities, accelerations and jerks within their bounds: linear in the coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steelyard.excitation.constraints.constraint import Pull
+from steelyard.excitation.constraints.limits import Limits
+from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.trajectories import Family, Trajectory
+from steelyard.robot.spatial import Array
+
+_WORDS = ("position", "velocity", "acceleration", "jerk")
+
+
+class JointLimits:
+    """Bounds of every joint's derivatives, those that are finite.
+
+    Between the times of the grid the families' own bounds (`extent`) hold: they cover all times of the motion.
+    """
+
+    name = "joint limits"
+    smooth = True
+    lazy = False
+
+    def __init__(self, limits: Limits, families: Sequence[Family], grid: Array, names: Sequence[str] = ()) -> None:
+        self.limits, self.names = limits, tuple(names)
+        self.orders = [k for k in range(4) if np.any(np.isfinite(np.concatenate(limits.bounds(k))))]
+        self._sampled = Sampled(families, grid, self.orders)
+        centre, scale = zip(*(_centre_and_scale(*limits.bounds(k)) for k in self.orders), strict=True)
+        still = np.zeros((len(self.orders), len(families)))
+        still[:] = centre
+        # (signal − centre)·scale lies within ±1; lanes beyond the last sample hold zeros and must stay there.
+        lanes = self._sampled._lanes(np.ones((self._sampled.samples, 1)))
+        self._centre = still.ravel()[None, :, None] * lanes
+        self._scale = np.concatenate(scale)[None, :, None]
+
+    def evaluate(self, x: Array) -> tuple[Array, Pull]:
+        share = (self._sampled.lanes(x) - self._centre) * self._scale
+        values = np.concatenate([share.ravel() - 1.0, -share.ravel() - 1.0])
+
+        def pull(multipliers: Array) -> Array:
+            above, below = multipliers.reshape(2, *share.shape)
+            return self._sampled.pull((above - below) * self._scale)
+
+        return values, pull
+
+    def drawn_back(self, x: Array, calm: Array) -> Array:
+        """x with every joint's deviation from the calm motion scaled down until it fits, at the times of the grid."""
+        reached = (self._sampled.lanes(x) - self._centre) * self._scale
+        still = (self._sampled.lanes(calm) - self._centre) * self._scale
+        over = np.abs(reached) > 1.0
+        away = np.where(over, np.abs(reached - still), 1.0)
+        room = np.where(over, np.maximum(1.0 - np.sign(reached) * still, 0.0) / away, 1.0)
+        joints = np.minimum(room, 1.0).min(axis=(0, 2)).reshape(len(self.orders), -1).min(axis=0)
+        sizes = [f.size for f in self._sampled.families]
+        out: Array = calm + np.repeat(joints, sizes) * (x - calm)
+        return out
+
+    def shares(self, trajectory: Trajectory) -> Array:
+        """How far every joint goes beyond its bounds at worst, `(orders, joints)`; ≤ 0 where it keeps them."""
+        return np.array([_excess(*trajectory.extents(k), *self.limits.bounds(k)) for k in self.orders])
+
+    def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
+        return float(self.shares(trajectory).max(initial=-1.0))
+
+    def blame(self, trajectory: Trajectory) -> str:
+        shares = self.shares(trajectory)
+        order, joint = (int(k) for k in np.unravel_index(int(np.argmax(shares)), shares.shape))
+        name = self.names[joint] if self.names else str(joint + 1)
+        what, percent = _WORDS[self.orders[order]], 100.0 * shares[order, joint]
+        return (
+            f"the {what} of joint '{name}' exceeds its limit by {percent:.3g} %; "
+            "give wider limits, a longer duration or fewer conditions on the motion"
+        )
+
+    def at_rest(self, q: Array) -> tuple[Array, Pull]:
+        centre, scale = _centre_and_scale(self.limits.lower, self.limits.upper)
+        share = (q - centre) * scale
+        return np.concatenate([share - 1.0, -share - 1.0]), lambda m: (m[: len(q)] - m[len(q) :]) * scale
+
+
+def _centre_and_scale(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Such that lower … upper is ±1; without bounds everything is 0. One-sided bounds keep a width of 1."""
+    both = np.isfinite(lower) & np.isfinite(upper)
+    with np.errstate(invalid="ignore"):
+        centre = np.where(both, 0.5 * (lower + upper), 0.0)
+        scale = np.where(both, 2.0 / np.where(both, upper - lower, 1.0), 0.0)
+    return centre, scale
+
+
+def _excess(low: Array, high: Array, lower: Array, upper: Array) -> Array:
+    """How far [low, high] reaches beyond [lower, upper], as a share of half its width; unlimited joints: −1.
+
+    The differences are taken first, so that a motion that touches its limit exactly has exactly 0.
+    """
+    _, scale = _centre_and_scale(lower, upper)
+    with np.errstate(invalid="ignore"):
+        beyond = np.maximum(high - upper, lower - low) * scale
+    return np.where(scale > 0.0, beyond, -1.0)

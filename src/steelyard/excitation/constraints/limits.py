@@ -1,0 +1,137 @@
+"""`Limits`: how far, how fast and how hard each joint may move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import UnknownNameError
+from steelyard.excitation.error import ExcitationError
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+# A joint without limits in its description: one turn either way (or half a metre), a quarter turn or 0.25 m a second.
+_REACH = {"revolute": np.pi, "prismatic": 0.5}
+_SPEED = {"revolute": np.pi / 2, "prismatic": 0.25}
+# Robot descriptions state no acceleration. Three times the speed limit per second (full speed after a third of a
+# second) is what arms of a few to a hundred kilograms do without alarm.
+_SPEED_UPS_PER_SECOND = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Of every joint: positions `lower` … `upper`, and magnitudes of velocity, acceleration, jerk, torque and power.
+
+    In rad or m, s, N m or N, W. Infinite means unlimited.
+    """
+
+    lower: Array
+    upper: Array
+    dq: Array
+    ddq: Array
+    jerk: Array
+    tau: Array
+    power: Array
+
+    @property
+    def middle(self) -> Array:
+        """The posture farthest from the position limits; zero where there are none."""
+        with np.errstate(invalid="ignore"):
+            half = 0.5 * (self.lower + self.upper)
+        return np.where(np.isfinite(half), half, np.clip(0.0, self.lower, self.upper))
+
+    def bounds(self, order: int) -> tuple[Array, Array]:
+        """Lower and upper bounds of position (0), velocity (1), acceleration (2) or jerk (3)."""
+        if order == 0:
+            return self.lower, self.upper
+        size = (self.dq, self.ddq, self.jerk)[order - 1]
+        return -size, size
+
+
+def default_limits(robot: Robot) -> Limits:
+    """The limits of the robot's description.
+
+    Where it states none: positions ±π (±0.5 m), velocity π/2 rad/s (0.25 m/s). Acceleration is never stated: three
+    times the velocity limit per second. Jerk and power are unlimited, torque is the effort limit.
+    """
+    kinds = [joint.kind for joint in robot.joints]
+    reach, speed = (np.array([table[k] for k in kinds]) for table in (_REACH, _SPEED))
+    lower, upper, velocity, effort = (
+        np.array([getattr(joint, x) for joint in robot.joints]) for x in ("lower", "upper", "velocity", "effort")
+    )
+    dq = np.where(np.isfinite(velocity) & (velocity > 0.0), velocity, speed)
+    none = np.full(robot.dof, np.inf)
+    return Limits(
+        np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2.0 * reach, -reach)),
+        np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2.0 * reach, reach)),
+        dq,
+        _SPEED_UPS_PER_SECOND * dq,
+        none,
+        np.where(effort > 0.0, effort, np.inf),
+        none,
+    )
+
+
+def limits_from(robot: Robot, given: Mapping[str, ArrayLike] | Limits | None) -> Limits:
+    """The robot's own limits, replaced where the user gives others.
+
+    `q` is one number (±), one per joint (±), or pairs (lower, upper); `dq`, `ddq`, `jerk`, `tau`, `power` are one
+    number or one per joint. `None` lifts a limit.
+    """
+    if isinstance(given, Limits):
+        return _checked(robot, given)
+    known = ("q", *(f.name for f in fields(Limits)))
+    values = {f.name: getattr(default_limits(robot), f.name) for f in fields(Limits)}
+    if given and "dq" in given and "ddq" not in given:
+        values["ddq"] = _SPEED_UPS_PER_SECOND * _per_joint(robot, "dq", given["dq"])
+    for name, value in (given or {}).items():
+        if name not in known:
+            raise UnknownNameError("limit", name, known)
+        if name == "q":
+            values["lower"], values["upper"] = _positions(robot, value)
+        else:
+            values[name] = _per_joint(robot, name, value)
+    return _checked(robot, Limits(**values))
+
+
+def _positions(robot: Robot, value: ArrayLike | None) -> tuple[Array, Array]:
+    if value is None:
+        return np.full(robot.dof, -np.inf), np.full(robot.dof, np.inf)
+    table = np.asarray(value, dtype=float)
+    if table.shape == (robot.dof, 2):
+        return table[:, 0].copy(), table[:, 1].copy()
+    size = _per_joint(robot, "q", value)
+    return -size, size
+
+
+def _per_joint(robot: Robot, name: str, value: ArrayLike | None) -> Array:
+    table = np.asarray(np.inf if value is None else value, dtype=float)
+    if table.shape not in ((), (robot.dof,)):
+        pairs = ", or (lower, upper) pairs" if name == "q" else ""
+        raise ExcitationError(
+            f"limits['{name}'] has shape {table.shape}; give one number, or {robot.dof}, one per joint{pairs}."
+        )
+    return np.array(np.broadcast_to(table, (robot.dof,)))
+
+
+def _checked(robot: Robot, limits: Limits) -> Limits:
+    for joint, low, high in zip(robot.joints, limits.lower, limits.upper, strict=True):
+        if np.isfinite(low) != np.isfinite(high):
+            raise ExcitationError(
+                f"Joint '{joint.name}' has one position limit, {low:g} … {high:g} {joint.unit}; give both or none."
+            )
+        if not low < high:
+            raise ExcitationError(
+                f"Joint '{joint.name}' has no room to move: its positions are limited to {low:g} … {high:g} "
+                f"{joint.unit}; give limits['q'] with lower < upper."
+            )
+    for name in ("dq", "ddq", "jerk", "tau", "power"):
+        for joint, size in zip(robot.joints, getattr(limits, name), strict=True):
+            if not size > 0.0:
+                raise ExcitationError(
+                    f"Joint '{joint.name}' may not move: limits['{name}'] is {size:g}; give a positive number."
+                )
+    return limits

@@ -1,0 +1,172 @@
+"""`Design`: what a motion shall show: columns, equations and the scheme they are observed by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import UnknownNameError
+from steelyard.excitation.columns import independent_of, named_columns
+from steelyard.excitation.constraints import Limits
+from steelyard.excitation.criteria import Criterion, criterion_named
+from steelyard.excitation.error import ExcitationError
+from steelyard.excitation.goal import Goal
+from steelyard.excitation.observation import Observation
+from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.scheme_rows import SchemeRows, Windows
+from steelyard.excitation.torque_rows import TorqueRows
+from steelyard.excitation.trajectories import Family, Trajectory
+from steelyard.excitation.views import Linear, UnitColumns, View, Wanted
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.regression.factor import Factor
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+SCALINGS = ("natural", "unit", "orthonormal")
+# Random motions that together show all that can be shown.
+_MOTIONS = 4
+
+
+class Design:
+    """The columns that the moving joints can show in the chosen equations, and their observation along motions."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        terms: Terms | None,
+        families: Sequence[Family],
+        rate: float,
+        limits: Limits,
+        equations: Sequence[str] | None,
+        parameters: Sequence[str] | None,
+        scheme: str,
+        window: float | None,
+        long_windows: bool,
+        seed: int,
+    ) -> None:
+        self.robot, self.families, self.limits = robot, tuple(families), limits
+        self.base = base_parameters(robot, terms)
+        used = [j for j in range(robot.dof) if robot.torque_used[j]]
+        rows = used if equations is None else [robot.joint_index(n) for n in equations]
+        if not rows:
+            raise ExcitationError("The torque of at least one joint must count; name it in `equations`.")
+        times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
+        sampled = Sampled(families, times)
+
+        def observe(places: Sequence[int]) -> Observation:
+            columns = [self.base.independent[k] for k in places]
+            if scheme == "dynamic":
+                return TorqueRows(self.base.structure.dynamics, columns, sampled, rows)
+            windows = Windows.along(len(times), rate, window or 1.0 / rate, long_windows)
+            return SchemeRows(self.base.structure.dynamics, columns, sampled, scheme, rows, windows)  # type: ignore[arg-type]
+
+        chosen = named_columns(self.base, parameters)
+        first = observe(chosen)
+        kept = independent_of(self._random_gram(first, len(chosen), seed))
+        if not kept:
+            raise ExcitationError("No parameter can be seen: the moving joints show none in the chosen equations.")
+        self.chosen = [chosen[k] for k in kept]
+        self.observation = first if len(kept) == len(chosen) else observe(self.chosen)
+        if len(times) * len(self.observation.names) < len(self.chosen):
+            raise ExcitationError(
+                f"{len(times)} samples are too few for {len(self.chosen)} parameters; give a longer motion."
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.base.names[k] for k in self.chosen)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return tuple(self.base.units[k] for k in self.chosen)
+
+    def _random_gram(self, observation: Observation, size: int, seed: int) -> Array:
+        """What random motions of the moving joints show, about several postures."""
+        rng = np.random.default_rng([seed, 1])
+        total = np.zeros((size, size))
+        for _ in range(_MOTIONS):
+            still = Trajectory.standing(self.families, self.limits.middle).coefficients
+            x = still + rng.normal(size=len(still))
+            for place, gram in zip(observation.places, observation.grams(x), strict=True):
+                total[np.ix_(place, place)] += gram
+        return total
+
+    # ---------------------------------------------------------------- the goal
+
+    def goal(
+        self,
+        criterion: str | Criterion,
+        scaling: str,
+        weights: str | ArrayLike | None,
+        prior: Array | Factor | None,
+        wanted: Sequence[str] | None,
+    ) -> Goal:
+        numbers, weighting = self._weights(weights)
+        return Goal(
+            self.observation,
+            criterion_named(criterion),
+            self.columns,
+            self._views(scaling, wanted),
+            numbers,
+            self._prior(prior, numbers),
+            weighting,
+        )
+
+    def _views(self, scaling: str, wanted: Sequence[str] | None) -> tuple[View, ...]:
+        if scaling not in SCALINGS:
+            raise UnknownNameError("scaling", scaling, SCALINGS)
+        views: list[View] = []
+        if scaling == "orthonormal":
+            if len(self.chosen) != self.base.rank or wanted is not None:
+                raise ExcitationError(
+                    "An orthonormal basis is one of all base parameters; use scaling='unit' for some."
+                )
+            # W = W_b M = (W_b Rᵀ) Qᵀ with Mᵀ = Q R: in the orthonormal basis Q the columns are W_b Rᵀ.
+            R = np.asarray(np.linalg.qr(self.base.matrix.T, mode="r"))
+            views.append(Linear(R.T, "in an orthonormal basis"))
+        if wanted is not None:
+            for name in wanted:
+                if name not in self.columns:
+                    raise UnknownNameError("column", name, self.columns)
+            views.append(Wanted([self.columns.index(n) for n in wanted], self.columns))
+        if scaling == "unit":
+            views.append(UnitColumns())
+        return tuple(views)
+
+    def _weights(self, weights: str | ArrayLike | None) -> tuple[Array | None, str]:
+        names = self.observation.names
+        if weights is None:
+            return None, "rows unweighted"
+        if isinstance(weights, str):
+            if weights not in ("torque", "torque-inverse"):
+                raise UnknownNameError("weighting", weights, ("torque", "torque-inverse"))
+            if names == ("energy",):
+                raise ExcitationError("An energy balance has one equation; weights change nothing there.")
+            torque = np.array([self.limits.tau[self.robot.joint_index(n)] for n in names])
+            if not np.all(np.isfinite(torque)):
+                raise ExcitationError("Torque weights need the torque limit of every joint; give limits['tau'].")
+            scale = torque / torque.max()
+            printed = weights == "torque"
+            return scale if printed else 1.0 / scale, f"rows times τ{'' if printed else '⁻¹'} of their joint"
+        numbers = np.asarray(weights, dtype=float)
+        if numbers.shape != (len(names),) or not np.all(numbers > 0.0):
+            raise ExcitationError(f"weights must be {len(names)} positive numbers, one for each of {', '.join(names)}.")
+        return numbers, "rows weighted"
+
+    def _prior(self, prior: Array | Factor | None, weights: Array | None) -> Array | None:
+        if prior is None:
+            return None
+        if isinstance(prior, Factor):
+            columns = [self.base.independent[k] for k in self.chosen]
+            R = prior.joined(weights, columns)[:, :-1]
+            return np.asarray(R.T @ R)
+        matrix = np.asarray(prior, dtype=float)
+        size = len(self.chosen)
+        if matrix.shape == (size,):
+            matrix = np.diag(matrix)
+        if matrix.shape != (size, size) or not np.allclose(matrix, matrix.T):
+            raise ExcitationError(f"prior has shape {matrix.shape}; give a symmetric ({size}, {size}) or its diagonal.")
+        return matrix

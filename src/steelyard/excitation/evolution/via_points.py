@@ -1,0 +1,162 @@
+"""`ViaPoints`: genes of via-point programs, as a robot's own controller would play them (Pedrocchi et al. 2013)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.excitation.constraints import Constraint, JointLimits, Limits
+from steelyard.excitation.error import ExcitationError
+from steelyard.excitation.evolution.genome import Signals
+from steelyard.excitation.interpolator import JointMove, MotionLimits, Program, ProgramError, ProgramMotion, Region
+from steelyard.excitation.interpolator.interpolate import interpolate
+from steelyard.excitation.trajectories import Fixed, Trajectory
+from steelyard.robot.inverse_kinematics import InverseKinematics, Pose
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array, frozen
+
+# Jerk that a controller's S-curves would have: the acceleration limit is reached within a tenth of a second.
+_RISES_PER_SECOND = 10.0
+_CALMER = 0.97
+
+
+@dataclass(frozen=True, eq=False)
+class ViaPoints:
+    """`points` via-points in a region of poses or postures, and one speed: 6 · points + 1 genes for six axes.
+
+    Every program starts and ends at the posture `start` (default: the middle of the region, where the arm reaches it).
+    `fly` is how much of its slowing down a move gives to the next. Limits without jerk mean trapezoids of velocity.
+    """
+
+    robot: Robot
+    region: Region
+    points: int
+    limits: Limits
+    start: Array | None = None
+    fly: float = 0.5
+    link: str | None = None
+    tool: Pose | None = None
+
+    def __post_init__(self) -> None:
+        if self.points < 1:
+            raise ExcitationError(f"A program of {self.points} via-points does not move; give one at least.")
+        if self.region.space == "joints" and len(self.region.low) != self.robot.dof:
+            raise ExcitationError(f"The region bounds {len(self.region.low)} joints; the robot has {self.robot.dof}.")
+        if self.start is not None:
+            object.__setattr__(self, "start", frozen(self.start))
+
+    @property
+    def size(self) -> int:
+        return self.region.genes(self.points)
+
+    @property
+    def label(self) -> str:
+        r = self.region
+        return (
+            f"{self.points} via-points in {r.space} {r.low.tolist()} … {r.high.tolist()}, speed {r.speed}, "
+            f"fly {self.fly}, from {np.asarray(self.home).tolist()}, link {self.link}"
+        )
+
+    @cached_property
+    def solver(self) -> InverseKinematics:
+        return InverseKinematics.of(self.robot, self.link, self.tool)
+
+    @cached_property
+    def motion_limits(self) -> MotionLimits:
+        own = self.limits
+        return MotionLimits(own.lower, own.upper, own.dq, own.ddq, own.jerk)
+
+    @cached_property
+    def home(self) -> Array:
+        """Where every program starts."""
+        if self.start is not None:
+            return self.start
+        middle = 0.5 * (self.region.low + self.region.high)
+        if self.region.space == "joints":
+            return frozen(middle)
+        from steelyard.robot.inverse_kinematics import ReachError
+
+        pose = Pose.from_rpy(middle[:3], middle[3:])
+        near = np.clip(self.limits.middle, self.limits.lower, self.limits.upper)
+        try:
+            return frozen(self.solver.solve(pose, near))
+        except ReachError as error:
+            raise ExcitationError(f"The middle of the region is out of reach, so no program can start there. {error}") from None
+
+    # ---------------------------------------------------------------- genes to motions
+
+    def program(self, genes: ArrayLike) -> Program | None:
+        """The program of these genes, in postures, closed; None where a via-point is out of reach."""
+        wanted = self.region.program(genes, self.home, self.fly)
+        postures, speed = [self.home], 1.0
+        for move in wanted.moves:
+            assert isinstance(move, JointMove)
+            speed = move.speed
+            target = move.target
+            q = self._posture(target, postures[-1]) if isinstance(target, Pose) else np.array(target)
+            if q is None or np.any(q < self.limits.lower) or np.any(q > self.limits.upper):
+                return None
+            postures.append(q)
+        return Program.through([*postures, self.home], speed, self.fly)
+
+    def _posture(self, pose: Pose, near: Array) -> Array | None:
+        """The nearest posture. Its closed form is asked for branches: a refusal in words would take far longer."""
+        if self.solver.arm is None:
+            from steelyard.robot.inverse_kinematics import ReachError
+
+            try:
+                return self.solver.solve(pose, near)
+            except ReachError:
+                return None
+        found = self.solver.branches(pose, near)
+        return found[0] if found else None
+
+    def motion(self, genes: ArrayLike) -> ProgramMotion | None:
+        program = self.program(genes)
+        if program is None:
+            return None
+        try:
+            return interpolate(self.robot, program, self.motion_limits)
+        except ProgramError:
+            return None
+
+    def signals(self, population: Array, rate: float) -> list[Signals | None]:
+        out: list[Signals | None] = []
+        for genes in population:
+            motion = self.motion(genes)
+            out.append(None if motion is None else motion.sample(np.arange(int(motion.duration * rate) + 1) / rate))
+        return out
+
+    def trajectory(self, genes: Array) -> Trajectory:
+        motion = self.motion(genes)
+        assert motion is not None
+        return as_trajectory(motion)
+
+    def calmer(self, genes: Array) -> Array | None:
+        slower = np.array(genes)
+        low, high = self.region.speed
+        speed = low + slower[-1] * (high - low)
+        slower[-1] = max(0.0, (_CALMER * speed - low) / max(high - low, 1e-12))
+        return None if genes[-1] <= 0.0 else slower
+
+    def constraints(self, trajectory: Trajectory) -> Sequence[Constraint]:
+        grid = np.linspace(0.0, trajectory.duration, 65)
+        return (JointLimits(self.limits, trajectory.families, grid, self.robot.joint_names),)
+
+
+def as_trajectory(motion: ProgramMotion) -> Trajectory:
+    """A played program as a trajectory without coefficients."""
+    breaks = tuple(motion.breaks.tolist())
+    tables = motion.table.transpose(2, 0, 1).tolist()
+    families = tuple(Fixed(breaks, tuple(map(tuple, table))) for table in tables)
+    return Trajectory(families, np.zeros(0))
+
+
+def with_jerk(limits: Limits) -> Limits:
+    """The same limits, with a jerk where none is given: controllers play S-curves."""
+    jerk = np.where(np.isfinite(limits.jerk), limits.jerk, _RISES_PER_SECOND * limits.ddq)
+    return Limits(limits.lower, limits.upper, limits.dq, limits.ddq, jerk, limits.tau, limits.power)

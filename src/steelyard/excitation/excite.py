@@ -1,0 +1,200 @@
+"""`excite`: the motion that makes a robot's parameters visible, within its limits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steelyard.dynamics.model import Model
+from steelyard.excitation.centre import find_centre
+from steelyard.excitation.constraints import Constraint, Limits
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.criteria import Criterion
+from steelyard.excitation.design import Design
+from steelyard.excitation.error import ExcitationError
+from steelyard.excitation.plan import Plan
+from steelyard.excitation.problem import Problem
+from steelyard.excitation.requirements import Region, requirements
+from steelyard.excitation.search import Progress, Search, Settings
+from steelyard.excitation.trajectories import Family, Fourier
+from steelyard.excitation.trajectories.idle import Idle
+from steelyard.parameters.terms import Terms
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.factor import Factor
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+
+def excite(
+    robot: Robot,
+    *,
+    terms: Terms | None = None,
+    harmonics: int = 5,
+    duration: float = 10.0,
+    rate: float = 100.0,
+    limits: Mapping[str, ArrayLike] | Limits | None = None,
+    criterion: str | Criterion = "cond",
+    scaling: str = "natural",
+    family: Family | Sequence[Family] | None = None,
+    joints: Sequence[str] | None = None,
+    posture: ArrayLike | None = None,
+    equations: Sequence[str] | None = None,
+    parameters: Sequence[str] | None = None,
+    wanted: Sequence[str] | None = None,
+    weights: str | ArrayLike | None = None,
+    prior: Array | Factor | None = None,
+    scheme: str = "dynamic",
+    window: float | None = None,
+    long_windows: bool = False,
+    model: Model | None = None,
+    torque_margin: float = 0.0,
+    regions: Sequence[Region] = (),
+    bandwidth: float | None = None,
+    constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
+    seed: int = 0,
+    search: Settings | None = None,
+    progress: Callable[[Progress], Any] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Plan:
+    """Design a motion for identification.
+
+    Args:
+        robot: the robot; rows of joints whose torque is not used do not count.
+        terms: joint terms to be identified with the links (default none).
+        harmonics, duration, rate: of a Fourier series that starts and ends at rest; s and Hz.
+        limits: `q` (± or pairs), `dq`, `ddq`, `jerk`, `tau`, `power`, one number or one per joint; what is not given
+            is the robot's own (see `default_limits`; acceleration: three times the velocity limit per second).
+        criterion: "cond", "information", "frobenius", "d", "a", "e", "sigma", or a `Criterion`.
+        scaling: of the columns: "natural", "unit" (norms), or "orthonormal" (basis of all identifiable combinations).
+        family: other motions than a Fourier series: one family for all joints, or one per joint.
+        joints: the joints that move (default all); the others stand at `posture`, or where it serves best.
+        posture: a posture that the motion shall be about, one position per joint (a wish, but for standing joints).
+        equations: the joints whose torque rows count (default all that are used).
+        parameters: design for these base parameters alone, the others being known.
+        wanted: only these count, but the others must be found too.
+        weights: of the equations: numbers (1/σ of each joint), "torque" (Pedrocchi 2013 as printed) or
+            "torque-inverse" (what that normalisation means to be).
+        prior: what is known already: the factor of an earlier log, or a matrix to be added to WᵀW.
+        scheme: "dynamic" (torque rows), "momentum" or "energy" (integrals over `window` s; `long_windows` all start
+            at the beginning).
+        model: for torque and power limits (default: the robot's nominal model, where inertias are known).
+        torque_margin: share of the torque limits to keep free for what the nominal model does not know.
+        regions: (points, planes) that the points must stay in.
+        bandwidth: no harmonic may lie above this frequency (Hz).
+        constraints: more constraints, your own, or functions that make them for the families (`collision(…)`).
+        seed: the same seed gives the same motion.
+        search: how hard to look.
+        progress: called with `Progress` after every stage; return True to stop and take the best so far.
+        checkpoint: a JSON file to write after every stage, and to resume from where it exists.
+    """
+    _check_times(duration, rate)
+    bounds = limits_from(robot, limits)
+    place = None if posture is None else _posture(robot, bounds, posture)
+    families = _families(robot, family or Fourier(harmonics, duration), joints, place)
+    _check_bandwidth(families, bandwidth)
+    with one_blas_thread():
+        design = Design(robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed)
+        goal = design.goal(criterion, scaling, weights, prior, wanted)
+        own = [c(families) if callable(c) else c for c in constraints]
+        needs = (*requirements(robot, families, bounds, model, torque_margin, regions), *own)
+        centre = find_centre(families, bounds, needs, seed, place)
+        problem = Problem(goal, centre, needs)
+        key = _key(robot, design.columns, goal.label, families, bounds, search or Settings(), needs)
+        hunt = Search(problem, search or Settings(), seed, progress, checkpoint, key)
+        trajectory = hunt.run()
+        grams = goal.observation.grams(trajectory.coefficients)
+        value = goal.value(trajectory.coefficients)
+    return Plan(
+        trajectory=trajectory,
+        joint_names=robot.joint_names,
+        rate=rate,
+        columns=design.columns,
+        units=design.units,
+        equations=goal.observation.names,
+        criterion=goal.criterion.name,
+        label=goal.label,
+        value=value,
+        start_value=hunt.state.start_value,
+        margins={c.name: c.excess(trajectory) for c in needs},
+        limits=bounds,
+        seed=seed,
+        evaluations=hunt.state.evaluations,
+        history=tuple(hunt.state.history),
+        grams=tuple(_spread(g, p, len(design.columns)) for g, p in zip(grams, goal.observation.places, strict=True)),
+    )
+
+
+def _check_times(duration: float, rate: float) -> None:
+    if not (0.0 < duration < np.inf and 0.0 < rate < np.inf):
+        raise ExcitationError(f"duration is {duration:g} s and rate {rate:g} Hz; both must be positive and finite.")
+    if duration * rate < 8:
+        raise ExcitationError(
+            f"{duration:g} s at {rate:g} Hz are too few samples; give a longer motion or a higher rate."
+        )
+
+
+def _families(
+    robot: Robot, family: Family | Sequence[Family], joints: Sequence[str] | None, posture: Array | None
+) -> tuple[Family, ...]:
+    """One family per joint; those that do not move stand at the posture, or where it serves best."""
+    families = (family,) * robot.dof if isinstance(family, Family) else tuple(family)
+    if len(families) != robot.dof:
+        raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
+    if joints is None:
+        return families
+    moving = {robot.joint_index(name) for name in joints}
+    if not moving:
+        raise ExcitationError("At least one joint must move; name it in `joints`.")
+    places = [None] * robot.dof if posture is None else posture.tolist()
+    still = [Idle(f.duration, p) for f, p in zip(families, places, strict=True)]
+    return tuple(f if j in moving else still[j] for j, f in enumerate(families))
+
+
+def _check_bandwidth(families: Sequence[Family], bandwidth: float | None) -> None:
+    for family in families if bandwidth is not None else ():
+        if isinstance(family, Idle):
+            continue
+        omega = getattr(family, "omega", None)
+        if omega is None:
+            raise ExcitationError(f"The family '{family.kind}' has no highest frequency; leave `bandwidth` out.")
+        highest = float(np.max(omega)) / (2.0 * np.pi)
+        assert bandwidth is not None
+        if highest > bandwidth * (1.0 + 1e-12):
+            count = int(bandwidth * len(omega) / highest + 1e-9)
+            raise ExcitationError(
+                f"The highest harmonic lies at {highest:g} Hz, above the bandwidth of {bandwidth:g} Hz; "
+                f"use at most {count} harmonics or a longer period."
+            )
+
+
+def _posture(robot: Robot, limits: Limits, posture: ArrayLike) -> Array:
+    q = np.asarray(posture, dtype=float)
+    if q.shape != (robot.dof,):
+        raise ExcitationError(f"posture has shape {q.shape}; give one position per joint, ({robot.dof},).")
+    for joint, x, low, high in zip(robot.joints, q, limits.lower, limits.upper, strict=True):
+        if not low <= x <= high:
+            raise ExcitationError(
+                f"The posture puts joint '{joint.name}' at {x:g} {joint.unit}, outside its limits {low:g} … {high:g}."
+            )
+    return q
+
+
+def _key(robot: Robot, *parts: Any) -> str:
+    """A hash of what a search is about."""
+    columns, label, families, limits, settings, needs = parts
+    text = [robot.fingerprint, columns, label, [f.settings() for f in families], settings, [c.name for c in needs]]
+    digest = hashlib.sha256(repr(text).encode())
+    for table in vars(limits).values():
+        digest.update(np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()
+
+
+def _spread(gram: Array, place: NDArray[np.int64], size: int) -> Array:
+    out = np.zeros((size, size))
+    out[np.ix_(place, place)] = gram
+    return out

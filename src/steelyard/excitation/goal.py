@@ -1,0 +1,83 @@
+"""`Goal`: what a motion shall be good at: a criterion on views of the joined information of all equations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.excitation.criteria import Criterion
+from steelyard.excitation.observation import Observation
+from steelyard.excitation.views import View
+from steelyard.robot.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """criterion(view(Σ_e w_e² W_eᵀW_e + prior)).
+
+    `weights` w multiply the equations (1/σ of each joint, or the torque scaling of Pedrocchi et al. 2013); `prior` is
+    what is known already, in the same units: an earlier log's Gram matrix, or σ² times a prior precision. With it the
+    motion is designed for what is still unknown. `columns` names the columns, for the record.
+    """
+
+    observation: Observation
+    criterion: Criterion
+    columns: tuple[str, ...]
+    views: tuple[View, ...] = ()
+    weights: Array | None = None
+    prior: Array | None = None
+    weighting: str = "rows unweighted"
+
+    @property
+    def label(self) -> str:
+        """What the figure is of: columns, rows and scaling."""
+        scaling = "; ".join(v.label for v in self.views) or "columns unscaled"
+        known = ", prior information added" if self.prior is not None else ""
+        return f"{self.criterion.of} of {len(self.columns)} columns, {scaling}, {self.weighting}{known}"
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Any, ...]]:
+        return [np.ix_(p, p) for p in self.observation.places]
+
+    @cached_property
+    def _squares(self) -> Array:
+        count = len(self.observation.names)
+        return np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float) ** 2
+
+    def join(self, grams: Sequence[Array]) -> Array:
+        """G over all columns, without prior."""
+        total = np.zeros((len(self.columns), len(self.columns)))
+        for block, gram, square in zip(self._blocks, grams, self._squares, strict=True):
+            total[block] += square * gram
+        return total
+
+    def gram(self, x: Array) -> Array:
+        """The information of the motion alone, Σ_e w_e² W_eᵀW_e."""
+        return self.join(self.observation.grams(x))
+
+    def seen(self, gram: Array) -> Array:
+        """The matrix that the criterion looks at."""
+        out = gram if self.prior is None else gram + self.prior
+        for view in self.views:
+            out = view.forward(out)
+        return out
+
+    def value(self, x: Array) -> float:
+        """The criterion itself."""
+        return self.criterion(self.seen(self.gram(x)))
+
+    def objective(self, x: Array, sharpness: float = np.inf) -> tuple[float, Array]:
+        """What is minimised, and its exact gradient with respect to the coefficients."""
+        start = self.gram(x)
+        steps = [start if self.prior is None else start + self.prior]
+        for view in self.views:
+            steps.append(view.forward(steps[-1]))
+        value, slope = self.criterion.gradient(steps[-1], sharpness)
+        for view, gram in zip(reversed(self.views), reversed(steps[:-1]), strict=True):
+            slope = view.backward(gram, slope)
+        weights = [square * slope[block] for block, square in zip(self._blocks, self._squares, strict=True)]
+        return value, self.observation.pull(weights)

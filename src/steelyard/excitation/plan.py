@@ -1,0 +1,126 @@
+"""`Plan`: a motion to be played, what it is good for, and the proof that it keeps to the limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import ShapeError
+from steelyard.excitation.constraints import Limits
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.plain import plain
+from steelyard.robot.spatial import Array
+
+FORMAT = "steelyard-plan-1"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A motion designed to make parameters visible.
+
+    `condition_number` is cond₂ of the columns of W named by `columns`, unscaled, rows of the torques (or of the
+    scheme) that count, at `rate`. `value` is the criterion that was minimised, `start_value` its value for the first
+    random start, and `label` says what it is of. `violation` is the largest excess over any limit at any instant, as
+    a share of the limit: 0.0. `margins` says how near each constraint comes (negative: room left).
+    """
+
+    trajectory: Trajectory
+    joint_names: tuple[str, ...]
+    rate: float
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    equations: tuple[str, ...]
+    criterion: str
+    label: str
+    value: float
+    start_value: float
+    margins: dict[str, float]
+    limits: Limits
+    seed: int
+    evaluations: int
+    history: tuple[tuple[int, float], ...]
+    grams: tuple[Array, ...] = field(repr=False, default=())
+
+    @property
+    def violation(self) -> float:
+        return max(0.0, *self.margins.values())
+
+    @cached_property
+    def gram(self) -> Array:
+        """WᵀW over `columns`, rows unweighted."""
+        return np.asarray(np.sum(self.grams, axis=0))
+
+    @property
+    def condition_number(self) -> float:
+        values = np.linalg.eigvalsh(self.gram)
+        return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
+
+    def standard_errors(self, noise: ArrayLike) -> Array:
+        """Expected standard error of every base parameter, for white noise of standard deviation `noise` on the
+        equations (one number, or one per equation), weighted least squares and one pass of the motion."""
+        sigma = np.asarray(noise, dtype=float)
+        if sigma.shape not in ((), (len(self.equations),)) or not np.all(sigma > 0.0):
+            raise ShapeError(f"noise must be one positive number, or {len(self.equations)}, one per equation.")
+        each = np.broadcast_to(sigma, (len(self.equations),))
+        information = np.sum([g / s**2 for g, s in zip(self.grams, each, strict=True)], axis=0)
+        return np.asarray(np.sqrt(np.diag(np.linalg.inv(information))))
+
+    # ---------------------------------------------------------------- for machines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the samples; `Trajectory.from_dict(plan["trajectory"])` gives the motion back."""
+        limits = {k: v.tolist() for k, v in vars(self.limits).items()}
+        return plain(  # type: ignore[no-any-return]
+            {
+                "format": FORMAT,
+                "joints": self.joint_names,
+                "rate": self.rate,
+                "duration": self.trajectory.duration,
+                "criterion": {"name": self.criterion, "of": self.label, "value": self.value, "start": self.start_value},
+                "condition_number": self.condition_number,
+                "condition_of": "columns as they stand in the structural base, unscaled, rows unweighted",
+                "columns": [{"name": n, "unit": u} for n, u in zip(self.columns, self.units, strict=True)],
+                "equations": self.equations,
+                "violation": self.violation,
+                "margins": self.margins,
+                "limits": limits,
+                "seed": self.seed,
+                "evaluations": self.evaluations,
+                "history": self.history,
+                "trajectory": self.trajectory.to_dict(),
+            }
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+
+    def csv_rows(self, rate: float | None = None) -> Iterator[Sequence[str | float]]:
+        """A header (t, q_…, dq_…, ddq_… of every joint), then one row per sample."""
+        yield ["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in self.joint_names)]
+        t = self.trajectory.times(rate or self.rate)
+        for row in np.column_stack([t, *self.trajectory.sample(t)]):
+            yield row.tolist()
+
+    def to_ros(self, rate: float | None = None) -> dict[str, Any]:
+        """The fields of a ROS trajectory_msgs/JointTrajectory, as plain data; the end of the motion included."""
+        used = rate or self.rate
+        count = round(self.trajectory.duration * used)
+        t = np.minimum(np.arange(count + 1) / used, self.trajectory.duration)
+        points = []
+        for time, q, dq, ddq in zip(t, *self.trajectory.sample(t), strict=True):
+            seconds, nanoseconds = divmod(round(float(time) * 1e9), 10**9)
+            points.append(
+                {
+                    "positions": q.tolist(),
+                    "velocities": dq.tolist(),
+                    "accelerations": ddq.tolist(),
+                    "time_from_start": {"sec": seconds, "nanosec": nanoseconds},
+                }
+            )
+        return {"joint_names": list(self.joint_names), "points": points}

@@ -1,0 +1,264 @@
+"""The search for the best motion: many starts, the best of them refined, to be watched, stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.excitation.constraints import Constraint, JointLimits
+from steelyard.excitation.error import ExcitationError
+from steelyard.excitation.lagrangian import Iterate, step
+from steelyard.excitation.problem import Problem
+from steelyard.excitation.settle import holds, settle
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.files import write_whole
+from steelyard.robot.spatial import Array
+
+FORMAT = "steelyard-excitation-search-1"
+_ROUNDS_OF_TIGHTENING = 5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How hard to look.
+
+    A round improves each of its motions by `repeats` outer iterations of up to `iterations` steps: first `starts`
+    random ones, then the best `survivors[0]` of them, and so on. Where extreme eigenvalues count, the rounds minimise
+    a p-norm of growing `sharpness` p: 4 finds good valleys, larger ones their floor.
+    """
+
+    starts: int = 6
+    survivors: tuple[int, ...] = (2, 1, 1)
+    sharpness: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
+    repeats: int = 2
+    iterations: int = 60
+
+    def __post_init__(self) -> None:
+        if min(self.starts, *self.survivors, self.repeats, self.iterations) < 1:
+            raise ExcitationError("A search needs at least one start, survivor, repeat and iteration.")
+        if len(self.sharpness) != len(self.survivors) + 1:
+            raise ExcitationError("A search needs one sharpness per round: one more than it has numbers of survivors.")
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """How many motions each round improves."""
+        out = [self.starts]
+        for n in self.survivors:
+            out.append(min(n, out[-1]))
+        return tuple(out)
+
+    @property
+    def stages(self) -> int:
+        return sum(self.members) * self.repeats
+
+    def locate(self, stage: int) -> tuple[int, int, int]:
+        """Round, member and repeat of a stage."""
+        left = stage
+        for number, members in enumerate(self.members):
+            if left < members * self.repeats:
+                return number, left // self.repeats, left % self.repeats
+            left -= members * self.repeats
+        raise IndexError(stage)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after every stage: `best` is the criterion's value of the best motion so far."""
+
+    stage: int
+    stages: int
+    evaluations: int
+    best: float
+    doing: str
+
+
+@dataclass
+class State:
+    """Where a search stands; all of it goes into the checkpoint."""
+
+    stage: int = 0
+    current: Iterate | None = None
+    pool: list[tuple[float, Iterate]] = field(default_factory=list)
+    finished: list[tuple[float, Iterate]] = field(default_factory=list)
+    best: Array | None = None
+    rank: float = np.inf
+    start_value: float = np.nan
+    history: list[tuple[int, float]] = field(default_factory=list)
+    evaluations: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "current": None if self.current is None else self.current.to_dict(),
+            "pool": [[rank, iterate.to_dict()] for rank, iterate in self.pool],
+            "finished": [[rank, iterate.to_dict()] for rank, iterate in self.finished],
+            "best": None if self.best is None else self.best.tolist(),
+            "rank": None if np.isinf(self.rank) else self.rank,
+            "start_value": None if np.isnan(self.start_value) else self.start_value,
+            "history": self.history,
+            "evaluations": self.evaluations,
+        }
+
+    @staticmethod
+    def from_dict(document: dict[str, Any]) -> State:
+        d = document
+        return State(
+            int(d["stage"]),
+            None if d["current"] is None else Iterate.from_dict(d["current"]),
+            [(float(rank), Iterate.from_dict(i)) for rank, i in d["pool"]],
+            [(float(rank), Iterate.from_dict(i)) for rank, i in d["finished"]],
+            None if d["best"] is None else np.array(d["best"]),
+            np.inf if d["rank"] is None else float(d["rank"]),
+            np.nan if d["start_value"] is None else float(d["start_value"]),
+            [(int(n), float(v)) for n, v in d["history"]],
+            int(d["evaluations"]),
+        )
+
+
+class Search:
+    """Runs through its stages; the same problem, settings and seed give the same motion, resumed or not."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        seed: int,
+        progress: Callable[[Progress], Any] | None = None,
+        checkpoint: str | Path | None = None,
+        key: str = "",
+    ) -> None:
+        """`key` says what a checkpoint belongs to: it is resumed only by the same problem."""
+        self.key = key
+        self.problem, self.settings, self.seed = problem, settings, seed
+        self.progress, self.checkpoint = progress, None if checkpoint is None else Path(checkpoint)
+        self.active: list[Constraint] = [c for c in problem.constraints if c.smooth and not c.lazy]
+        self.state = self._restored()
+
+    # ---------------------------------------------------------------- stages
+
+    def run(self) -> Trajectory:
+        """The best motion found; every constraint holds at every instant."""
+        while self.state.stage < self.settings.stages:
+            self._stage()
+            if self._report():
+                break
+        return self._delivered()
+
+    def _stage(self) -> None:
+        s = self.state
+        number, member, repeat = self.settings.locate(s.stage)
+        if number > 0 and member == repeat == 0:
+            s.pool = sorted(s.finished, key=lambda pair: pair[0])[: self.settings.members[number]]
+            s.finished = []
+        if repeat == 0:
+            s.current = self._start(member) if number == 0 else s.pool[member][1]
+        rank = self._advance(self.settings.sharpness[number])
+        if repeat == self.settings.repeats - 1:
+            assert s.current is not None
+            s.finished.append((rank, s.current))
+        s.stage += 1
+
+    def _start(self, k: int) -> Iterate:
+        x = self.problem.random_start(np.random.default_rng([self.seed, k]))
+        if k == 0:
+            self.state.start_value = self.problem.goal.value(x)
+        self._offer(x, self.problem.rank(x))
+        return Iterate(x)
+
+    def _advance(self, sharpness: float, margins: list[float] | None = None) -> float:
+        """One outer iteration of the current motion; gives its rank."""
+        s = self.state
+        assert s.current is not None
+        before = s.current.evaluations
+        s.current = step(
+            lambda x: self.problem.objective(x, sharpness), self.active, s.current, self.settings.iterations, margins
+        )
+        s.evaluations += s.current.evaluations - before
+        x, rank = self.problem.candidate(s.current.x, self.active)
+        self._offer(x, rank)
+        return rank
+
+    def _offer(self, x: Array, rank: float) -> None:
+        s = self.state
+        if rank < s.rank:
+            s.best, s.rank = x, rank
+            s.history.append((s.evaluations, self.problem.goal.value(x)))
+
+    # ---------------------------------------------------------------- what is delivered
+
+    def _delivered(self) -> Trajectory:
+        """The best motion, settled; tightened and improved again where settling would cost too much."""
+        assert self.state.best is not None
+        problem, centre = self.problem, self.problem.centre
+        best: tuple[float, Trajectory] | None = None
+        margins = {id(c): 0.0 for c in problem.constraints}
+        for _ in range(_ROUNDS_OF_TIGHTENING):
+            wanted = centre.with_coefficients(self.state.best)
+            settled = settle(wanted, centre, problem.constraints)
+            rank = problem.rank(settled.coefficients)
+            if best is None or rank < best[0]:
+                best = (rank, settled)
+            # Joint limits settle joint by joint at next to no cost; the others draw back the whole motion.
+            others = [c for c in problem.constraints if c.smooth and not isinstance(c, JointLimits)]
+            excess = {id(c): c.excess(wanted) for c in others}
+            broken = [c for c in others if excess[id(c)] > 0.0]
+            if not broken:
+                break
+            fresh = [c for c in broken if c not in self.active]
+            self.active += fresh
+            for c in broken:  # what breaks a constraint that was never asked for says nothing about its grid
+                margins[id(c)] += 0.0 if c in fresh else 1.05 * excess[id(c)]
+            # A constraint that was left out so far changes the problem; a tightened one only its edge.
+            if fresh:
+                self.state.current = Iterate(settled.coefficients.copy())
+            sharpness = self.settings.sharpness if fresh else self.settings.sharpness[-1:]
+            self._again([margins[id(c)] for c in self.active], sharpness)
+        assert best is not None
+        self._check(best[1])
+        return best[1]
+
+    def _again(self, margins: list[float], sharpness: tuple[float, ...]) -> None:
+        self.state.rank = np.inf  # what counted as best does not keep to the limits
+        for p in sharpness:
+            for _ in range(self.settings.repeats):
+                self._advance(p, margins)
+
+    def _check(self, trajectory: Trajectory) -> None:
+        if not holds(trajectory, self.problem.constraints):
+            broken = max(self.problem.constraints, key=lambda c: c.excess(trajectory))
+            raise ExcitationError(f"No motion was found that keeps to all limits: {broken.blame(trajectory)}.")
+
+    # ---------------------------------------------------------------- to be watched, stopped and resumed
+
+    def _report(self) -> bool:
+        s = self.state
+        if self.checkpoint is not None:
+            document = {"format": FORMAT, "seed": self.seed, "problem": self.key, **s.to_dict()}
+            write_whole(self.checkpoint, json.dumps(document) + "\n")
+        if self.progress is None or s.best is None:
+            return False
+        number, member, _ = self.settings.locate(s.stage - 1)
+        doing = f"round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
+        best = self.problem.goal.value(s.best)
+        return self.progress(Progress(s.stage, self.settings.stages, s.evaluations, best, doing)) is True
+
+    def _restored(self) -> State:
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return State()
+        try:
+            document = json.loads(self.checkpoint.read_text())
+            same = document["format"] == FORMAT and document["problem"] == self.key
+            if not same or document["seed"] != self.seed:
+                raise ExcitationError(
+                    f"{self.checkpoint} belongs to another search (another robot, goal, limits or seed); delete it, "
+                    "or name another file."
+                )
+            state = State.from_dict(document)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ExcitationError(f"{self.checkpoint} is no checkpoint of a search ({error}); delete it.") from None
+        return state

@@ -1,0 +1,97 @@
+"""Draw a motion back towards a calm centre until every constraint holds at every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from steelyard.excitation.constraints.constraint import Constraint
+from steelyard.excitation.constraints.joint_limits import JointLimits
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.robot.spatial import Array
+
+# Steps of the search for how much of the motion can be kept: about one percent is lost at most.
+_HALVINGS = 7
+
+
+def within_joint_limits(trajectory: Trajectory, centre: Trajectory, limits: JointLimits) -> Trajectory:
+    """Each joint's deviation from the centre scaled down by as little as its limits need.
+
+    Extents are convex in the coefficients, so those of a mixture are no wider than the mixture of the extents.
+    """
+    inside = limits.limits
+    scale = np.ones(trajectory.joints)
+    for order in limits.orders:
+        lower, upper = inside.bounds(order)
+        low, high = trajectory.extents(order)
+        calm_low, calm_high = centre.extents(order)
+        scale = np.minimum(scale, _share(high, calm_high, upper))
+        scale = np.minimum(scale, _share(-low, -calm_low, -lower))
+    out = _mixed(trajectory, centre, scale)
+    for _ in range(60):  # rounding may leave a last bit too much
+        shares = limits.shares(out).max(axis=0)
+        if shares.max() <= 0.0:
+            break
+        scale = scale * np.where(shares > 0.0, 1.0 - np.maximum(2.0 * shares, 1e-13), 1.0)
+        out = _mixed(trajectory, centre, scale)
+    return out
+
+
+def _share(reached: Array, calm: Array, limit: Array) -> Array:
+    """The largest share s ≤ 1 with (1 − s)·calm + s·reached ≤ limit."""
+    over = reached > limit
+    room = np.maximum(limit - calm, 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.where(over, room / np.where(over, reached - calm, 1.0), 1.0)
+
+
+def _mixed(trajectory: Trajectory, centre: Trajectory, scale: Array) -> Trajectory:
+    x = centre.coefficients.copy()
+    for part, s in zip(trajectory.slices, scale, strict=True):
+        x[part] += s * (trajectory.coefficients[part] - x[part])
+    return trajectory.with_coefficients(x)
+
+
+def settle(trajectory: Trajectory, centre: Trajectory, constraints: Sequence[Constraint]) -> Trajectory:
+    """The nearest motion on the way to the centre that keeps all constraints, surely and everywhere.
+
+    The centre must keep them itself. Joint by joint for joint limits, then all joints together for the rest.
+    """
+    out = trajectory
+    for constraint in constraints:
+        if isinstance(constraint, JointLimits):
+            out = within_joint_limits(out, centre, constraint)
+    if holds(out, constraints):
+        return out
+    ones = np.ones(trajectory.joints)
+
+    def fits(share: float) -> bool:
+        return holds(_mixed(out, centre, share * ones), constraints)
+
+    # Values grow about as fast as the motion does, so the excess says how much to take away.
+    guess = max(0.0, 1.0 - 2.0 * max(c.excess(out) for c in constraints))
+    good, bad, halvings = (guess, 1.0, 3) if fits(guess) else (0.0, guess, _HALVINGS)
+    for _ in range(halvings):
+        middle = 0.5 * (good + bad)
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return _mixed(out, centre, good * ones)
+
+
+def holds(trajectory: Trajectory, constraints: Sequence[Constraint]) -> bool:
+    return all(c.excess(trajectory, enough=0.0) <= 0.0 for c in constraints)
+
+
+def grid_settled(x: Array, centre: Array, constraints: Sequence[Constraint], halvings: int = 20) -> Array:
+    """As `settle`, on the optimiser's grids only: quick, for starts."""
+
+    def fits(y: Array) -> bool:
+        return all(float(c.evaluate(y)[0].max(initial=-1.0)) <= 0.0 for c in constraints if c.smooth)
+
+    if fits(x):
+        return x
+    good, bad = 0.0, 1.0
+    for _ in range(halvings):
+        middle = 0.5 * (good + bad)
+        good, bad = (middle, bad) if fits(centre + middle * (x - centre)) else (good, middle)
+    return centre + good * (x - centre)

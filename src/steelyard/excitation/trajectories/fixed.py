@@ -1,0 +1,76 @@
+"""`Fixed`: a motion that is what it is: polynomial pieces without coefficients, such as a played via-point program."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration
+from steelyard.excitation.trajectories.pieces import evaluate, extent
+from steelyard.excitation.trajectories.registry import known
+from steelyard.robot.spatial import Array
+
+# Accelerations (of rad or m per s²) of neighbouring pieces that differ by less meet; the rest is a jump.
+_MEET = 1e-6
+
+
+@known
+@dataclass(frozen=True)
+class Fixed:
+    """One joint's motion as pieces Σ_k table[i][k] u^k, u from 0 to 1 between breaks[i] and breaks[i + 1] (s)."""
+
+    kind: ClassVar[str] = "fixed"
+
+    breaks: tuple[float, ...]
+    table: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "breaks", tuple(float(t) for t in self.breaks))
+        object.__setattr__(self, "table", tuple(tuple(float(c) for c in row) for row in self.table))
+        if len(self.breaks) != len(self.table) + 1 or not self.table:
+            raise TrajectoryError(f"A fixed motion of {len(self.table)} pieces needs one break more than pieces.")
+        check_duration(self.duration, "Fixed motion")
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array]:
+        return np.array(self.breaks), np.array(self.table)
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    @property
+    def duration(self) -> float:
+        return self.breaks[-1]
+
+    @property
+    def periodic(self) -> bool:
+        return False
+
+    def basis(self, t: Array, derivative: int) -> tuple[Array, Array]:
+        breaks, table = self._arrays
+        return np.zeros((len(t), 0)), evaluate(breaks, table[:, :, None], t, derivative)[:, 0]
+
+    def extent(self, x: Array, derivative: int) -> tuple[float, float]:
+        if derivative == 3 and self._jumps:
+            return -np.inf, np.inf
+        return extent(*self._arrays, derivative)
+
+    @cached_property
+    def _jumps(self) -> bool:
+        """Whether the acceleration jumps between pieces: its rate is then unbounded."""
+        breaks, table = self._arrays
+        k = np.arange(table.shape[1])
+        lengths = np.diff(breaks)
+        ends = (table * (k * (k - 1))).sum(axis=1) / lengths**2
+        starts = 2.0 * table[:, 2] / lengths**2 if table.shape[1] > 2 else np.zeros(len(table))
+        return bool(np.any(np.abs(ends[:-1] - starts[1:]) > _MEET))
+
+    def hold(self, position: float) -> Array:
+        return np.zeros(0)
+
+    def settings(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,88 @@
+"""Distances between bodies and to obstacles, kept at every instant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from excitation_cases import central
+
+import steelyard as sy
+from steelyard.excitation import Settings
+from steelyard.excitation.constraints.collision import collision
+from steelyard.excitation.trajectories import Fourier, Trajectory
+
+pytest.importorskip("pinocchio", reason="collision needs Pinocchio (pip install 'steelyard[oracle]')")
+coal = pytest.importorskip("coal")
+
+BODY = """<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.2 0 0"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><origin xyz="0.2 0 0"/><geometry><box size="0.3 0.05 0.05"/></geometry></collision></link>
+<joint name="j{k}" type="revolute"><parent link="{parent}"/><child link="l{k}"/><origin xyz="{x} 0 0"/>
+<axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="2" effort="100"/></joint>"""
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    """Three bars in a horizontal plane that can fold onto each other."""
+    bodies = "".join(BODY.format(k=k, parent=f"l{k - 1}" if k else "base", x=0.4 if k else 0.0) for k in range(3))
+    file = tmp_path_factory.mktemp("arm") / "arm.urdf"
+    file.write_text(f'<robot name="bars"><link name="base"/>{bodies}</robot>')
+    return sy.load_robot(file), file
+
+
+def wall(x):
+    place = np.eye(4)
+    place[0, 3] = x
+    return ("wall", coal.Box(0.1, 4.0, 4.0), place)
+
+
+def test_gradients_of_distances(arm):
+    robot, file = arm
+    families = [Fourier(2, 4.0)] * 3
+    constraint = collision(robot, file, obstacles=[wall(-1.5)])(families)
+    rng = np.random.default_rng(0)
+    x, direction = 0.3 * rng.normal(size=(2, sum(f.size for f in families)))
+    values, pull = constraint.evaluate(x)
+    multipliers = rng.uniform(size=len(values))
+    # Nearest points slide along flat faces; GJK finds distances to 1e-6.
+    slope = central(lambda y: float(multipliers @ constraint.evaluate(y)[0]), x, direction, 1e-3)
+    assert pull(multipliers) @ direction == pytest.approx(slope, rel=1e-3)
+
+
+def test_bounds_cover_every_instant(arm):
+    robot, file = arm
+    families = [Fourier(2, 4.0)] * 3
+    constraint = collision(robot, file)(families)
+    for seed in range(3):
+        x = 0.8 * np.random.default_rng(seed).normal(size=9)
+        motion = Trajectory(tuple(families), x)
+        t = np.linspace(0.0, 4.0, 801)
+        dense = max(0.02 - constraint.scene.measure(q).distances.min() for q in motion.derivative(t, 0))
+        bound = constraint.excess(motion)
+        assert bound >= dense - 1e-9
+        if bound > 0.0:
+            assert bound <= max(dense, 0.0) + 2e-3  # the bound's resolution is a millimetre
+
+
+def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
+    robot, file = arm
+    quick = Settings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
+    options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
+    careless = sy.excite(robot, **options)
+    turns = np.cumsum(careless.trajectory.sample(np.linspace(0.0, 6.0, 601))[0], axis=1)
+    farthest = float((np.cos(turns) @ [0.4, 0.4, 0.35]).max())
+    near = collision(robot, file, obstacles=[wall(0.9 * farthest + 0.05)])
+    assert near(careless.trajectory.families).excess(careless.trajectory) > 0.0
+    plan = sy.excite(robot, constraints=[near], **options)
+    assert plan.violation == 0.0
+    assert plan.margins["distances"] <= 0.0
+    scene = near(plan.trajectory.families).scene
+    t = np.linspace(0.0, 6.0, 3001)
+    assert min(scene.measure(q).distances.min() for q in plan.trajectory.derivative(t, 0)) >= 0.02
+
+
+def test_a_wall_that_cannot_be_avoided(arm):
+    robot, file = arm
+    quick = Settings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
+    with pytest.raises(sy.ExcitationError, match="comes within"):
+        sy.excite(robot, constraints=[collision(robot, file, obstacles=[wall(0.0)])], search=quick)
