@@ -38,8 +38,8 @@ class LoopCase:
     """A built-in robot that follows sines under PD (or another controller) at `rate` Hz."""
 
     def __init__(
-        self, name: str, seconds: float = 6.0, rate: float = 500.0, bandwidth: float = 40.0, controller=PD, seed: int = 0,
-        step: float = 1e-3, frequency: float = 0.2,
+        self, name: str, seconds: float = 6.0, rate: float = 500.0, bandwidth: float = 40.0, controller=PD,
+        seed: int = 0, step: float = 1e-3, frequency: float = 0.2,
     ) -> None:  # fmt: skip
         self.robot = builtin(name)
         self.model = _szabo(self.robot) if name == "szabo3r" else Model.nominal(self.robot)

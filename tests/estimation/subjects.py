@@ -1,4 +1,4 @@
-"""What the conformance suite hands to an estimator: rows for some, experiments for the others, spoilt in the same ways."""
+"""What the conformance suite hands to an estimator: rows or experiments, spoilt in the same ways."""
 
 from __future__ import annotations
 

@@ -89,11 +89,8 @@ def test_a_pid_is_what_a_loop_by_hand_makes_of_it() -> None:
     """A sled of mass m, the torque held: exact parabolas between the instants, rectangles for the integral."""
     mass, h, kp, kd, ki = 2.0, 1e-2, 50.0, 12.0, 30.0
     model = model_of(block(mass))
-    goal = (np.array([1.0]), np.zeros(1), np.zeros(1))
-    sim = simulate(
-        model, PID(kp, kd, ki=ki), times=np.arange(300) * h, step=h, reference=(np.tile(goal[0], (299, 1)),) + tuple(
-            np.zeros((299, 1)) for _ in range(2))
-    )  # fmt: skip
+    reference = (np.ones((299, 1)), np.zeros((299, 1)), np.zeros((299, 1)))
+    sim = simulate(model, PID(kp, kd, ki=ki), times=np.arange(300) * h, step=h, reference=reference)
     q, v, integral, expected = 0.0, 0.0, 0.0, []
     for _ in range(300):
         expected.append(q)

@@ -4,10 +4,21 @@ from steelyard.estimation.covariance import confidence_intervals, relative_stand
 from steelyard.estimation.didim import DirectInverse
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.experiment import Experiment, ExperimentEstimator, Run
+from steelyard.estimation.fit_log import fit_log
 from steelyard.estimation.forgetting import Constant, Directional, Forgetting, Variable
 from steelyard.estimation.instrumental import InstrumentalVariables
+from steelyard.estimation.kalman import (
+    CentralDifference,
+    Cubature,
+    ExtendedKalman,
+    ParticleFilter,
+    SigmaPointKalman,
+    Tuning,
+    Unscented,
+)
 from steelyard.estimation.maximum_likelihood import MaximumLikelihood
 from steelyard.estimation.movement import Movement
+from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
 from steelyard.estimation.ols import OrdinaryLeastSquares
 from steelyard.estimation.output_error import OutputError
 from steelyard.estimation.physical import PhysicallyConsistent
@@ -16,6 +27,8 @@ from steelyard.estimation.recursive_state import StateError
 from steelyard.estimation.registry import (
     ESTIMATORS,
     EXPERIMENT_ESTIMATORS,
+    FILTERS,
+    NETWORKS,
     make_estimator,
     make_experiment_estimator,
     make_physical,
@@ -31,7 +44,12 @@ from steelyard.estimation.wls import WeightedLeastSquares
 __all__ = [
     "ESTIMATORS",
     "EXPERIMENT_ESTIMATORS",
+    "FILTERS",
+    "NETWORKS",
+    "Adaline",
+    "CentralDifference",
     "Constant",
+    "Cubature",
     "DirectInverse",
     "Directional",
     "Estimate",
@@ -39,12 +57,16 @@ __all__ = [
     "Estimator",
     "Experiment",
     "ExperimentEstimator",
+    "ExtendedKalman",
     "Forgetting",
+    "Hopfield",
+    "HopfieldTank",
     "InstrumentalVariables",
     "MaximumLikelihood",
     "Movement",
     "OrdinaryLeastSquares",
     "OutputError",
+    "ParticleFilter",
     "PhysicallyConsistent",
     "Prior",
     "Recursive",
@@ -54,14 +76,18 @@ __all__ = [
     "Robust",
     "Run",
     "SequentialIdentification",
+    "SigmaPointKalman",
     "Significance",
     "Snapshot",
     "StateError",
     "Step",
     "TotalLeastSquares",
+    "Tuning",
+    "Unscented",
     "Variable",
     "WeightedLeastSquares",
     "confidence_intervals",
+    "fit_log",
     "fit_significant",
     "identify_sequentially",
     "joint_test",

@@ -11,7 +11,16 @@ from steelyard.estimation.didim import DirectInverse
 from steelyard.estimation.estimate import Estimator
 from steelyard.estimation.experiment import ExperimentEstimator
 from steelyard.estimation.instrumental import InstrumentalVariables
+from steelyard.estimation.kalman import (
+    CentralDifference,
+    Cubature,
+    ExtendedKalman,
+    ParticleFilter,
+    SigmaPointKalman,
+    Unscented,
+)
 from steelyard.estimation.maximum_likelihood import MaximumLikelihood
+from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
 from steelyard.estimation.ols import OrdinaryLeastSquares
 from steelyard.estimation.output_error import OutputError
 from steelyard.estimation.physical import PhysicallyConsistent
@@ -30,8 +39,12 @@ _MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "tls": (TotalLeastSquares, {}),
     "ridge": (Ridge, {}),
     "rls": (RecursiveLeastSquares, {}),
+    "hopfield-tank": (HopfieldTank, {}),
 }
 ESTIMATORS: tuple[str, ...] = tuple(_MAKERS)
+# These learn row by row and claim less than the others: on noisy rows their end depends on the rows' order.
+_NETWORKS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {"adaline": (Adaline, {}), "hopfield": (Hopfield, {})}
+NETWORKS: tuple[str, ...] = tuple(_NETWORKS)
 # These take an `Experiment` (motions, and how they were controlled) in place of rows.
 _OF_EXPERIMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "iv": (InstrumentalVariables, {}),
@@ -41,6 +54,19 @@ _OF_EXPERIMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ml": (MaximumLikelihood, {}),
 }
 EXPERIMENT_ESTIMATORS: tuple[str, ...] = tuple(_OF_EXPERIMENTS)
+# These take an `Experiment`, too, but need no controller: the measured torque drives them.
+_FILTERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "ekf": (ExtendedKalman, {"square_root": False}),
+    "srekf": (ExtendedKalman, {"square_root": True}),
+    "ukf": (SigmaPointKalman, {"square_root": False, "rule": Unscented()}),
+    "srukf": (SigmaPointKalman, {"square_root": True, "rule": Unscented()}),
+    "ckf": (SigmaPointKalman, {"square_root": False, "rule": Cubature()}),
+    "srckf": (SigmaPointKalman, {"square_root": True, "rule": Cubature()}),
+    "cdkf": (SigmaPointKalman, {"square_root": False, "rule": CentralDifference()}),
+    "srcdkf": (SigmaPointKalman, {"square_root": True, "rule": CentralDifference()}),
+    "pf": (ParticleFilter, {}),
+}
+FILTERS: tuple[str, ...] = tuple(_FILTERS)
 
 
 def make_estimator(name: str, **options: Any) -> Estimator:
@@ -49,7 +75,7 @@ def make_estimator(name: str, **options: Any) -> Estimator:
     >>> make_estimator("physical", weighting="huber").weighting
     'huber'
     """
-    made: Estimator = _made(name, _MAKERS, options)
+    made: Estimator = _made(name, _MAKERS | _NETWORKS, options)
     return made
 
 
@@ -59,7 +85,7 @@ def make_experiment_estimator(name: str, **options: Any) -> ExperimentEstimator:
     >>> make_experiment_estimator("cloe").signal
     'position'
     """
-    made: ExperimentEstimator = _made(name, _OF_EXPERIMENTS, options)
+    made: ExperimentEstimator = _made(name, _OF_EXPERIMENTS | _FILTERS, options)
     return made
 
 
@@ -77,10 +103,11 @@ def _made(name: str, makers: dict[str, tuple[Callable[..., Any], dict[str, Any]]
 def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
     """The physically consistent fit that goes with a free one: the same weights, inside what is possible.
 
-    A ridge has no weights of its own; the log-det divergence takes its place. Recursive least squares ends where
-    ordinary least squares does.
+    A ridge has no weights of its own; the log-det divergence takes its place. Recursive least squares and
+    the networks end at, or near, ordinary least squares.
     """
-    if name not in _MAKERS:
-        raise UnknownNameError("estimator", name, ESTIMATORS)
-    weighting: Any = {"physical": "wls", "ridge": "wls", "rls": "ols"}.get(name, name)
+    if name not in _MAKERS | _NETWORKS:
+        raise UnknownNameError("estimator", name, (*ESTIMATORS, *NETWORKS))
+    ordinary = dict.fromkeys(("rls", "hopfield-tank", *NETWORKS), "ols")
+    weighting: Any = {"physical": "wls", "ridge": "wls", **ordinary}.get(name, name)
     return PhysicallyConsistent(weighting=weighting, **options)

@@ -1,0 +1,134 @@
+"""Via-point programs in three parts of a workspace, bred as Pedrocchi et al. 2013 do it, and by two other ways.
+
+    python benchmarks/evolution.py             # 30 generations of 150, three regions, three optimisers
+    python benchmarks/evolution.py --quick     # 3 generations of 30
+
+The same genes (six via-points and a speed: 37), the same fitness (log10 det of the torque-scaled information matrix, 58
+columns) and the same number of evaluations for all. The gradient is one of differences (no formula leads through a
+controller's interpolator), taken by L-BFGS-B from random starts until the evaluations are spent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from common import machine, save
+from history_figure import history_figure
+
+import steelyard as sy
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.evolution import Covariance, Genetic, ViaPoints, evolve
+from steelyard.excitation.interpolator import Region
+
+# Boxes of 0.5 m (0.6 m along y) in front, to the left above, and to the right below; the tool points down ± 0.8 rad.
+CENTRES = {"A": (0.95, 0.0, 1.3), "B": (0.65, 0.7, 1.4), "C": (1.1, -0.5, 1.0)}
+HALF = np.array([0.25, 0.3, 0.25])
+STEP = 1e-3
+
+
+def genome(robot: sy.Robot, centre: tuple[float, float, float]) -> ViaPoints:
+    low, high = (np.concatenate([np.array(centre) + s * HALF, [np.pi + s * 0.8, s * 0.8, s * 0.8]]) for s in (-1, 1))
+    return ViaPoints(robot, Region(low, high, (0.2, 1.0)), 6, limits_from(robot, None))
+
+
+class Differences:
+    """L-BFGS-B on forward differences, as an optimiser that is asked and told: one population is one gradient."""
+
+    def __init__(self, population: int, generations: int) -> None:
+        self.population, self.generations = population, generations
+
+    def __repr__(self) -> str:
+        return f"differences {self.population} {self.generations}"
+
+    def start(self, genes: int, seed: int):
+        return _Descent(genes, seed)
+
+
+class _Descent:
+    """SciPy's minimiser in a thread of its own; it is handed values as they come."""
+
+    def __init__(self, genes: int, seed: int) -> None:
+        import queue
+        import threading
+
+        self._rng, self._genes = np.random.default_rng(seed), genes
+        self._asked, self._told = queue.Queue(), queue.Queue()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def ask(self):
+        return self._asked.get()
+
+    def tell(self, values) -> None:
+        self._told.put(values)
+
+    def _work(self) -> None:
+        from scipy.optimize import minimize
+
+        while True:
+            starts = self._rng.uniform(size=(self._genes + 1, self._genes))
+            values = self._values(starts)
+            if not np.any(np.isfinite(values)):
+                continue
+            first = starts[int(np.argmin(values))]
+            minimize(self._slope, first, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * self._genes,
+                     options={"maxiter": 60})  # fmt: skip
+
+    def _values(self, points):
+        self._asked.put(points)
+        return self._told.get()
+
+    def _slope(self, x):
+        sign = np.where(x + STEP > 1.0, -1.0, 1.0)
+        values = self._values(np.clip(np.vstack([x, x + STEP * np.diag(sign)]), 0.0, 1.0))
+        if not np.isfinite(values[0]):
+            return 1e3, np.zeros(self._genes)  # beyond a limit: the line search comes back
+        return values[0], np.where(np.isfinite(values[1:]), (values[1:] - values[0]) / (STEP * sign), 0.0)
+
+
+def run(quick: bool) -> dict[str, object]:
+    robot = sy.load_robot("ns16")
+    terms = sy.nominal_terms(robot)[0]
+    size, generations = (30, 3) if quick else (150, 30)
+    budget = size * generations
+    out: dict[str, object] = {"evaluations": budget, "columns": 0, "regions": {}}
+    for name, centre in CENTRES.items():
+        genes = genome(robot, centre)
+        found: dict[str, object] = {}
+        ways = {
+            "genetic": Genetic(population=size, generations=generations),
+            "cma": Covariance(population=None, generations=-(-budget // 14)),  # 4 + 3 log 37 = 14 individuals
+            "gradient": Differences(genes.size + 1, -(-budget // (genes.size + 1))),
+        }
+        for way, optimiser in ways.items():
+            begun, cpu = time.perf_counter(), time.process_time()
+            plan = evolve(robot, genes, optimiser=optimiser, terms=terms, weights="torque", criterion="d", seed=1)
+            history = [(n, -v / np.log(10.0)) for n, v in plan.history]
+            found[way] = {
+                "fitness": -plan.value / np.log(10.0), "first": history[0][1], "violation": plan.violation,
+                "duration": plan.trajectory.duration, "condition_number": plan.condition_number,
+                "seconds": time.perf_counter() - begun, "processor_seconds": time.process_time() - cpu,
+                "history": history,
+            }  # fmt: skip
+            out["columns"] = len(plan.columns)
+            print(name, way, f"{found[way]['first']:.2f} -> {found[way]['fitness']:.2f}", flush=True)  # type: ignore[index]
+        out["regions"][name] = found  # type: ignore[index]
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    found = run(quick)
+    if not quick:
+        save("evolution", {"machine": machine(), **found})
+        history_figure(found["regions"], "docs/images/evolution.svg")
+
+
+if __name__ == "__main__":
+    main()

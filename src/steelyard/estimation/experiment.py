@@ -1,0 +1,207 @@
+"""`Experiment`: motions of a robot with all that is known about how they came about, for estimators that simulate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.regression.observe import observe
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array, frozen
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.simulation.controllers import Controller
+
+Level = float | Sequence[float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One gap-free piece on a uniform clock.
+
+    `motion` holds t, the smooth q, dq, ddq and the torque as measured; `q` are the positions as measured on the same
+    clock. `reference` is what the controller was told: (q, dq, ddq) with a row per control instant, the first at the
+    first sample.
+    """
+
+    motion: Motion
+    q: Array
+    reference: tuple[Array, Array, Array] | None = None
+
+    @property
+    def t(self) -> Array:
+        return self.motion.t
+
+    @property
+    def tau(self) -> Array:
+        """Torques as measured, `(samples, joints)`."""
+        return self.motion.tau
+
+    @property
+    def period(self) -> float:
+        return self.motion.filter.period
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A robot's dynamics, its motions, and (for closed-loop methods) its controller and reference.
+
+    `controller` is one of `steelyard.simulation` or a subclass of its `Controller`; it acts every `control_period`
+    seconds (None: at every sample). `position_noise` and `torque_noise` are standard deviations of white noise per
+    joint where they are known. Simulations take steps of at most `step` seconds (None: the control period) and spread
+    dry friction over `smoothing` rad/s (m/s); a term's own smoothing is kept.
+    """
+
+    dynamics: Dynamics
+    runs: tuple[Run, ...]
+    controller: Controller | None = None
+    control_period: float | None = None
+    position_noise: Array | None = None
+    torque_noise: Array | None = None
+    step: float | None = None
+    smoothing: float = field(default=1e-2, kw_only=True)
+    mask: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "runs", tuple(self.runs))
+        for name in ("position_noise", "torque_noise"):
+            object.__setattr__(self, name, _levels(getattr(self, name), self.robot, name))
+        for name in ("control_period", "step", "smoothing"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0.0):
+                raise EstimationError(f"{name} must be a positive number, not {value}.")
+        if self.controller is not None and len(self.controller.kp) != self.robot.dof:
+            raise EstimationError(
+                f"The controller has gains for {len(self.controller.kp)} joints; robot '{self.robot.name}' has "
+                f"{self.robot.dof}."
+            )
+
+    @classmethod
+    def from_logs(
+        cls,
+        robot: Robot,
+        terms: Terms,
+        logs: Log | Sequence[Log],
+        *,
+        preparation: Preparation | None = None,
+        controller: Controller | None = None,
+        references: Any = None,
+        control_period: float | None = None,
+        position_noise: Level = None,
+        torque_noise: Level = None,
+        step: float | None = None,
+        smoothing: float = 1e-2,
+    ) -> Experiment:
+        """From logs that hold positions and torques, prepared as for identification by least squares.
+
+        `references`: one per log (or a single one for a single log): an object with `sample(t)` that gives (q, dq,
+        ddq), or a tuple of these arrays with a row per sample of the log.
+        """
+        many = [logs] if isinstance(logs, Log) else list(logs)
+        settings = preparation or Preparation()
+        told = [references] if isinstance(logs, Log) else list(references or [None] * len(many))
+        if len(told) != len(many):
+            raise EstimationError(f"There are {len(many)} logs but {len(told)} references; give one for each log.")
+        cutoff = chosen_cutoff(many, settings) if many else 1.0
+        runs = [
+            _run(log, motion, reference, control_period)
+            for log, reference in zip(many, told, strict=True)
+            for motion in prepare(log, settings, cutoff)
+        ]
+        return cls(
+            Dynamics(robot, terms), tuple(runs), controller, control_period, _given(position_noise),
+            _given(torque_noise), step, smoothing=smoothing, mask=settings.mask,
+        )  # fmt: skip
+
+    @property
+    def robot(self) -> Robot:
+        return self.dynamics.robot
+
+    @property
+    def terms(self) -> Terms:
+        return self.dynamics.terms
+
+    def regression(self, base: BaseParameters) -> RegressionData:
+        """The rows of the dynamic scheme, τ = Y θ, from the motions as measured and filtered."""
+        self.check()
+        return observe(self.dynamics, base, lambda: [run.motion for run in self.runs], self.mask)
+
+    def check(self) -> None:
+        """Whether there is anything to estimate from, and whether it is finite."""
+        if not self.runs:
+            raise EstimationError("There is no row to estimate from: the experiment holds no motion.")
+        names = self.robot.joint_names
+        for run in self.runs:
+            for name, x in (("q", run.motion.q), ("q", run.q), ("tau", run.tau)):
+                bad = np.argwhere(~np.isfinite(x))
+                if len(bad):
+                    row, joint = (int(k) for k in bad[0])
+                    raise EstimationError(
+                        f"Row {row + 1} of equation '{names[joint]}' is not finite ({name}, t = {run.t[row]:g} s); "
+                        "mask or repair the samples around it."
+                    )
+
+    def closed_loop(self) -> Controller:
+        """The controller; a sentence that says what is missing where there is none."""
+        if self.controller is None or any(run.reference is None for run in self.runs):
+            missing = "controller" if self.controller is None else "reference"
+            raise EstimationError(
+                f"This estimator simulates the closed loop and needs the robot's {missing}: give the experiment both "
+                "`controller` and `references`, or use an estimator that works on rows, such as wls."
+            )
+        return self.controller
+
+
+class ExperimentEstimator(Protocol):
+    """As `Estimator`, for methods that need more than rows: frozen settings and one method."""
+
+    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate: ...
+
+
+def _levels(value: Any, robot: Robot, name: str) -> Array | None:
+    if value is None:
+        return None
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape != (robot.dof,)):
+        raise EstimationError(f"{name} has shape {array.shape}; give one number, or one per joint ({robot.dof}).")
+    if not np.all(np.isfinite(array)) or np.any(array < 0.0):
+        raise EstimationError(f"{name} is a standard deviation, zero or positive and finite; it is {value}.")
+    return frozen(np.broadcast_to(array, (robot.dof,)).copy())
+
+
+def _given(value: Level) -> Array | None:
+    return None if value is None else np.asarray(value, dtype=float)
+
+
+def _run(log: Log, motion: Motion, reference: Any, control_period: float | None) -> Run:
+    q = _at(motion.t, log.t, log.q)
+    if reference is None:
+        return Run(motion, q)
+    period = motion.filter.period
+    ratio = 1.0 if control_period is None else period / control_period
+    instants = round((len(motion.t) - 1) * ratio) + 1
+    clock = motion.t[0] + (period / ratio) * np.arange(instants)
+    if hasattr(reference, "sample"):
+        parts = tuple(np.asarray(part, dtype=float) for part in reference.sample(clock))
+    else:
+        parts = tuple(np.asarray(part, dtype=float) for part in reference)
+        for part in parts:
+            if part.shape != log.q.shape:
+                raise EstimationError(f"A reference has shape {part.shape}; the log's positions have {log.q.shape}.")
+        parts = tuple(_at(clock, log.t, part) for part in parts)
+    if len(parts) != 3:
+        raise EstimationError(f"A reference has three parts (q, dq, ddq), not {len(parts)}.")
+    return Run(motion, q, (parts[0], parts[1], parts[2]))
+
+
+def _at(clock: Array, t: Array, x: Array) -> Array:
+    """A signal on another clock; exact where the clocks agree."""
+    return np.column_stack([np.interp(clock, t, column) for column in x.T])
