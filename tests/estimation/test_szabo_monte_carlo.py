@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from steelyard.dynamics import Dynamics
 from steelyard.estimation import OrdinaryLeastSquares, WeightedLeastSquares
+from steelyard.papers.printed import printed
 from steelyard.parameters import nominal_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.data import RegressionData
@@ -23,10 +21,8 @@ SYMBOLS = {"mcy": "my", "tau_sc": "Fsc", "tau_s": "Fs", "tau_v": "Fsv"}
 
 
 def table() -> dict[str, dict[str, float]]:
-    with (Path(__file__).parent / "szabo_table2.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
     out = {}
-    for row in rows:
+    for row in printed("szabo3r", "table2").rows:
         key = row["key"]
         for theirs, ours in SYMBOLS.items():
             if key.startswith(theirs):

@@ -33,6 +33,7 @@ from steelyard.estimation.registry import (
     make_experiment_estimator,
     make_physical,
 )
+from steelyard.estimation.restricted_tls import RestrictedTotalLeastSquares
 from steelyard.estimation.ridge import Ridge
 from steelyard.estimation.rls import RecursiveLeastSquares
 from steelyard.estimation.robust import Robust
@@ -71,6 +72,7 @@ __all__ = [
     "Prior",
     "Recursive",
     "RecursiveLeastSquares",
+    "RestrictedTotalLeastSquares",
     "Result",
     "Ridge",
     "Robust",

@@ -24,6 +24,7 @@ from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
 from steelyard.estimation.ols import OrdinaryLeastSquares
 from steelyard.estimation.output_error import OutputError
 from steelyard.estimation.physical import PhysicallyConsistent
+from steelyard.estimation.restricted_tls import RestrictedTotalLeastSquares
 from steelyard.estimation.ridge import Ridge
 from steelyard.estimation.rls import RecursiveLeastSquares
 from steelyard.estimation.robust import Robust
@@ -37,6 +38,7 @@ _MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "huber": (Robust, {"loss": "huber"}),
     "bisquare": (Robust, {"loss": "bisquare"}),
     "tls": (TotalLeastSquares, {}),
+    "rtls": (RestrictedTotalLeastSquares, {}),
     "ridge": (Ridge, {}),
     "rls": (RecursiveLeastSquares, {}),
     "hopfield-tank": (HopfieldTank, {}),

@@ -1,0 +1,163 @@
+"""`KalmanFilter`: what all Gaussian filters share: tuning, the way through the runs, and the estimate at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.experiment import Experiment, Run
+from steelyard.estimation.free import nearest_theta
+from steelyard.estimation.kalman.belief import Belief, LostPositiveError, RootBelief, WholeBelief
+from steelyard.estimation.kalman.path import FilterPath
+from steelyard.estimation.kalman.predict import Predictor
+from steelyard.estimation.kalman.prepare_filter import Ready, ready
+from steelyard.estimation.kalman.rts import Trail
+from steelyard.estimation.kalman.transition import Method
+from steelyard.estimation.kalman.tuning import Tuning
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.blas import one_blas_thread
+from steelyard.robot.spatial import Array
+
+# Samples between two looks at the health of a filter, and points of the path that is kept.
+_LOOK = 64
+_KEPT = 200
+
+
+@dataclass(frozen=True)
+class KalmanFilter:
+    """Filters over (q, q̇, β): torques drive the model, measured positions correct it.
+
+    All runs share the parameters; every run starts with a state of its own. The estimate is the filter's at the end of
+    the last run, its covariance the filter's own times the mean squared innovation where that exceeds what was
+    expected. A filter that loses its way (a state that runs away, a mass matrix or a covariance that is no longer
+    positive definite) stops there: the result is NOT_CONVERGED, the note says when and why, and the numbers are the
+    last healthy ones. `on_loss="continue"` lets the mass matrix be, and goes on as long as numbers are finite.
+
+    `method` "rk4" or "euler" with `substeps` per sample (None: as many as the friction's slope needs); `torque` "held"
+    over a sample, "linear" to the next, "auto": held where the experiment has a controller. `smooth` adds the states in
+    the light of the whole run to the details.
+    """
+
+    tuning: Tuning = field(default_factory=Tuning)
+    method: Method = "rk4"
+    substeps: int | None = None
+    torque: Literal["auto", "held", "linear"] = "auto"
+    smooth: bool = False
+    on_loss: Literal["stop", "continue"] = "stop"
+    square_root: bool = False
+
+    def predictor(self) -> Predictor:
+        """How a step is predicted."""
+        raise NotImplementedError
+
+    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        with one_blas_thread():
+            about = ready(experiment, base, prior, self.tuning, self.method, self.substeps, self.torque)
+            return _Way(self, about).estimate(prior)
+
+
+class _Way:
+    """One pass over an experiment."""
+
+    def __init__(self, settings: KalmanFilter, about: Ready) -> None:
+        self.settings, self.about = settings, about
+        self.path = FilterPath(about.base, about.plant, settings.on_loss == "stop")
+        self.trails: list[Trail] = []
+        kind: type[Belief] = RootBelief if settings.square_root else WholeBelief
+        state = np.zeros(2 * about.experiment.robot.dof)
+        first = about.tuned
+        self.belief = kind(first.beta, first.spread, state, first.first_spread())
+        self.last: tuple[Array, Array] = (first.beta, first.spread)
+
+    def estimate(self, prior: Prior | None) -> Estimate:
+        try:
+            with np.errstate(all="ignore"):  # a runaway is found by looking at the numbers
+                going = all(self._run(run) for run in self.about.experiment.runs)
+            if going:
+                self._keep()
+        except LostPositiveError as lost:
+            if self.path.healthy():
+                self.path.trouble = f"{str(lost)[0].lower()}{str(lost)[1:-1]} after t = {self.path.times[-1]:.4g} s"
+        return self._made(prior)
+
+    def _run(self, run: Run) -> bool:
+        """Whether the filter came through."""
+        about, belief = self.about, self.belief
+        predict, transition = self.settings.predictor(), about.transition(run)
+        starts, ends = about.torques(run)
+        belief.restart(np.concatenate([run.q[0], run.motion.dq[0]]), about.tuned.first_spread())
+        trail = self._trail(run)
+        drift = about.tuned.drift**2 * run.period
+        for k in range(1, len(run.t)):
+            slope = predict(belief, transition, starts[k - 1], ends[k - 1], about.tuned.step)
+            if drift.any():
+                belief.drift(drift)
+            if trail is not None:
+                trail.predicted.append((belief.z.copy(), belief.covariance.copy(), slope))
+            miss = belief.measure(run.q[k], about.tuned.positions)
+            self.path.add(float(run.t[k]), belief.beta, belief.x, miss)
+            if trail is not None:
+                trail.filtered.append((belief.z.copy(), belief.covariance.copy()))
+            if k % _LOOK == 0 or k == len(run.t) - 1:
+                if not self.path.healthy():
+                    return False
+                self._keep()
+        return True
+
+    def _keep(self) -> None:
+        p = self.belief.p
+        self.last = self.belief.beta.copy(), self.belief.covariance[:p, :p].copy()
+
+    def _trail(self, run: Run) -> Trail | None:
+        if not self.settings.smooth:
+            return None
+        trail = Trail(len(run.t))
+        trail.check(len(self.belief.z))
+        trail.filtered.append((self.belief.z.copy(), self.belief.covariance.copy()))
+        self.trails.append(trail)
+        return trail
+
+    def _made(self, prior: Prior | None) -> Estimate:
+        about, path = self.about, self.path
+        base, free = about.base, about.start.free
+        beta, covariance = self.last
+        excess = max(path.consistency, 1.0) if np.isfinite(path.consistency) else np.inf
+        scale = excess if np.isfinite(excess) else 1.0
+        rows = tuple(len(run.t) - 1 for run in about.experiment.runs)
+        samples = sum(rows)
+        details: dict[str, Any] = {
+            "inflation": np.full(base.rank, scale),
+            "degrees_of_freedom": np.full(base.rank, max(samples * about.experiment.robot.dof - base.rank, 1)),
+            "rows": (samples,) * about.experiment.robot.dof, "consistency": path.consistency, "start": about.tuned.beta,
+            "position_noise": about.tuned.positions, "torque_noise": about.tuned.step.torque,
+        }  # fmt: skip
+        if self.trails and not path.trouble:
+            details["smoothed"] = tuple(trail.smoothed() for trail in self.trails)
+        made = Estimate(
+            base, beta, scale * 0.5 * (covariance + covariance.T), nearest_theta(base, beta, prior),
+            free.problem.spreads(beta, free.joined, free.weights), path.misses, history=self._history(),
+            notes=self._notes(), details=details,
+        )  # fmt: skip
+        return replace(made, result=Result.NOT_CONVERGED) if path.trouble else made
+
+    def _history(self) -> tuple[dict[str, Any], ...]:
+        every = max(1, len(self.path.times) // _KEPT)
+        pairs = zip(self.path.times[::every], self.path.betas[::every], strict=True)
+        return tuple({"t": t, "beta": tuple(beta.tolist())} for t, beta in pairs)
+
+    def _notes(self) -> tuple[str, ...]:
+        path, notes = self.path, []
+        if path.trouble:
+            notes.append(
+                f"The filter diverged: {path.trouble}. The numbers are its last healthy ones; use a shorter step or "
+                "rk4, more torque_noise, or a better start (on_loss='continue' goes on without a mass matrix)."
+            )
+        elif path.consistency > 2.0:
+            notes.append(
+                f"Innovations are {path.consistency**0.5:.2g} times as large as the filter expected: the model misses "
+                "something, or the noise is set too small. The error bars were widened by that much."
+            )
+        return tuple(notes)

@@ -1,0 +1,100 @@
+"""What every filter needs before its first step: least squares, tuning, and a step that can follow the friction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.experiment import Experiment, Run
+from steelyard.estimation.kalman.transition import Method, Transition
+from steelyard.estimation.kalman.tuning import Tuned, Tuning, tuned
+from steelyard.estimation.start import Start, starting_point
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.robot.spatial import Array
+from steelyard.simulation.plant import Plant, plant_of
+
+# Steps follow friction well up to this rate times their length, and never more of them than this per sample.
+_EASY = 1.5
+_MOST_SUBSTEPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """An experiment with everything tuned."""
+
+    experiment: Experiment
+    base: BaseParameters
+    plant: Plant
+    start: Start
+    tuned: Tuned
+    method: Method
+    substeps: int | None
+    held: bool
+
+    def transition(self, run: Run) -> Transition:
+        substeps = self.substeps or self._needed(run)
+        return Transition(self.plant, self.directions, run.period, substeps, self.method)
+
+    @property
+    def directions(self) -> Array:
+        """One lumped direction per base parameter: its leading parameter moves, the others stand still."""
+        return self.plant.lumped(np.eye(len(self.base.parameters))[list(self.base.independent)])
+
+    def torques(self, run: Run) -> tuple[Array, Array]:
+        """The torque at the start and at the end of every step."""
+        tau = np.ascontiguousarray(run.tau)
+        return tau[:-1], tau[:-1] if self.held else tau[1:]
+
+    def _needed(self, run: Run) -> int:
+        """Friction is steepest at rest; the start's parameters tell how steep."""
+        n = self.experiment.robot.dof
+        still = np.zeros(n)
+        theta = np.zeros(len(self.base.parameters))
+        theta[list(self.base.independent)] = self.start.beta
+        slopes = self.plant.smooth.jacobian("forward_dynamics", "dq", q=run.q[0], dq=still, tau=still, theta=theta)
+        if not np.all(np.isfinite(slopes)):
+            return 1
+        fastest = float(np.max(-np.linalg.eigvals(slopes).real, initial=0.0))
+        return int(np.clip(np.ceil(fastest * run.period / _EASY), 1, _MOST_SUBSTEPS))
+
+
+def ready(
+    experiment: Experiment, base: BaseParameters, prior: Prior | None, settings: Tuning, method: Method,
+    substeps: int | None, torque: Literal["auto", "held", "linear"],
+) -> Ready:  # fmt: skip
+    """Checked and tuned; refuses what no filter can start from."""
+    _check(experiment, base, method, substeps, torque)
+    plant = plant_of(experiment.robot, experiment.terms, experiment.smoothing)
+    # Least squares sees the same smooth friction as the filter.
+    start = starting_point(replace(experiment, dynamics=plant.smooth), base, prior)
+    numbers = tuned(settings, experiment, base, prior, start, plant)
+    held = torque == "held" or (torque == "auto" and experiment.controller is not None)
+    return Ready(experiment, base, plant, start, numbers, method, substeps, held)
+
+
+def _check(experiment: Experiment, base: BaseParameters, method: str, substeps: int | None, torque: str) -> None:
+    if not isinstance(experiment, Experiment):
+        raise EstimationError("A filter simulates the robot: give it an Experiment (dynamics and motions), not rows.")
+    if method not in ("rk4", "euler"):
+        raise EstimationError(f'method is "rk4" or "euler", not "{method}".')
+    if torque not in ("auto", "held", "linear"):
+        raise EstimationError(f'torque is "auto", "held" or "linear", not "{torque}".')
+    if substeps is not None and substeps < 1:
+        raise EstimationError(f"substeps is {substeps}; at least one step per sample is needed.")
+    experiment.check()
+    names = [name for name, used in zip(experiment.robot.joint_names, experiment.robot.torque_used, strict=True)
+             if not used]  # fmt: skip
+    if names:
+        raise EstimationError(
+            f"A filter needs the torque of every joint; that of '{names[0]}' is not used. Lock the joint, or use an "
+            "estimator that works on rows, such as wls."
+        )
+    samples, need = sum(len(run.t) - 1 for run in experiment.runs), -(-base.rank // experiment.robot.dof) + 1
+    if samples < need or any(len(run.t) < 2 for run in experiment.runs):
+        raise EstimationError(
+            f"There are too few samples to start a filter: {samples} steps for {base.rank} parameters; at least {need} "
+            "are needed, and two samples in every run."
+        )

@@ -1,0 +1,166 @@
+"""`Transition`: (state, base parameters) at one sample → state at the next, for many lanes or with its derivatives."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.dynamics.emit_llvm import LANES, STRIDE
+from steelyard.dynamics.evaluate import aligned
+from steelyard.dynamics.native import vector_width
+from steelyard.estimation.kalman.flow import Flow, flow_of
+from steelyard.robot.spatial import Array
+from steelyard.simulation.plant import Plant
+from steelyard.simulation.rk4_driver import ARGUMENTS, rk4_driver
+
+Method = Literal["rk4", "euler"]
+# A period that never comes: the driver then neither asks a controller nor records.
+_NEVER = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """The next state, and its derivatives by the state, the base parameters and the torque."""
+
+    x: Array
+    by_state: Array
+    by_parameters: Array
+    by_torque: Array
+
+
+class Transition:
+    """Steps of `period` seconds in `substeps` parts; states are (q, dq), parameters the base parameters.
+
+    `directions` (base parameters × the plant's lumped ones): θ = β · directions moves the robot as β does, since all
+    other parameters have no say. Holds scratch, so one per thread.
+    """
+
+    def __init__(
+        self, plant: Plant, directions: Array, period: float, substeps: int = 1, method: Method = "rk4"
+    ) -> None:
+        self.plant, self.directions = plant, np.ascontiguousarray(directions)
+        self.period, self.substeps, self.method = period, substeps, method
+        self.dof, self.parameters = plant.robot.dof, len(directions)
+        self._plain: list[_Rows] = []
+        self._tangent: list[_Rows] = []
+
+    def moved(self, x: Array, beta: Array, start: Array, end: Array) -> Array:
+        """States `(lanes, 2 · dof)` after one step; torques `start` and `end` are `(dof,)` or `(lanes, dof)`."""
+        lanes, n = len(x), self.dof
+        if len(self._plain) * LANES < lanes:
+            flow = flow_of(self.plant, False)
+            self._plain = [_Rows(flow, self) for _ in range(-(-lanes // LANES))]
+        theta = (beta @ self.directions).T
+        out = np.empty_like(x)
+        xT, startT, endT = x.T, np.broadcast_to(start, (lanes, n)).T, np.broadcast_to(end, (lanes, n)).T
+        for k, rows in zip(range(0, lanes, LANES), self._plain, strict=False):
+            part = slice(k, min(k + LANES, lanes))
+            count = part.stop - part.start
+            rows.set("q", xT[:n, part], count)
+            rows.set("dq", xT[n:, part], count)
+            rows.set("pull", startT[:, part], count)
+            rows.set("pull", endT[:, part], count, n)
+            rows.set("theta", theta[:, part] if beta.ndim == 2 else theta[:, None], count)
+            q, dq = rows.step(count)
+            out[part, :n], out[part, n:] = q[:n].T, dq[:n].T
+        return out
+
+    def linearised(self, x: Array, beta: Array, start: Array, end: Array) -> Linearised:
+        """One step from one state, with exact derivatives of the step as it is computed."""
+        n, p = self.dof, self.parameters
+        lanes = 3 * n + p
+        if not self._tangent:
+            self._tangent = self._seeded(lanes)
+        theta = beta @ self.directions
+        moves = np.empty((2 * n, lanes))
+        for k, rows in zip(range(0, lanes, LANES), self._tangent, strict=True):
+            count = min(LANES, lanes - k)
+            rows.set("q", x[:n, None], count)
+            rows.set("dq", x[n:, None], count)
+            rows.set("q", rows.seeds[:n], count, n + 1)
+            rows.set("dq", rows.seeds[n:], count, n + 1)
+            rows.set("pull", start[:, None], count)
+            rows.set("pull", end[:, None], count, n)
+            rows.set("theta", theta[:, None], count)
+            q, dq = rows.step(count)
+            moves[:n, k : k + count], moves[n:, k : k + count] = q[n + 1 :], dq[n + 1 :]
+        after = np.concatenate([q[:n, 0], dq[:n, 0]])
+        return Linearised(after, moves[:, : 2 * n], moves[:, 2 * n : 2 * n + p], moves[:, 2 * n + p :])
+
+    def _seeded(self, lanes: int) -> list[_Rows]:
+        """Lanes for the directions: each coordinate of the state, each base parameter, each torque."""
+        n, p = self.dof, self.parameters
+        flow = flow_of(self.plant, True)
+        state = np.eye(2 * n, lanes)
+        torque = np.eye(n, lanes, 2 * n + p)
+        numbers = np.zeros((flow.numbers, lanes))
+        numbers[:, 2 * n : 2 * n + p] = self.directions.T
+        out = []
+        for k in range(0, lanes, LANES):
+            part = slice(k, min(k + LANES, lanes))
+            rows = _Rows(flow, self)
+            rows.seeds = state[:, part]
+            rows.set("move_tau", torque[:, part], part.stop - k)
+            rows.set("move_theta", numbers[:, part], part.stop - k)
+            out.append(rows)
+        return out
+
+
+class _Rows:
+    """Scratch rows of one block of lanes, and the call that steps them."""
+
+    seeds: Array
+
+    def __init__(self, flow: Flow, transition: Transition) -> None:
+        self.flow = flow
+        J, self._euler = flow.joints, transition.method == "euler"
+        self._in, self._out, self._state = aligned(flow.row_count), aligned(J), aligned(4 * J)
+        self._rows, self._rates = self._in.reshape(-1, STRIDE), self._out.reshape(-1, STRIDE)
+        self._moving = self._state.reshape(-1, STRIDE)
+        h = transition.period / transition.substeps
+        self._h, self._substeps = h, transition.substeps
+        self._lengths = np.array([h / 2.0, h, h / 6.0, h / 3.0])
+        self._speed = 1.0 / transition.period
+        width = vector_width()
+        self._width, self._address = width, flow.kernel.address(width)
+        self._driver = rk4_driver(width)
+        self._call: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(self._address)
+        self._arguments = {
+            **dict.fromkeys(ARGUMENTS, 0), "plant": self._address, "rows_in": self._in.ctypes.data,
+            "rows_out": self._out.ctypes.data, "state": self._state.ctypes.data, "joints": J, "begin": 1,
+            "end": 1 + self._substeps, "steps": _NEVER, "lengths": self._lengths.ctypes.data, "hold": _NEVER,
+            "every": _NEVER,
+        }  # fmt: skip
+
+    def set(self, name: str, values: Array, count: int, shift: int = 0) -> None:
+        """Rows of an input; lanes beyond the last, up to a whole vector, repeat the first: any numbers would do."""
+        first = self.flow.rows[name] + shift
+        self._rows[first : first + len(values), :count] = values
+
+    def step(self, count: int) -> tuple[Array, Array]:
+        """Positions and velocities of all joints (time and derivatives are such) at the end of the step."""
+        J, n = self.flow.joints, self.flow.dof
+        vectors = -(-count // self._width)
+        used = slice(0, vectors * self._width)
+        rows = self._rows
+        rows[n, used], rows[J + n, used] = 0.0, self._speed
+        if count < used.stop:
+            rows[:, count : used.stop] = rows[:, :1]
+        if self._euler:
+            return self._euler_steps(vectors, slice(0, count))
+        self._moving[: 2 * J, used] = rows[: 2 * J, used]
+        self._arguments["vectors"] = vectors
+        self._driver(*self._arguments.values())
+        return self._moving[:J, :count], self._moving[J : 2 * J, :count]
+
+    def _euler_steps(self, vectors: int, used: slice) -> tuple[Array, Array]:
+        J = self.flow.joints
+        q, dq = self._rows[:J, used], self._rows[J : 2 * J, used]
+        for _ in range(self._substeps):
+            self._call(self._in.ctypes.data, self._out.ctypes.data, vectors)
+            q += self._h * dq
+            dq += self._h * self._rates[:J, used]
+        return q, dq

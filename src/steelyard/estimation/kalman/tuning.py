@@ -1,0 +1,160 @@
+"""`Tuning`: where a filter starts and how much it trusts what; all that is not given comes from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.experiment import Experiment, Run
+from steelyard.estimation.free import prior_theta
+from steelyard.estimation.kalman.predict import StepNoise
+from steelyard.estimation.start import Start
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.robot.spatial import Array
+from steelyard.simulation.plant import Plant
+
+Level = float | Sequence[float] | None
+# Torque that integration and rounding leave unexplained, relative to the joint's own.
+_SMALLEST_TORQUE = 1e-4
+# Positions are never better than this part of their range: the covariance of the innovation must stay regular.
+_SMALLEST_POSITION = 1e-7
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Standard deviations; None means: from the data.
+
+    `position_noise` (rad, m) of the measured positions: what the low-pass of the preparation took away, scaled up to
+    the whole band. `torque_noise` (N m, N) per sample: the residual of least squares below the cut-off, where model
+    errors are. `state_noise` is added to position and velocity at every sample, `drift` to the parameters (both none by
+    default; `drift` is a standard deviation per square root of a second). `start` "least-squares" begins with weighted
+    least squares and `inflation` times its standard errors; "prior" with the prior's numbers, uncertain by the largest
+    of `prior_spread` times themselves, their distance from least squares, and the former; "auto": the prior where there
+    is one. `parameter_spread` replaces these standard deviations; `state_spread` (position, velocity) those of the
+    first state.
+    """
+
+    position_noise: Level = None
+    torque_noise: Level = None
+    state_noise: tuple[float, float] = (0.0, 0.0)
+    drift: float | Sequence[float] = 0.0
+    start: Literal["auto", "prior", "least-squares"] = "auto"
+    inflation: float = 10.0
+    prior_spread: float = 0.3
+    parameter_spread: Sequence[float] | None = None
+    state_spread: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.start not in ("auto", "prior", "least-squares"):
+            raise EstimationError(f'start is "auto", "prior" or "least-squares", not "{self.start}".')
+        for name in ("inflation", "prior_spread"):
+            if not getattr(self, name) > 0.0:
+                raise EstimationError(f"{name} must be positive, not {getattr(self, name)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The numbers: first parameters with covariance, standard deviations of measurements and steps."""
+
+    beta: Array
+    spread: Array
+    positions: Array
+    step: StepNoise
+    drift: Array
+    speeds: Array
+    state_spread: tuple[float, float] | None
+
+    def first_spread(self) -> Array:
+        """Standard deviations of a run's first state (position, velocity)."""
+        n = len(self.positions)
+        if self.state_spread is not None:
+            return np.repeat(self.state_spread, n)
+        return np.concatenate([self.positions, self.speeds])
+
+
+def tuned(
+    settings: Tuning, experiment: Experiment, base: BaseParameters, prior: Prior | None, start: Start, plant: Plant
+) -> Tuned:
+    """All that is not set, from the measured motion and from least squares."""
+    n = experiment.robot.dof
+    positions = _levels(settings.position_noise, n, "position_noise")
+    if positions is None:
+        positions = _position_noise(experiment)
+    torque = _levels(settings.torque_noise, n, "torque_noise")
+    if torque is None:
+        torque = _torque_noise(experiment, plant, start.theta)
+    beta, spread = _first(settings, base, prior, start)
+    drift = np.broadcast_to(np.asarray(settings.drift, dtype=float), (base.rank,))
+    state = np.repeat(np.asarray(settings.state_noise, dtype=float), n)
+    speeds = np.max([_speed_noise(run, positions) for run in experiment.runs], axis=0)
+    return Tuned(beta, spread, positions, StepNoise(torque, state), drift, speeds, settings.state_spread)
+
+
+def _first(settings: Tuning, base: BaseParameters, prior: Prior | None, start: Start) -> tuple[Array, Array]:
+    errors = start.free.covariance.matrix
+    wide = settings.inflation * np.sqrt(np.maximum(np.diag(errors), 0.0))
+    from_prior = settings.start == "prior" or (settings.start == "auto" and prior is not None)
+    if from_prior and prior is None:
+        raise EstimationError('start="prior" needs a prior, e.g. Prior(model.theta).')
+    # Parameters that least squares knows to rounding still need a spread that can be inverted.
+    least = 1e-8 * np.maximum(np.abs(start.beta), 1e-3 * float(np.abs(start.beta).max(initial=0.0)))
+    beta = base.values(prior_theta(base, prior)) if from_prior else start.beta
+    if settings.parameter_spread is not None:
+        given = np.asarray(settings.parameter_spread, dtype=float)
+        if given.shape != (base.rank,) or not np.all(given > 0.0):
+            raise EstimationError(f"parameter_spread needs {base.rank} positive numbers, one per base parameter.")
+        return beta, np.diag(given**2)
+    if from_prior:
+        sd = np.max([settings.prior_spread * np.abs(beta), np.abs(beta - start.beta), wide, least], axis=0)
+        return beta, np.diag(sd**2)
+    return beta, settings.inflation**2 * errors + np.diag(least**2)
+
+
+def _position_noise(experiment: Experiment) -> Array:
+    """What the low-pass took away, per joint; white noise has the part 1 − 2·cut-off·period of its power there."""
+    if experiment.position_noise is not None:
+        found = experiment.position_noise
+    else:
+        runs = experiment.runs
+        lost = [np.mean((run.q - run.motion.q)[run.motion.keep] ** 2, axis=0) for run in runs]
+        share = [max(1.0 - 2.0 * run.motion.filter.cutoff * run.period, 0.05) for run in runs]
+        found = np.sqrt(np.mean([x / s for x, s in zip(lost, share, strict=True)], axis=0))
+    ranges = np.max([np.ptp(run.q, axis=0) for run in experiment.runs], axis=0)
+    least = _SMALLEST_POSITION * np.maximum(ranges, 1e-3 * float(ranges.max(initial=1.0)))
+    return np.asarray(np.maximum(found, least))
+
+
+def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
+    """The white noise per sample that has the residual's power below the cut-off."""
+    powers, sizes = [], []
+    for run in experiment.runs:
+        m = run.motion
+        residual = run.tau - plant.smooth.inverse_dynamics(m.q, m.dq, m.ddq, theta)
+        start, stop, _ = m.keep.indices(len(m.t))
+        length = max(1, round(0.5 / (m.filter.cutoff * run.period)))
+        count = max((stop - start) // length, 1)
+        used = residual[start : start + count * length]
+        means = used[: count * length].reshape(count, -1, residual.shape[1]).mean(axis=1)
+        powers.append(length * np.mean(means**2, axis=0))
+        sizes.append(np.mean(run.tau**2, axis=0))
+    size = np.sqrt(np.mean(sizes, axis=0))
+    found = np.maximum(np.sqrt(np.mean(powers, axis=0)), _SMALLEST_TORQUE * np.maximum(size, 1e-3 * size.max()))
+    return np.asarray(found if experiment.torque_noise is None else np.maximum(found, experiment.torque_noise))
+
+
+def _speed_noise(run: Run, positions: Array) -> Array:
+    """The first velocity comes from the filter's edge: noise over its time constant, and a hundredth of the motion."""
+    return np.asarray(2.0 * np.pi * run.motion.filter.cutoff * positions + 0.01 * np.std(run.motion.dq, axis=0))
+
+
+def _levels(value: Any, n: int, name: str) -> Array | None:
+    if value is None:
+        return None
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape != (n,)) or not np.all(np.isfinite(array) & (array >= 0.0)):
+        raise EstimationError(f"{name} is {value}; give one standard deviation, or one per joint ({n}), not negative.")
+    return np.broadcast_to(array, (n,)).copy()
