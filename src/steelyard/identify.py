@@ -126,11 +126,11 @@ class Identification:
 
         return model_to_mjcf(self.model, path)
 
-    def to_c(self, folder: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-        """Write inverse dynamics, gravity and mass matrix as C99; returns the header and the source."""
+    def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
+        """Write inverse dynamics, gravity and mass matrix as C99, a .c file and its header; returns both paths."""
         from steelyard.export import model_to_c
 
-        return model_to_c(self.model, folder, name)
+        return model_to_c(self.model, path, name)
 
     @cached_property
     def checks(self) -> tuple[tuple[str, Check], ...]:
@@ -179,7 +179,7 @@ def identify(
         terms: joint terms (default: rotor, viscous, smoothed Coulomb, offset), by name or as objects.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
             "filtered-power", with options as in "filtered-dynamic:cutoff=9.11,order=2", or as an object.
-        estimator: "ols", "wls", "huber", "bisquare", "tls" or "ridge".
+        estimator: "ols", "wls", "huber", "bisquare", "tls", "rtls", "rls" or "ridge" (this one with physical=False).
         physical: whether the result must be physically possible (the default); otherwise it is the free fit.
         prior: "nominal" (the description's inertias where they are given and possible) or "none".
         preparation: filter, derivatives, masks; the defaults choose from the identification logs alone.
@@ -323,7 +323,7 @@ def _estimates(
     if not settings.physical:
         free = plain.fit(data, base, prior)
         return free, free
-    if settings.estimator not in ("ols", "wls", "huber", "bisquare"):
+    if settings.estimator not in ("ols", "wls", "huber", "bisquare", "tls", "rtls", "rls"):
         raise SteelyardError(f"'{settings.estimator}' has no physically consistent form; add --free, or use wls.")
     return make_physical(settings.estimator).fit_both(data, base, prior)
 

@@ -23,6 +23,7 @@ from steelyard.check.rounding import check_rounding
 from steelyard.check.times import check_times
 from steelyard.check.velocity import check_velocity
 from steelyard.check.verdict import FATAL, Grade, advices, verdict
+from steelyard.check.warming import check_warming
 from steelyard.errors import LogError, StructureError
 from steelyard.identification_terms import identification_terms
 from steelyard.parameters.term import Term
@@ -145,7 +146,8 @@ def _look(
         return [*velocity, *mixed_up, *motion], excitation
     late = check_delay(seen, friction_share(seen, fits))
     steps = check_rounding(log, seen)
-    return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *steps, *motion], excitation
+    warming = check_warming(seen, fits)
+    return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *steps, *warming, *motion], excitation
 
 
 def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Entry]:

@@ -20,12 +20,20 @@ from steelyard.cli.options import (
     robot_from,
     words,
 )
+from steelyard.errors import SteelyardError
 
 
 @app.command(epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
 def friction(
     robot: RobotSource,
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Constant-speed runs, sweeps, or any motion.")],
+    logs: Annotated[
+        list[str] | None, typer.Argument(metavar="[LOG...]", help="Constant-speed runs, sweeps, or any motion.")
+    ] = None,
+    design: Annotated[
+        bool, typer.Option("--design", help="Instead of measuring, write the motion (motion.csv) that shows friction.")
+    ] = False,
+    dwell: Annotated[float, typer.Option(metavar="S", help="With --design: seconds at each speed, at least.")] = 0.5,
+    rate: Annotated[float, typer.Option(metavar="HZ", help="With --design: samples a second of motion.csv.")] = 100.0,
     joints: Annotated[str, typer.Option(metavar="A,B,…", help="Joints to look at; default: all that move.")] = "",
     how: Annotated[str, typer.Option(metavar="HOW", help="plateaus, table (any motion), or auto.")] = "auto",
     gravity_by: Annotated[
@@ -54,6 +62,11 @@ def friction(
     if output:
         check_target(Path(output), overwrite)
     loaded_robot = robot_from(robot, "", gravity, snap)
+    if design:
+        _design(loaded_robot, words(joints), dwell, rate, output, overwrite, as_json)
+        return
+    if not logs:
+        raise SteelyardError("There is no log; give some, or --design to write the motion that shows friction.")
     found = measure_friction(
         loaded_robot,
         [read_log(path, loaded_robot, mapping or None) for path in logs],
@@ -76,3 +89,27 @@ def friction(
     from steelyard.report.terminal import console
 
     print_friction(found, loaded_robot, console(), output)
+
+
+def _design(
+    robot: Any, joints: list[str], dwell: float, rate: float, output: str, overwrite: bool, as_json: bool
+) -> None:  # fmt: skip
+    from pathlib import Path
+
+    from steelyard.friction.experiment import design_sweeps, write_experiment
+    from steelyard.report.terminal import console
+
+    plan = design_sweeps(robot, joints, dwell=dwell)
+    if output:
+        write_experiment(plan, Path(output), rate, overwrite=overwrite)
+    if as_json:
+        print_json(plan.to_json())
+        return
+    out = console()
+    for name, speeds in plan.speeds.items():
+        out.print(f"{name}: {len(speeds)} speeds from {speeds[0]:.3g} to {speeds[-1]:.3g} {_unit(robot, name)}")
+    out.print(f"{plan.duration:.0f} s in all." + (f" Written to {output}: motion.csv, result.json" if output else ""))
+
+
+def _unit(robot: Any, name: str) -> str:
+    return f"{robot.joints[robot.joint_index(name)].unit}/s"

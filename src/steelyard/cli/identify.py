@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,7 @@ def identify(
             help="dynamic, filtered-dynamic, momentum, energy, power or filtered-power; options as name:key=value.",
         ),
     ] = "dynamic",
-    estimator: Annotated[str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls or ridge.")] = "wls",
+    estimator: Annotated[str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls, rtls, rls or ridge.")] = "wls",
     physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     prior: Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")] = "nominal",
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,
@@ -69,6 +69,12 @@ def identify(
     tune: Annotated[
         bool, typer.Option("--tune", help="Choose cut-off, smoothing and velocity by cross-validation on LOG….")
     ] = False,
+    fit_shapes: Annotated[
+        bool, typer.Option("--fit-shapes", help="Find the speeds at which dry friction bends, joint by joint.")
+    ] = False,
+    friction: Annotated[
+        str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
+    ] = "",
     snap: Snap = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -102,8 +108,11 @@ def identify(
         period=period,
         significant=significant,
         tune=tune,
+        fit_shapes=fit_shapes,
+        known_friction=_curves(friction),
     )
-    inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping] if p]
+    known = [str(Path(friction) / "result.json")] if friction else []
+    inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping, *known] if p]
     if output:
         from steelyard.write_run import write_run
 
@@ -116,3 +125,11 @@ def identify(
     from steelyard.report.terminal import console
 
     print_identification(found, console(), output)
+
+
+def _curves(folder: str) -> Any:
+    if not folder:
+        return None
+    from steelyard.friction.known import read_friction
+
+    return read_friction(folder)

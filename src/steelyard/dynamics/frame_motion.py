@@ -41,13 +41,14 @@ class FrameKinematics:
             raise RobotError("The frame stands on the base, which does not move; name one on a moving link.")
         self.robot, self.place = robot, place
         widths = {"q": robot.dof, "dq": robot.dof, "ddq": robot.dof}
-        self._evaluator = Evaluator(trace("frame_motion", widths, self._trace, (15,)))
+        self._evaluator = Evaluator(trace("frame_motion", widths, self.over_scalars, (15,)))
 
     def __call__(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> FrameMotion:
         out = self._evaluator({"q": q, "dq": dq, "ddq": ddq})
         return FrameMotion(*np.split(out, 5, axis=-1))
 
-    def _trace(self, q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+    def over_scalars(self, q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+        """The fifteen numbers of a `FrameMotion`, one after the other, to be traced."""
         robot, host = self.robot, self.place.host
         places = kinematics.placements(robot, q)
         fixed = kinematics.Placement(

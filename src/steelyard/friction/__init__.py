@@ -3,9 +3,12 @@
 from steelyard.friction.breakaway import BreakAway, break_away
 from steelyard.friction.choose import Choice, choose_law
 from steelyard.friction.drift import Drift, friction_drift
+from steelyard.friction.experiment import FrictionExperiment, design_sweeps
+from steelyard.friction.known import read_friction
 from steelyard.friction.laws import LAWS, FittedLaw, Law, fit_law
 from steelyard.friction.measure import FrictionCurves, JointFriction, measure_friction
 from steelyard.friction.plateaus import Plateau, find_plateaus
+from steelyard.friction.separable import Shape, Shapes, fit_shapes
 
 __all__ = [
     "LAWS",
@@ -14,13 +17,19 @@ __all__ = [
     "Drift",
     "FittedLaw",
     "FrictionCurves",
+    "FrictionExperiment",
     "JointFriction",
     "Law",
     "Plateau",
+    "Shape",
+    "Shapes",
     "break_away",
     "choose_law",
+    "design_sweeps",
     "find_plateaus",
     "fit_law",
+    "fit_shapes",
     "friction_drift",
     "measure_friction",
+    "read_friction",
 ]

@@ -36,7 +36,7 @@ def choose_law(
     both = np.any(velocity > 0.0) and np.any(velocity < 0.0)
     usable = [law for law in laws if both or not law.name.endswith("asymmetric")]
     groups = _groups(velocity)
-    levels = len({round(float(np.log(abs(velocity[g[0]]))), 1) for g in groups})
+    levels = distinct_speeds(velocity)
     usable = [law for law in usable if levels >= law.unknowns // (2 if law.name.endswith("asymmetric") else 1)]
     scores: dict[str, float] = {}
     spread: dict[str, float] = {}
@@ -46,12 +46,21 @@ def choose_law(
             scores[law.name] = float(np.mean(errors))
             spread[law.name] = float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
     if not scores:
-        raise SteelyardError(f"{len(velocity)} points are too few for any law of friction; measure at more speeds.")
+        raise SteelyardError(
+            f"{len(velocity)} points at {levels} different speeds are too few for any law of friction; measure at more "
+            "speeds."
+        )
     best = min(scores, key=lambda name: scores[name])
     limit = scores[best] + spread[best]
     near = [law for law in usable if scores.get(law.name, np.inf) <= limit]
     chosen = min(near, key=lambda law: (law.unknowns, scores[law.name]))
     return Choice(fit_law(chosen, velocity, torque, error, temperature, load), scores)
+
+
+def distinct_speeds(velocity: Array) -> int:
+    """How many different speeds there are, to 10 %."""
+    levels = np.sort(np.abs(velocity))
+    return int(np.count_nonzero(np.diff(np.log(levels)) > 0.1)) + 1 if len(levels) else 0
 
 
 def _groups(velocity: Array) -> list[Array]:
@@ -81,7 +90,7 @@ def _left_out(
         rest = np.setdiff1d(np.arange(len(v)), group)
         others = v[rest]
         split = law.name.endswith("asymmetric")
-        if len(rest) <= law.unknowns or (split and min(np.sum(others > 0), np.sum(others < 0)) <= law.unknowns // 2):
+        if len(rest) < law.unknowns or (split and min(np.sum(others > 0), np.sum(others < 0)) <= law.unknowns // 2):
             return None
         fitted = fit_law(
             law, v[rest], y[rest], error[rest],

@@ -38,14 +38,20 @@ def friction_drift(log: Log, model: Model, preparation: Preparation | None = Non
         t.append(motion.t[motion.keep])
         along.append(rest * sign)
         wide.append(sign**2)
-    time, work, weight = np.concatenate(t), np.concatenate(along), np.concatenate(wide)
+    change, error = drift_of(np.concatenate(t), np.concatenate(along), np.concatenate(wide))
+    return Drift(log.joints, change, error)
+
+
+def drift_of(time: Array, along: Array, weight: Array) -> tuple[Array, Array]:
+    """The change of `along`/`weight` `(rows, joints)` from first to last, by a line through blocks of time, and its
+    standard error from how the blocks scatter about the line."""
     edges = np.linspace(time[0], time[-1], _BLOCKS + 1)
     block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, _BLOCKS - 1)
-    total = np.array([np.bincount(block, w, _BLOCKS) for w in work.T])
+    total = np.array([np.bincount(block, w, _BLOCKS) for w in along.T])
     size = np.array([np.bincount(block, w, _BLOCKS) for w in weight.T])
     level = total / np.maximum(size, 1e-12)
     phase = (np.arange(_BLOCKS) + 0.5) / _BLOCKS - 0.5
     slope = level @ phase / (phase @ phase)
     left = level - level.mean(axis=1, keepdims=True) - slope[:, None] * phase
     error = np.sqrt(np.sum(left**2, axis=1) / (_BLOCKS - 2) / (phase @ phase))
-    return Drift(log.joints, slope, error)
+    return np.asarray(slope), np.asarray(error)

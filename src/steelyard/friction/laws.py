@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.robot.spatial import Array, frozen
@@ -88,7 +87,8 @@ class FittedLaw:
     """A law with its coefficients: call it with velocities (rad/s, m/s) to get torques (N m, N).
 
     With temperatures in the data the coefficients are `coefficients` + `slopes`·(T − `reference`), and a temperature
-    outside `range` is refused. `load_gain` is what dry friction grows by per N m (N) of load on the gear.
+    outside `range` is refused. `load_gain` is what dry friction grows by per N m (N) of load on the gear. `covariance`
+    is of the coefficients, then the slopes, the load's gain and the logarithm of the shape, where there are any.
     """
 
     law: Law
@@ -126,9 +126,15 @@ class FittedLaw:
 
     def band(self, velocity: ArrayLike) -> Array:
         """Standard error of the curve at some velocities, at the reference temperature."""
-        X = np.stack(self.law.columns(np.asarray(velocity, dtype=float), self.shape), axis=-1)
-        count = X.shape[-1]
-        return np.asarray(np.sqrt(np.einsum("...i,ij,...j->...", X, self.covariance[:count, :count], X)))
+        v = np.asarray(velocity, dtype=float)
+        X = np.stack(self.law.columns(v, self.shape), axis=-1)
+        places = [*range(X.shape[-1])]
+        if self.law.shaped:
+            bend = _bend(lambda s: np.stack(self.law.columns(v, s), axis=-1), self.shape) @ self.coefficients
+            X = np.concatenate([X, bend[..., None]], axis=-1)
+            places.append(len(self.covariance) - 1)
+        some = self.covariance[np.ix_(places, places)]
+        return np.asarray(np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", X, some, X), 0.0)))
 
 
 def fit_law(
@@ -168,6 +174,8 @@ def fit_law(
     spare = max(len(y) - X.shape[1] - int(law.shaped), 1)
     # Points scatter more than their own errors say where the law is not quite true; error bars then follow the scatter.
     scatter = max(1.0, float(np.sum((X @ beta - y * weights) ** 2)) / spare)
+    if law.shaped:
+        X = np.column_stack([X, (_bend(design, shape) @ beta) * weights])
     covariance = np.linalg.pinv(X.T @ X) * scatter
     count = len(law.symbols)
     return FittedLaw(
@@ -183,6 +191,12 @@ def fit_law(
     )
 
 
+def _bend(columns: Callable[[float], Array], shape: float) -> Array:
+    """How the columns change with the logarithm of the shape."""
+    step = 1e-4
+    return np.asarray((columns(shape * np.exp(step)) - columns(shape * np.exp(-step))) / (2.0 * step))
+
+
 def _best_shape(cost: Callable[[float], float], speeds: Array) -> float:
     """The Stribeck speed, between the slowest point and the fastest: best of a grid, then refined."""
     low, high = np.log(max(float(speeds.min()), 1e-4) / 3.0), np.log(float(speeds.max()))
@@ -190,5 +204,7 @@ def _best_shape(cost: Callable[[float], float], speeds: Array) -> float:
     values = [cost(x) for x in grid]
     k = int(np.argmin(values))
     left, right = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
+    from scipy.optimize import minimize_scalar  # takes a tenth of a second to import
+
     found = minimize_scalar(cost, bounds=(left, right), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x if found.fun <= values[k] else grid[k]))

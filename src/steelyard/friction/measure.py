@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.friction.choose import Choice, choose_law
+from steelyard.friction.choose import Choice, choose_law, distinct_speeds
 from steelyard.friction.gravity import remove_gravity
 from steelyard.friction.laws import FittedLaw, law_named
 from steelyard.friction.plateaus import Plateau, find_plateaus
@@ -22,7 +22,9 @@ from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
 
 How = Literal["auto", "plateaus", "table"]
-_ENOUGH = 3  # different speeds that make a curve
+# Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
+# what the motion is about: this part of the time in which the joint moves. Crests of sines are not.
+_ENOUGH, _SPAN, _SHARE = 3, 3.0, 0.3
 # Degrees over which a log's temperature must vary for slopes to be asked for.
 _WARMER = 5.0
 
@@ -63,6 +65,9 @@ class JointFriction:
             "coefficients": dict(zip(symbols, law.coefficients.tolist(), strict=True)),
             "standard_errors": dict(zip(symbols, law.standard_errors[: len(symbols)].tolist(), strict=True)),
             "shape": law.shape if law.law.shaped else None,
+            "covariance": law.covariance.tolist(),
+            "fastest": law.fastest,
+            "load_gain": law.load_gain,
             "temperature": None
             if law.slopes is None
             else {
@@ -131,7 +136,7 @@ def measure_friction(
         mine = [log for log in listed if joint in moving_joints([log])]
         try:
             points, used = _points(robot, mine or listed, joint, how, gravity, middle, model, preparation)
-            found.append(_fitted(name, points, used, law, loaded))
+            found.append(_fitted(name, points, used, law, loaded, _temperatures(mine or listed, joint)))
         except SteelyardError as error:
             if joints or len(wanted) == 1:
                 raise
@@ -155,7 +160,7 @@ def _points(
     if how not in ("auto", "plateaus", "table"):
         raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
     raw = [] if how == "table" else [p for log in logs for p in find_plateaus(log, joint, preparation=preparation)]
-    if how == "table" or (how == "auto" and _speeds(raw) < _ENOUGH):
+    if how == "table" or (how == "auto" and not _make_a_curve(raw, logs, joint)):
         return tabulated(robot, logs, joint, preparation), "a table fitted together with the rigid body"
     if not raw:
         raise SteelyardError(f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use how='table'.")
@@ -169,13 +174,30 @@ def _points(
     return points, f"plateaus, gravity by {way}"
 
 
-def _speeds(plateaus: Sequence[Plateau]) -> int:
-    """How many different speeds there are, to 10 %."""
-    levels = np.sort([abs(p.velocity) for p in plateaus])
-    return int(np.count_nonzero(np.diff(np.log(levels)) > 0.1)) + 1 if len(levels) else 0
+def _make_a_curve(plateaus: Sequence[Plateau], logs: Sequence[Log], joint: int) -> bool:
+    speeds = np.abs([p.velocity for p in plateaus])
+    if distinct_speeds(speeds) < _ENOUGH or speeds.max() < _SPAN * speeds.min():
+        return False
+    moving = sum(_moving_time(log, joint) for log in logs)
+    return sum(p.duration for p in plateaus) >= _SHARE * moving
 
 
-def _fitted(name: str, points: Sequence[Plateau], how: str, law: str, loaded: bool) -> JointFriction:
+def _temperatures(logs: Sequence[Log], joint: int) -> tuple[float, float] | None:
+    """The coldest and the warmest of the logs, °C, where they tell."""
+    told = [log.channels["temperature"] for log in logs if "temperature" in log.channels]
+    columns = [x[:, min(joint, x.shape[1] - 1)] for x in told]
+    return (float(min(c.min() for c in columns)), float(max(c.max() for c in columns))) if columns else None
+
+
+def _moving_time(log: Log, joint: int) -> float:
+    """Seconds in which the joint is faster than a hundredth of its top speed."""
+    speed = np.abs(np.gradient(log.q[:, joint], log.t) if log.dq is None else log.dq[:, joint])
+    return float(np.mean(speed > 0.01 * speed.max(initial=0.0)) * (log.t[-1] - log.t[0]))
+
+
+def _fitted(
+    name: str, points: Sequence[Plateau], how: str, law: str, loaded: bool, warm_range: tuple[float, float] | None
+) -> JointFriction:
     velocity, torque = np.array([p.velocity for p in points]), np.array([p.torque for p in points])
     # A plateau's own scatter may be zero by chance; a floor keeps single points from ruling the curve.
     error = np.array([p.error for p in points])
@@ -189,6 +211,10 @@ def _fitted(name: str, points: Sequence[Plateau], how: str, law: str, loaded: bo
     candidates = () if law == "auto" else (law_named(law),)
     choice = choose_law(velocity, torque, error, candidates, temperature, load)
     notes = []
+    if warm_range is not None and temperature is None and np.ptp(warm_range) > _WARMER:
+        notes.append(
+            f"Temperatures from {warm_range[0]:.0f} to {warm_range[1]:.0f} °C are mixed; plateaus tell them apart."
+        )
     if not (np.any(velocity > 0.0) and np.any(velocity < 0.0)):
         notes.append("Only one direction was measured; friction and offset cannot be told apart.")
     return JointFriction(name, tuple(points), choice, how, tuple(notes))

@@ -14,6 +14,8 @@ from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepar
 
 # Speed may change by this part of itself in a second; faster changes are ramps.
 _STEADY = 0.2
+# From piece to piece of a plateau, speeds differ by no more than this part.
+_SAME = 0.1
 # Slower than this part of the joint's top speed counts as standing.
 _SLOWEST = 0.005
 # A plateau is cut into so many pieces, whose means tell how well its own mean is known.
@@ -54,11 +56,11 @@ def find_plateaus(
 
 def _steady(motion: Motion, joint: int, shortest: float) -> list[tuple[int, int]]:
     first, last, _ = motion.keep.indices(len(motion.t))
-    v, a = motion.dq[first:last, joint], motion.ddq[first:last, joint]
+    v = motion.dq[first:last, joint]
     top = float(np.max(np.abs(v), initial=0.0))
     if top == 0.0:
         return []
-    steady = (np.abs(a) < _STEADY * np.abs(v)) & (np.abs(v) > _SLOWEST * top)
+    steady = (np.abs(_slope(v, motion.filter.period)) < _STEADY * np.abs(v)) & (np.abs(v) > _SLOWEST * top)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], steady, [False]]).astype(int)))
     runs = list(zip(edges[::2] + first, edges[1::2] + first, strict=True))
     h = motion.filter.period
@@ -69,7 +71,23 @@ def _steady(motion: Motion, joint: int, shortest: float) -> list[tuple[int, int]
             joined[-1] = (joined[-1][0], int(b0))
         else:
             joined.append((int(a0), int(b0)))
-    return [(a0, b0) for a0, b0 in joined if (b0 - a0) * h >= shortest]
+    long = [(a0, b0) for a0, b0 in joined if (b0 - a0) * h >= shortest]
+    return [(a0, b0) for a0, b0 in long if _level(motion.dq[a0:b0, joint])]
+
+
+def _level(v: Array) -> bool:
+    """Whether the speed stays the same from piece to piece: the crest of a slow sine is no plateau."""
+    means = np.abs([np.mean(p) for p in np.array_split(v, min(_PIECES, len(v)))])
+    return bool(np.ptp(means) <= _SAME * means.mean())
+
+
+def _slope(v: Array, period: float) -> Array:
+    """The change of speed per second over a tenth of one: an acceleration with less noise, infinite at the ends."""
+    half = max(1, round(0.05 / period))
+    out = np.full(len(v), np.inf)
+    if len(v) > 2 * half:
+        out[half:-half] = (v[2 * half :] - v[: -2 * half]) / (2 * half * period)
+    return out
 
 
 def _plateau(log: Log, motion: Motion, joint: int, start: int, stop: int) -> Plateau:

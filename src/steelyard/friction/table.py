@@ -6,13 +6,14 @@ gravity depends on position and inertia on acceleration, so that a regression te
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
-from steelyard.errors import SteelyardError
+from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.wls import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
 from steelyard.parameters.library import FrictionTable, Rotor
@@ -20,15 +21,19 @@ from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.observe import observe
+from steelyard.regression.rows import Rows
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.still import moving_ranges
 
 # A joint whose way is shorter than this part of the longest one stands; it is locked where it is.
 _STANDS = 0.02
-_KNOTS = 8
+# Knots of a table are so many times the filter's resolution apart, and this part of the motion lies between two.
+_RESOLVED = 2.0
+_SEEN = 0.02
 
 
 def tabulated(robot: Robot, logs: Sequence[Log], joint: int, preparation: Preparation | None = None) -> list[Plateau]:
@@ -39,23 +44,45 @@ def tabulated(robot: Robot, logs: Sequence[Log], joint: int, preparation: Prepar
         raise SteelyardError(
             f"Joint '{robot.joint_names[joint]}' does not move in the logs; its friction stays unknown."
         )
-    small, used = _reduced(robot, logs, moving)
-    own = moving.index(joint)
-    speeds = [knots(used, k) for k in range(len(moving))]
-    made: list[Term] = [Rotor()]
-    smooth = 0.01 if robot.joints[joint].kind == "revolute" else 0.001
-    for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
-        made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(used, k)))
-    bound = terms(small, *made)
-    base = base_parameters(small, bound)
+    small, used = _reduced(robot, [_in_motion(log) for log in logs], moving)
     cutoff = chosen_cutoff(used, settings)
 
     def motions() -> Iterator[Motion]:
         for log in used:
             yield from prepare(log, settings, cutoff)
 
-    estimate = WeightedLeastSquares().fit(observe(Dynamics(small, bound), base, motions), base)
-    return _points(small, base.names, estimate.beta, estimate.standard_errors, own, joint, speeds[own], smooth)
+    seen = list(motions())
+    if not seen:
+        raise SteelyardError("No piece of the logs is long enough to be filtered; log a longer motion.")
+    own = moving.index(joint)
+    speeds = [knots(seen, k, name) for k, name in enumerate(small.joint_names)]
+    made: list[Term] = [Rotor()]
+    smooth = 0.01 if robot.joints[joint].kind == "revolute" else 0.001
+    for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
+        made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(seen, k)))
+    bound = terms(small, *made)
+    # Rigid body and friction are independent by structure; random states would rarely show the slow knots of a table.
+    base = base_parameters(small, terms(small, Rotor()))
+    dynamics = Dynamics(small, bound)
+    tables = range(len(base.parameters), len(dynamics.parameters))
+    columns = _Columns((*base.independent, *tables), (*base.names, *(dynamics.parameters[k].name for k in tables)))
+    fit = WeightedLeastSquares().free(
+        observe(dynamics, base, motions, rows=Rows(dynamics, columns.independent)), columns
+    )
+    errors = np.sqrt(np.maximum(np.diag(fit.covariance.matrix), 0.0))
+    return _points(small, columns.names, fit.beta, errors, own, joint, speeds[own], smooth)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The unknowns of the regression: base parameters, then the knots of all tables."""
+
+    independent: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.independent)
 
 
 def moving_joints(logs: Sequence[Log]) -> list[int]:
@@ -64,30 +91,48 @@ def moving_joints(logs: Sequence[Log]) -> list[int]:
     return [int(k) for k in np.flatnonzero(ways > _STANDS * ways.max())]
 
 
-def knots(logs: Sequence[Log], joint: int) -> tuple[float, ...]:
-    """Speeds from zero to nearly the fastest, dense where friction bends and where the motion is often."""
-    speed = np.concatenate([np.abs(_speed(log, joint)) for log in logs])
-    top = float(np.quantile(speed, 0.995))
-    if not top > 0.0:
-        raise SteelyardError(f"Joint '{logs[0].joints[joint]}' does not move; its friction stays unknown.")
-    wanted = top * np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0])[:_KNOTS]
+def _in_motion(log: Log) -> Log:
+    """The log without its stand-stills, in which friction may be anything up to break-away."""
+    part = part_of(log, moving_ranges(log))
+    if part is None:
+        raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")
+    return part
+
+
+def knots(motions: Sequence[Motion], joint: int, name: str) -> tuple[float, ...]:
+    """Speeds from zero to nearly the fastest, dense where friction bends and where the motion is often.
+
+    While the filter remembers (1/(2π cut-off)) the speed changes by so much; knots nearer than a few times that cannot
+    be told apart.
+    """
+    velocity = _kept(motions, joint, "dq")
+    if not np.any(velocity):
+        raise SteelyardError(f"Joint '{name}' does not move; its friction stays unknown.")
+    # The same knots serve both directions: they end where the slower one does.
+    ways = {"p": velocity[velocity > 0.0], "n": -velocity[velocity < 0.0]}
+    top = min(float(np.quantile(ways[side], 0.995)) for side in _sides(motions, joint))
+    speed = np.abs(velocity)
+    change = float(np.std(_kept(motions, joint, "ddq")))
+    nearest = _RESOLVED * change / (2.0 * np.pi * motions[0].filter.cutoff)
+    wanted = top * np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0])
     often = [wanted[0]]
-    for low, high in itertools.pairwise(wanted):
-        if np.mean((speed > low) & (speed <= high)) > 0.005 or high == wanted[-1]:
+    for high in wanted[1:]:
+        between = np.mean((speed > often[-1]) & (speed <= high))
+        if (between > _SEEN and high - often[-1] >= nearest) or high == wanted[-1]:
             often.append(high)
     return tuple(float(v) for v in often)
 
 
-def _sides(logs: Sequence[Log], joint: int) -> str:
+def _sides(motions: Sequence[Motion], joint: int) -> str:
     """The directions in which a joint really moves: beyond the jitter of standing."""
-    speed = np.concatenate([_speed(log, joint) for log in logs])
+    speed = _kept(motions, joint, "dq")
     top = float(np.quantile(np.abs(speed), 0.995))
     ways = [("p", np.quantile(speed, 0.99) > 0.1 * top), ("n", np.quantile(speed, 0.01) < -0.1 * top)]
     return "".join(side for side, there in ways if there) or "pn"
 
 
-def _speed(log: Log, joint: int) -> Array:
-    return np.asarray(np.gradient(log.q[:, joint], log.t) if log.dq is None else log.dq[:, joint])
+def _kept(motions: Sequence[Motion], joint: int, signal: str) -> Array:
+    return np.concatenate([getattr(m, signal)[m.keep, joint] for m in motions])
 
 
 def _reduced(robot: Robot, logs: Sequence[Log], moving: Sequence[int]) -> tuple[Robot, list[Log]]:

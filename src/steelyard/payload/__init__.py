@@ -2,6 +2,7 @@
 
 from steelyard.payload.gains import DriveGains, drive_gains
 from steelyard.payload.load import Load
+from steelyard.payload.online import OnlineLoad, weigh_online
 from steelyard.payload.repeat import Repeats, repeats
 from steelyard.payload.sensor import SensorModel, weigh_by_sensor
 from steelyard.payload.weigh import Weighing, weigh
@@ -9,6 +10,7 @@ from steelyard.payload.weigh import Weighing, weigh
 __all__ = [
     "DriveGains",
     "Load",
+    "OnlineLoad",
     "Repeats",
     "SensorModel",
     "Weighing",
@@ -16,4 +18,5 @@ __all__ = [
     "repeats",
     "weigh",
     "weigh_by_sensor",
+    "weigh_online",
 ]

@@ -42,7 +42,7 @@ def reduce(
         with one_blas_thread():
             triangles = [triangle(np.vstack(same)) if len(parts) > 1 else same[0] for same in zip(*parts, strict=True)]
     elif method == "normal":
-        grams = in_threads(lambda a, b: _gram(rows, batch, a, b), batch.samples, threads)
+        grams = in_threads(lambda a, b: gram_matrices(rows, batch, a, b), batch.samples, threads)
         with one_blas_thread():
             triangles = [_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
     else:
@@ -67,7 +67,7 @@ def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)
 
 
-def _gram(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
+def gram_matrices(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
     """Gram matrices [A y]ᵀ[A y] of the samples start…stop, one per equation."""
     if rows.pad % TILE:
         raise SteelyardError(f"The normal equations need Rows(..., pad={TILE}).")

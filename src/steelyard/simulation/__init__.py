@@ -4,6 +4,8 @@ from steelyard.simulation.command import Reference
 from steelyard.simulation.controllers import PD, ComputedTorque, Controller, PDGravity, effective_inertia
 from steelyard.simulation.controllers_pid import PID
 from steelyard.simulation.ending import Outcome
+from steelyard.simulation.lugre import LuGre, LuGreRun, simulate_lugre
+from steelyard.simulation.lugre_fit import LuGreFit, refine_lugre
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulate import SimulationWarning, simulate
 from steelyard.simulation.simulation import Simulation
@@ -14,6 +16,9 @@ __all__ = [
     "PID",
     "ComputedTorque",
     "Controller",
+    "LuGre",
+    "LuGreFit",
+    "LuGreRun",
     "Outcome",
     "PDGravity",
     "Reference",
@@ -23,5 +28,7 @@ __all__ = [
     "TorqueSignal",
     "Wave",
     "effective_inertia",
+    "refine_lugre",
     "simulate",
+    "simulate_lugre",
 ]

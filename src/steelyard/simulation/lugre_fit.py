@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError, UnknownNameError
@@ -53,6 +52,8 @@ def refine_lugre(
         friction = _with(start, free, first * np.exp(x))
         run = simulate_lugre(model, friction, tau, times=log.t, step=step, q0=log.q[0], dq0=speed)
         return np.asarray(run.simulation.q[:, 0] - log.q[:, 0])
+
+    from scipy.optimize import least_squares  # takes a tenth of a second to import
 
     settings: dict[str, Any] = {"loss": "soft_l1", "f_scale": scale, "diff_step": 1e-3, "xtol": 1e-4, "ftol": 1e-6}
     found = least_squares(predicted, np.zeros(len(free)), bounds=(-3.0, 3.0), **settings)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import SteelyardError
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
@@ -25,11 +26,18 @@ from steelyard.signals.prepare import Motion
 class Dynamic:
     """τ = Y(q, q̇, q̈) θ at every sample, one equation per joint; both sides through the motion's filter.
 
-    Rows of a joint that moves more slowly than the mask are left out.
+    Rows of a joint that moves more slowly than the mask are left out. `reversals` (rad/s, m/s; instead of a mask) is
+    how well a velocity's zero crossing is known: rows slower than that count less, since the direction of dry friction
+    is uncertain there.
     """
 
     name: ClassVar[str] = "dynamic"
     uses_acceleration: ClassVar[bool] = True
+    reversals: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.reversals >= 0.0:
+            raise SteelyardError(f"reversals is a speed, zero or positive, not {self.reversals:g}.")
 
     def data(
         self,
@@ -47,7 +55,7 @@ class Dynamic:
 
         given = motions if known_friction is None else without_friction
         if not isinstance(first.filter, Unfiltered):
-            return observe(dynamics, base, given, mask)
+            return observe(dynamics, base, given, mask, reversals=self.reversals)
         columns = np.array(base.independent, dtype=np.int64)
         joints = np.flatnonzero(dynamics.robot.torque_used)
 

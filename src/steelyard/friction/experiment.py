@@ -1,0 +1,151 @@
+"""`design_sweeps`: the motion that shows friction: constant speeds, both directions, symmetric about a posture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import SteelyardError
+from steelyard.excitation.constraints.limits import Limits, limits_from
+from steelyard.excitation.interpolator import JointMove, MotionLimits, Move, Program, ProgramMotion, interpolate
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.run_folder import run_folder
+
+# Kozłowski & Dutkiewicz 1996, section 4: 5, 10, 20, …, 100 % of the greatest speed.
+FRACTIONS = (0.05, *(0.1 * k for k in range(1, 11)))
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionExperiment:
+    """A motion that plays one joint after the other at constant `speeds` (rad/s, m/s), there and back.
+
+    `dwell` is how long each speed lasts at least, s. It has `sample(t)` and `duration` like every trajectory, and can
+    be given to `simulate` as reference.
+    """
+
+    robot: Robot
+    motion: ProgramMotion
+    speeds: dict[str, Array]
+    dwell: float
+
+    @property
+    def duration(self) -> float:
+        return self.motion.duration
+
+    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, q̇, q̈ at times t, each `(samples, joints)`."""
+        return self.motion.sample(t)
+
+    def times(self, rate: float) -> Array:
+        return np.arange(int(np.floor(self.duration * rate + 1e-9)) + 1) / rate
+
+    def to_csv(self, rate: float = 100.0) -> str:
+        """Columns t, q_…, dq_…, ddq_… of every joint, a row per sample."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in self.robot.joint_names)])
+        t = self.times(rate)
+        writer.writerows(np.column_stack([t, *self.sample(t)]).tolist())
+        return out.getvalue()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "robot": self.robot.name,
+            "duration": self.duration,
+            "dwell": self.dwell,
+            "speeds": {name: v.tolist() for name, v in self.speeds.items()},
+        }
+
+
+def design_sweeps(
+    robot: Robot,
+    joints: Sequence[str] = (),
+    *,
+    posture: ArrayLike | None = None,
+    fractions: Sequence[float] = FRACTIONS,
+    dwell: float = 0.5,
+    limits: dict[str, Any] | Limits | None = None,
+) -> FrictionExperiment:
+    """Sweeps of each of `joints` (default: all) at fractions of the greatest speed that its limits leave room for.
+
+    Args:
+        robot: whose joints move, one at a time, the others standing at `posture`.
+        posture: the middle of all sweeps; default: that of the position limits. With the joint's gravity torque odd
+            about it (a link about its vertical posture), gravity averages out of every sweep by itself.
+        fractions: of the speed limit, or of the fastest speed whose ramps and `dwell` fit in the position limits.
+        dwell: seconds at each speed at least.
+        limits: as for `excite`: q, dq, ddq, jerk.
+    """
+    if not dwell > 0.0:
+        raise SteelyardError(f"A dwell of {dwell:g} s is no constant speed; give a positive time.")
+    if not fractions or not all(0.0 < f <= 1.0 for f in fractions):
+        raise SteelyardError("The fractions of the greatest speed lie above 0 and not beyond 1.")
+    bounds = limits_from(robot, limits)
+    middle = bounds.middle if posture is None else np.asarray(posture, dtype=float)
+    if middle.shape != (robot.dof,):
+        raise SteelyardError(f"The posture has shape {middle.shape}; '{robot.name}' has {robot.dof} joints.")
+    moves: list[Move] = []
+    speeds: dict[str, Array] = {}
+    for k in [robot.joint_index(name) for name in joints] or range(robot.dof):
+        name = robot.joint_names[k]
+        room = min(middle[k] - bounds.lower[k], bounds.upper[k] - middle[k])
+        if not room > 0.0:
+            raise SteelyardError(f"Joint '{name}' has no room about {middle[k]:.3g}; choose another posture.")
+        top = _fastest(bounds, k, room, dwell)
+        speeds[name] = np.array([f * top for f in fractions])
+        moves += _sweeps(middle, bounds, k, speeds[name], dwell)
+    program = Program(tuple(middle), tuple(moves))
+    allowed = MotionLimits(bounds.lower, bounds.upper, bounds.dq, bounds.ddq, bounds.jerk)
+    return FrictionExperiment(robot, interpolate(robot, program, allowed), speeds, dwell)
+
+
+def write_experiment(found: FrictionExperiment, folder: Path, rate: float = 100.0, *, overwrite: bool = False) -> None:
+    """motion.csv and result.json."""
+    with run_folder(folder, overwrite) as aside:
+        (aside / "motion.csv").write_text(found.to_csv(rate), "utf-8")
+        (aside / "result.json").write_text(json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _ramp(bounds: Limits, k: int, speed: float) -> float:
+    """The way of speeding up to a speed: half of it times how long it takes."""
+    acceleration, jerk = float(bounds.ddq[k]), float(bounds.jerk[k])
+    if speed * jerk < acceleration**2:
+        return float(speed * np.sqrt(speed / jerk))
+    return 0.5 * speed * (speed / acceleration + acceleration / jerk)
+
+
+def _fastest(bounds: Limits, k: int, room: float, dwell: float) -> float:
+    """The speed limit, or the speed whose two ramps and dwell just fit in twice the room."""
+    low, high = 0.0, float(bounds.dq[k])
+    if _half_way(bounds, k, high, dwell) <= room:
+        return high
+    for _ in range(60):
+        half = 0.5 * (low + high)
+        low, high = (half, high) if _half_way(bounds, k, half, dwell) <= room else (low, half)
+    return low
+
+
+def _half_way(bounds: Limits, k: int, speed: float, dwell: float) -> float:
+    return _ramp(bounds, k, speed) + 0.5 * speed * dwell
+
+
+def _sweeps(middle: Array, bounds: Limits, k: int, speeds: Array, dwell: float) -> list[Move]:
+    """From the middle to one end, to the other and back at every speed; then to the middle again."""
+    moves: list[Move] = []
+    for speed in speeds:
+        reach = _half_way(bounds, k, float(speed), dwell)
+        for end in (-reach, reach, -reach):
+            target = middle.copy()
+            # Rounding must not carry the end of a sweep beyond a limit that it touches.
+            target[k] = np.clip(middle[k] + end, bounds.lower[k], bounds.upper[k])
+            moves.append(JointMove(tuple(target), speed=min(float(speed / bounds.dq[k]), 1.0)))
+    return [*moves, JointMove(tuple(middle), speed=float(max(speeds) / bounds.dq[k]) if len(speeds) else 1.0)]

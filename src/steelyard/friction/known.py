@@ -1,0 +1,120 @@
+"""Friction that was measured before: read from a run folder, taken off the torque, and put back into the model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.friction.laws import FittedLaw, law_named
+from steelyard.friction.measure import FrictionCurves
+from steelyard.identification_terms import DEFAULT_TERMS, SMOOTHING
+from steelyard.parameters.library import FrictionTable
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import terms
+from steelyard.regression.schemes.known_friction import Curve
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+Given = FrictionCurves | Mapping[str, Curve]
+# Terms that a measured curve stands in for; an offset is left free, since it may be the sensor's.
+_REPLACED = ("viscous", "coulomb")
+# Beyond the fastest measured speed a curve goes on as its law does, up to this many times that speed.
+_BEYOND = 3.0
+_KNOTS = 24
+
+
+def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
+    """The curves, by joint, of a folder that `steelyard friction … -o` wrote."""
+    source = Path(path) / "result.json" if Path(path).is_dir() else Path(path)
+    try:
+        document = json.loads(source.read_text("utf-8"))
+        return {entry["joint"]: _law(entry) for entry in document["joints"]}
+    except OSError as error:
+        raise SteelyardError(
+            f"{source}: cannot be read ({error.strerror}); give a run of `steelyard friction`."
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise SteelyardError(f"{source}: not the result of `steelyard friction` ({error!r}).") from None
+
+
+def _law(entry: dict[str, object]) -> FittedLaw:
+    given: dict[str, object] = dict(entry)
+    law = law_named(str(given["law"]))
+    coefficients, warm = given["coefficients"], given.get("temperature")
+    assert isinstance(coefficients, dict)
+    more: dict[str, object] = {}
+    if isinstance(warm, dict):
+        more = {
+            "slopes": np.array([warm["slopes"][s] for s in law.symbols]),
+            "reference": float(warm["reference"]),
+            "range": (float(warm["range"][0]), float(warm["range"][1])),
+        }
+    return FittedLaw(
+        law,
+        np.array([float(coefficients[s]) for s in law.symbols]),
+        np.array(given["covariance"]),
+        float(given["shape"]) if given["shape"] is not None else 1.0,  # type: ignore[arg-type]
+        load_gain=float(given.get("load_gain", 0.0)),  # type: ignore[arg-type]
+        fastest=float(given["fastest"]),  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A curve whose jump at zero is rounded off like that of dry friction in an identification: tanh(|v|/smooth)."""
+
+    curve: Curve
+    smooth: float
+
+    def __call__(self, v: Array) -> Array:
+        return np.asarray(np.tanh(np.abs(v) / self.smooth) * self.curve(v))
+
+    @property
+    def fastest(self) -> float:
+        top = getattr(self.curve, "fastest", np.inf)
+        return float(top) if np.isfinite(top) else 10.0
+
+
+def known_curves(robot: Robot, given: Given | None) -> dict[str, Rounded]:
+    """Curves by joint, rounded off where the direction of a filtered velocity is not known."""
+    if given is None:
+        return {}
+    curves = given.curves if isinstance(given, FrictionCurves) else given
+    for name in curves:
+        if name not in robot.joint_names:
+            raise UnknownNameError("joint", name, robot.joint_names)
+    return {name: Rounded(c, SMOOTHING[robot.joints[robot.joint_index(name)].kind]) for name, c in curves.items()}
+
+
+def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]:
+    """The default terms without friction where it is known already."""
+    others = [name for name in robot.joint_names if name not in known]
+    if len(others) == robot.dof:
+        return DEFAULT_TERMS
+    where = f":where={'+'.join(others)}"
+    kept = [t + where if t in _REPLACED else t for t in DEFAULT_TERMS if others or t not in _REPLACED]
+    return tuple(kept)
+
+
+def with_known_friction(model: Model, known: Mapping[str, Rounded]) -> Model:
+    """The model with the known curves as tables, so that it predicts, simulates and exports the whole torque."""
+    if not known:
+        return model
+    tables: list[Term] = []
+    values: list[Array] = []
+    for name, curve in known.items():
+        speeds = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _KNOTS), [_BEYOND]]) * curve.fastest
+        tables.append(FrictionTable(where=(name,), speeds=tuple(speeds), smooth=curve.smooth))
+        at = np.concatenate([[1e-9 * curve.fastest], speeds[1:]])
+        # A table's negative side is a magnitude: it is multiplied with the direction.
+        values += [np.asarray(curve.curve(at)), -np.asarray(curve.curve(-at))]
+    bound = terms(model.robot, *model.terms.terms, *tables)
+    return Model(model.robot, bound, np.concatenate([model.theta, *values]))

@@ -1,0 +1,167 @@
+"""`excite_load`: the motion that lets a sensor at the wrist see what it carries, within the robot's limits.
+
+Weighing by a sensor is a regression W = K(q, q̇, q̈) θ like any other, and its motion is designed like any other: K is
+traced over scalars, and the machinery of `excitation` does the rest with exact gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.frame_motion import FrameKinematics
+from steelyard.dynamics.function import Function, trace
+from steelyard.errors import SteelyardError
+from steelyard.excitation.centre import find_centre
+from steelyard.excitation.constraints import Limits
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.criteria import Criterion, criterion_named
+from steelyard.excitation.goal import Goal
+from steelyard.excitation.plan import Plan
+from steelyard.excitation.problem import Problem
+from steelyard.excitation.requirements import requirements
+from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.search import Search, Settings
+from steelyard.excitation.torque_rows import TorqueRows
+from steelyard.excitation.trajectories import Family, Fourier, Trajectory
+from steelyard.excitation.views import Linear
+from steelyard.parameters.inertial import INERTIAL_NAMES
+from steelyard.payload.sensor import AXES
+from steelyard.regression.blas import one_blas_thread
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.scalars import Scalar, Vector
+
+# Noise of a sensor like the JR3 of Kozłowski & Dutkiewicz 1996: 0.3 N and 0.02 N m.
+NOISE = (0.3, 0.3, 0.3, 0.02, 0.02, 0.02)
+_UNITS = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
+
+
+def excite_load(
+    robot: Robot,
+    frame: str = "",
+    *,
+    duration: float = 5.0,
+    rate: float = 31.25,
+    limits: Mapping[str, ArrayLike] | Limits | None = None,
+    noise: ArrayLike = NOISE,
+    sizes: ArrayLike = (2.0, 0.15),
+    criterion: str | Criterion = "a",
+    family: Family | None = None,
+    seed: int = 0,
+    search: Settings | None = None,
+) -> Plan:
+    """Design a motion for a force–torque sensor at `frame` (default: the last link's).
+
+    Args:
+        duration, rate: s and Hz; the motion starts and ends at rest (a Fourier series of five harmonics, or `family`).
+        limits: as for `excite`.
+        noise: standard deviation of fx, fy, fz (N), tx, ty, tz (N m).
+        sizes: what is expected of the load: kg, and metres from the sensor. The criterion counts every parameter in its
+            own size, (m, m·l, m·l²); "a" then minimises the sum of relative variances.
+        criterion: as for `excite`; "information" is cond₂(KᵀK).
+    """
+    place = robot.frame(frame)
+    if place.host < 0:
+        raise SteelyardError(f"Frame '{frame}' stands on the base, which does not move; name one on a moving link.")
+    sigma = np.broadcast_to(np.asarray(noise, dtype=float), (6,))
+    if not np.all(sigma > 0.0):
+        raise SteelyardError("The noise of every axis of the sensor is positive.")
+    bounds = limits_from(robot, limits)
+    families = (family or Fourier(5, duration),) * robot.dof
+    times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
+    with one_blas_thread():
+        rows = TorqueRows(cast(Dynamics, _Sensor(robot, frame)), range(10), Sampled(families, times), range(6))
+        goal = Goal(rows, criterion_named(criterion), INERTIAL_NAMES, (_expected(sizes),), 1.0 / sigma, None,
+                    "rows over the noise of their axis")  # fmt: skip
+        needs = requirements(robot, families, bounds, None, 0.0, ())
+        problem = Problem(goal, find_centre(families, bounds, needs, seed), needs)
+        hunt = Search(problem, search or Settings(), seed, None, None, "")
+        trajectory = hunt.run()
+        grams = rows.grams(trajectory.coefficients)
+        value = goal.value(trajectory.coefficients)
+    return Plan(
+        trajectory=trajectory,
+        joint_names=robot.joint_names,
+        rate=rate,
+        columns=INERTIAL_NAMES,
+        units=_UNITS,
+        equations=AXES,
+        criterion=goal.criterion.name,
+        label=goal.label,
+        value=value,
+        start_value=hunt.state.start_value,
+        margins={c.name: c.excess(trajectory) for c in needs},
+        limits=bounds,
+        seed=seed,
+        evaluations=hunt.state.evaluations,
+        history=tuple(hunt.state.history),
+        grams=tuple(_spread(g, p) for g, p in zip(grams, rows.places, strict=True)),
+    )
+
+
+def _spread(gram: Array, place: NDArray[np.int64]) -> Array:
+    out = np.zeros((10, 10))
+    out[np.ix_(place, place)] = gram
+    return out
+
+
+def _expected(sizes: ArrayLike) -> Linear:
+    mass, length = np.asarray(sizes, dtype=float)
+    scale = np.array([mass, *[mass * length] * 3, *[mass * length**2] * 6])
+    return Linear(np.diag(scale), f"in units of {mass:g} kg and {length:g} m")
+
+
+@dataclass(frozen=True)
+class _Axes:
+    joint_names: tuple[str, ...] = AXES
+
+
+class _Sensor:
+    """Stands where the rows expect a robot's dynamics: its "torque regressor" is the sensor's K, `(6, 10)`."""
+
+    robot = _Axes()
+
+    def __init__(self, robot: Robot, frame: str) -> None:
+        self._kinematics = FrameKinematics(robot, robot.frame(frame))
+        widths = {"q": robot.dof, "dq": robot.dof, "ddq": robot.dof}
+        self._function = trace("torque_regressor", widths, self._over_scalars, (6, 10))
+
+    def function(self, name: str) -> Function:
+        return self._function
+
+    def _over_scalars(self, q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+        """The entries of `wrench_regressor`, over scalars."""
+        values: list[Scalar] = list(self._kinematics.over_scalars(q, dq, ddq).values())
+        w, turn, pull = values[0:3], values[3:6], values[9:12]
+        entries: dict[tuple[int, ...], Any] = {(i, 0): pull[i] for i in range(3)}
+        spin_of = _tensor(w)
+        for i in range(3):
+            for j in range(3):
+                # [ω̇×] + [ω×][ω×], with [ω×]² = ω ωᵀ − |ω|² 1
+                square = w[i] * w[j] - ((w[0] * w[0] + w[1] * w[1] + w[2] * w[2]) if i == j else 0.0)
+                entries[i, 1 + j] = _cross(turn, i, j) + square
+                entries[3 + i, 1 + j] = -1.0 * _cross(pull, i, j)
+            for k, column in enumerate(_tensor(turn)):
+                rolled = sum((_cross(w, i, m) * spin_of[k][m] for m in range(3)), start=0.0)
+                entries[3 + i, 4 + k] = column[i] + rolled
+        return entries
+
+
+def _cross(v: Sequence[Scalar], i: int, j: int) -> Scalar:
+    """Entry i, j of [v×]."""
+    if i == j:
+        return 0.0
+    k = 3 - i - j
+    return v[k] if (j - i) % 3 == 2 else -1.0 * v[k]
+
+
+def _tensor(w: Sequence[Scalar]) -> list[list[Scalar]]:
+    """The six columns of [•ω], in the order Ixx, Ixy, Iyy, Ixz, Iyz, Izz."""
+    x, y, z = w
+    return [[x, 0.0, 0.0], [y, x, 0.0], [0.0, y, 0.0], [z, 0.0, x], [0.0, z, y], [0.0, 0.0, z]]
