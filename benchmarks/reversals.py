@@ -2,8 +2,9 @@
 
     STEELYARD_DATA=… python benchmarks/reversals.py
 
-Identified from the 30 s run, judged on four other exciting runs, all filtered at 5 Hz; smoothing and
-cut-off come from the identification run alone; the delay was noticed on the others first. Figures are changes against the model with a bare sign.
+Identified from the 30 s run, judged on four other exciting runs, all filtered at 5 Hz; smoothing and cut-off come from
+the identification run alone, the delay was noticed on the others first. Figures are changes against the model with a
+bare sign.
 """
 
 from __future__ import annotations

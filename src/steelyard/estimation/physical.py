@@ -17,6 +17,7 @@ from steelyard.estimation.formulate import Formulation, formulate
 from steelyard.estimation.free import FreeFit
 from steelyard.estimation.interior import Solution, solve_interior
 from steelyard.estimation.ols import OrdinaryLeastSquares
+from steelyard.estimation.restricted_tls import RestrictedTotalLeastSquares
 from steelyard.estimation.robust import Robust
 from steelyard.estimation.tls import TotalLeastSquares
 from steelyard.estimation.wls import WeightedLeastSquares
@@ -25,7 +26,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.robot.spatial import Array
 
-Weighting = Literal["ols", "wls", "huber", "bisquare", "tls"]
+Weighting = Literal["ols", "wls", "huber", "bisquare", "tls", "rtls"]
 Bounds = tuple[float, float]
 
 
@@ -39,6 +40,7 @@ _WEIGHTINGS: dict[str, _Free] = {
     "huber": Robust("huber"),
     "bisquare": Robust("bisquare"),
     "tls": TotalLeastSquares(),
+    "rtls": RestrictedTotalLeastSquares(),
 }
 
 
@@ -54,7 +56,7 @@ class PhysicallyConsistent:
     joint of the density that fits the data best.
 
     Attributes:
-        weighting: the free fit that it starts from: "wls", "ols", "huber", "bisquare" or "tls".
+        weighting: the free fit that it starts from: "wls", "ols", "huber", "bisquare", "tls" or "rtls".
         strength: of the divergence; 0: none.
         margin: how far inside the links stay: P_i ⪰ margin·P⁰_i.
         total_mass: bounds of the mass of all moving links (kg).

@@ -19,6 +19,9 @@
         layout[key].zerolinecolor = layout[key].linecolor = colour("--line");
       }
     });
+    ["xaxis", "yaxis", "zaxis"].forEach(function (key) {
+      if (layout.scene && layout.scene[key]) { layout.scene[key].gridcolor = layout.scene[key].zerolinecolor = colour("--grid"); }
+    });
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--faint"), activecolor: colour("--ink") };
     layout.margin = Object.assign({}, layout.margin, narrow ? { l: 8, r: 6 } : { l: 16, r: 16 });
     if (narrow) { layout.dragmode = false; }
@@ -34,7 +37,8 @@
     delete made.layout.height;
     delete made.layout.template;
     var bar = window.innerWidth < 600 ? { displayModeBar: false } : {};
-    window.Plotly.react(area, made.data, themed(made.layout), Object.assign({}, config, bar));
+    var shown = window.Plotly.react(area, made.data, themed(made.layout), Object.assign({}, config, bar));
+    if (made.frames && !figure.dataset.drawn) { shown.then(function () { window.Plotly.addFrames(area, made.frames); }); }
     figure.dataset.drawn = "yes";
   }
 

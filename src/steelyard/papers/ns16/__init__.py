@@ -1,0 +1,40 @@
+"""Pedrocchi et al. 2013: local models of an industrial arm from evolved trajectories, Tables I–II and Figures 1–8."""
+
+from steelyard.papers.ns16.claim import core_claim, parameters_lose_meaning
+from steelyard.papers.ns16.fitness import conditioning, figure_3, fitness
+from steelyard.papers.ns16.lab import Lab
+from steelyard.papers.ns16.tables import friction_labels, printed_values, table_2
+from steelyard.papers.ns16.validation import figures_4_to_6, figures_7_and_8, transfer
+from steelyard.papers.paper import Paper
+
+PAPER = Paper(
+    name="ns16",
+    title="On robot dynamic model identification through sub-workspace evolved trajectories for optimal torque "
+    "estimation",
+    source="N. Pedrocchi, E. Villagrossi, F. Vicentini and L. Molinari Tosatti, IEEE/RSJ International Conference on "
+    "Intelligent Robots and Systems, 2013",
+    about="The paper gives three parts of an arm's workspace a model each, from via-point trajectories bred by a "
+    "genetic algorithm, and asks of the models that they predict torque there, whatever becomes of the parameters. Its "
+    "measurements are not public: a simulated arm of the same kinematics and drives takes the robot's place, once "
+    "exactly as it is modelled and once with effects that no parameter of the model stands for.",
+    lab=Lab,
+    items=(
+        table_2,
+        printed_values,
+        friction_labels,
+        fitness,
+        conditioning,
+        figure_3,
+        figures_4_to_6,
+        figures_7_and_8,
+        core_claim,
+        parameters_lose_meaning,
+        transfer,
+    ),
+    missing=(
+        ("Table I", "Gear ratios and motor torques, printed; they are inputs here."),
+        ("Figures 1 and 2", "Drawings of the regions, whose sizes are not given, and of the procedure."),
+        ("The measured curves of Figures 4–8", "The paper's measurements are not public; ours are simulated."),
+        ("The genetic algorithm's operators and its number of generations", "Not given; the usual ones are used."),
+    ),
+)

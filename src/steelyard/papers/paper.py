@@ -1,0 +1,134 @@
+"""What a reproduction is: a paper's tables and figures in its own order, with our numbers beside the printed ones.
+
+A paper is a module with one `Paper` in it, which is listed in `papers/__init__.py`. Its items are functions: each takes
+the paper's laboratory (whatever the items share), has the item's title as its docstring, and gives an `Item`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.report.elements import Cell, Column
+from steelyard.report.plots.lines import Panel
+
+# What is claimed of a statement: it is "asserted" (must hold, a run fails otherwise), "shown" both ways (it holds under
+# some conditions and not under others), or "measured" (nobody had looked; here is what came out).
+Kind = Literal["asserted", "shown", "measured"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence that can be tested, what came out, and whether the sentence holds (None: it is no yes or no)."""
+
+    claim: str
+    kind: Kind
+    found: str
+    holds: bool | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.kind == "asserted" and self.holds is not True
+
+
+def asserted(claim: str, holds: Any, found: str) -> Statement:
+    """What must hold."""
+    return Statement(claim, "asserted", found, bool(holds))
+
+
+def shown(claim: str, holds: Any, found: str) -> Statement:
+    """What holds only partly, or not in general: both sides of it."""
+    return Statement(claim, "shown", found, None if holds is None else bool(holds))
+
+
+def measured(claim: str, found: str) -> Statement:
+    """What had not been looked at before."""
+    return Statement(claim, "measured", found)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Printed numbers and ours, side by side."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels with lines."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or a figure of the paper, or something that its text claims.
+
+    `differences` has a line on each way in which ours differs from what is printed, with its reason.
+    """
+
+    text: str = ""
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    differences: tuple[str, ...] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper that can be reproduced.
+
+    `lab(fast)` makes what the items share; let it work out expensive things when they are first asked for. `missing`
+    lists what cannot be regenerated, each with its reason.
+    """
+
+    name: str
+    title: str
+    source: str
+    about: str
+    lab: Callable[[bool], Any]
+    items: tuple[Callable[[Any], Item], ...]
+    missing: tuple[tuple[str, str], ...] = ()
+
+    def item_title(self, index: int) -> str:
+        """The first line of the item's docstring, without its full stop."""
+        return (self.items[index].__doc__ or "").strip().splitlines()[0].rstrip(".")
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A paper and what came out."""
+
+    paper: Paper
+    fast: bool
+    items: tuple[Item, ...] = field(default=())
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return tuple(s for item in self.items for s in item.statements)
+
+    @property
+    def failures(self) -> tuple[Statement, ...]:
+        return tuple(s for s in self.statements if s.failed)
+
+
+def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> Table:
+    """A table from columns (or their names) and anything that can be gone through as rows.
+
+    NumPy's numbers become Python's, and not-a-number a dash.
+    """
+    heads = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
+    return Table(heads, tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in rows), title)
+
+
+def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[Column, Column]:
+    """The two columns of a quantity: as the paper prints it, and ours."""
+    return Column(f"{name}, paper", unit, digits, places), Column(f"{name}, ours", unit, digits, places)

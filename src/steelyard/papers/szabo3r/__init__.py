@@ -1,0 +1,24 @@
+"""Szabó & Szádeczky-Kardoss 2021: what can be identified, and least squares with and without weights."""
+
+from steelyard.papers.paper import Paper
+from steelyard.papers.szabo3r.angles import angle_noise
+from steelyard.papers.szabo3r.combinations import base_combinations
+from steelyard.papers.szabo3r.figures import figure_2, figure_3
+from steelyard.papers.szabo3r.lab import Lab
+from steelyard.papers.szabo3r.table_2 import table_2
+
+PAPER = Paper(
+    name="szabo3r",
+    title="Dynamic parameter identification method for robotic arms with static friction modelling",
+    source="D. Szabó and E. Gincsiné Szádeczky-Kardoss, Acta IMEKO, vol. 10, no. 3, 2021",
+    about="The paper finds what can be identified of a simulated three-axis arm by row reduction, designs a motion, "
+    "and compares least squares with and without weights under noise. Its robot is rebuilt from its Table 2: uniform "
+    "cylinders reproduce every exact value. What it does not print is chosen, and said so.",
+    lab=Lab,
+    items=(base_combinations, figure_2, table_2, figure_3, angle_noise),
+    missing=(
+        ("Table 1", "Denavit–Hartenberg rows, printed; an input here."),
+        ("Figure 1", "A drawing of the robot."),
+        ("The paper's own motion and its Cond_F(LᵀL)", "Neither is printed."),
+    ),
+)

@@ -1,0 +1,95 @@
+"""Any lines over any axis, in panels one above the other: what the figures of papers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.errors import ShapeError
+from steelyard.report.decimate import decimate
+from steelyard.report.palette import SERIES
+from steelyard.report.plots.figure import by_joint
+from steelyard.report.plots.figure import panels as empty_panels
+
+# Enough for a screen; a figure of twenty lines stays below a megabyte.
+_POINTS = 800
+_DIGITS = 6
+_ALONE, _AMONG_OTHERS = 320, 170  # pixels of a panel
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line. Lines of one name share their colour and their entry in the legend, in all panels of a figure."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    dashed: bool = False
+
+    @classmethod
+    def of(cls, name: str, x: ArrayLike, y: ArrayLike, *, dashed: bool = False) -> Line:
+        """Thinned out to what a screen can show, without losing what stands out."""
+        across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        if across.shape != up.shape or across.ndim != 1:
+            raise ShapeError(f"The line '{name}' has {across.shape} values along x and {up.shape} along y.")
+        keep = decimate(up, _POINTS)
+        return cls(name, _rounded(across[keep]), _rounded(up[keep]), dashed)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines over one pair of axes; `range` is what of the y axis is shown at first (default: everything)."""
+
+    title: str
+    lines: tuple[Line, ...]
+    x: str = "time [s]"
+    y: str = ""
+    logarithmic: bool = False
+    range: tuple[float, float] | None = None
+
+
+def line_panels(panels: Sequence[Panel]) -> Any:
+    """A Plotly figure of the panels, which zoom together along x; the lowest names that axis."""
+    figure = empty_panels([panel.title for panel in panels], height=_ALONE if len(panels) == 1 else _AMONG_OTHERS)
+    colours: dict[str, str] = {}
+    for row, panel in enumerate(panels, start=1):
+        for line in panel.lines:
+            new = line.name not in colours
+            colour = colours.setdefault(line.name, SERIES[len(colours) % len(SERIES)])
+            figure.add_scatter(
+                x=line.x,
+                y=line.y,
+                mode="lines",
+                name=line.name,
+                legendgroup=line.name,
+                showlegend=new,
+                line={"color": colour, "width": 1.3, "dash": "dash" if line.dashed else "solid"},
+                hovertemplate=f"{line.name}: %{{y:.4g}} at %{{x:.4g}}<extra></extra>",
+                row=row,
+                col=1,
+            )
+        figure.update_yaxes(title_text=panel.y, range=panel.range, row=row, col=1)
+        if panel.logarithmic:
+            figure.update_yaxes(type="log", exponentformat="power", dtick=2, row=row, col=1)
+    figure.update_xaxes(title_text=panels[-1].x, row=len(panels), col=1)
+    return figure
+
+
+def joint_panels(
+    joints: Sequence[str], t: ArrayLike, signals: Mapping[str, ArrayLike], unit: str, dashed: Collection[str] = ()
+) -> tuple[Panel, ...]:
+    """One panel per joint with a line per signal, each `(samples, joints)`, over time in s."""
+    arrays = {name: by_joint(name, values, len(joints)) for name, values in signals.items()}
+    return tuple(
+        Panel(joint, tuple(Line.of(n, t, x[:, k], dashed=n in dashed) for n, x in arrays.items()), y=f"[{unit}]")
+        for k, joint in enumerate(joints)
+    )
+
+
+def _rounded(values: ArrayLike) -> tuple[float, ...]:
+    """Few digits: a figure is looked at, and its page is mailed."""
+    return tuple(float(f"{value:.{_DIGITS}g}") for value in np.asarray(values).tolist())
