@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 
 # Logs of real robots, where the folder exists; the tests that want them skip otherwise.
 ifneq ($(wildcard ../shared/data),)
 export STEELYARD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint unit proof benchmark clean
+.PHONY: demo test lint unit docs proof benchmark clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml
@@ -31,6 +32,16 @@ lint: $(READY)
 unit: $(READY)
 	$(BIN)/pytest -n 2 -m 'not proof'
 
+# The site, into site/; a warning is an error: a broken link, a page in no navigation, a name that is gone.
+# (Not --quiet, under which mkdocs does not count its warnings.)
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo 'Look at site/index.html.'
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $(DOCS_READY)
+
 # What takes longer than the tests may: long simulations, Monte Carlo, full benchmarks.
 proof: $(READY)
 	$(BIN)/pytest -m proof
@@ -42,4 +53,4 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/identify.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache

@@ -3,22 +3,68 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
+
+from steelyard.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text(encoding="utf-8")]
+WITH_CODE = [
+    page for page in PAGES if re.search(r"^```(python|shell)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+# What is printed as `python` or `shell` is run, `toml`, `yaml` and `c` with a title is written under that name; other
+# blocks (`text`) are for reading.
+BLOCK = re.compile(r'```(python|shell|toml|yaml|c)(?: title="([\w.-]+)")?\n(.*?)```', re.DOTALL)
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: str(p.relative_to(ROOT)))
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of one page share their names, as a reader would type them one after the other."""
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one page share their names and their folder, as a reader would type them one after the other."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(block, str(page), "exec"), names)
+    for kind, title, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "python":
+            exec(compile(block, str(page), "exec"), names)
+        elif kind == "shell":
+            _shell(block)
+        elif title:
+            (tmp_path / title).write_text(block, encoding="utf-8")
+
+
+def _shell(block: str) -> None:
+    """Run the lines one by one; `steelyard` without a process of its own, which would import everything each time."""
+    for line in block.replace("\\\n", " ").splitlines():
+        program, *arguments = shlex.split(line)
+        if program == "steelyard":
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, f"{line}\n{done.output}{done.exception or ''}"
+        elif program == "gcc" and shutil.which("gcc") is None:
+            pytest.skip("no C compiler here")
+        else:
+            subprocess.run(["sh", "-c", line], check=True)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"[\w/-]+\.md", str(yaml.safe_load(text)["nav"]))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.name != "README.md"}
+    assert pages == set(listed), f"in no nav of mkdocs.yml: {pages - set(listed)}; not there: {set(listed) - pages}"
+    assert len(listed) == len(set(listed)), "a page stands twice in the navigation of mkdocs.yml"
+
+
+def test_the_reference_has_every_public_name() -> None:
+    import steelyard
+
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    missing = [name for name in steelyard.__all__ if not re.search(rf"^::: [\w.]+\.{name}$", text, re.MULTILINE)]
+    assert not missing, f"add `::: …` for {', '.join(missing)} to a page of docs/api"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -26,3 +72,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_brackets_of_formulas_are_no_links(page: Path) -> None:
+    """Outside of code the site would take `[a][b]` for a link: write a product of brackets with a dot."""
+    text = re.sub(r"```.*?```|`[^`]*`|^ {4}[^\n]*", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"\[[^\]\n]+\]\[[^\]\n]*\]", text)

@@ -1,0 +1,23 @@
+"""The speeds at which a table of friction has its knots are speeds that the motion has in every direction it goes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from steelyard.friction.table import knots
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
+
+
+def test_knots_end_where_the_slower_direction_does() -> None:
+    t = np.arange(0.0, 20.0, 0.005)
+    # Up in a quarter of the period, down in three quarters: three times as fast one way as the other.
+    phase = t % 2.0
+    dq = np.where(phase < 0.5, 0.9 * np.sin(np.pi * phase / 0.5), -0.3 * np.sin(np.pi * (phase - 0.5) / 1.5))
+    q = np.cumsum(dq) * 0.005
+    log = Log(("q1",), t, q[:, None], dq=dq[:, None], tau=np.zeros((len(t), 1)))
+    settings = Preparation()
+    motions = list(prepare(log, settings, chosen_cutoff([log], settings)))
+    fastest = knots(motions, 0, "q1")[-1]
+    # Not beyond the slower direction's 0.3 rad/s, but for the filter's overshoot.
+    assert 0.2 < fastest < 0.35

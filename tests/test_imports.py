@@ -1,0 +1,116 @@
+"""The house keeps its plan: rooms import what docs/architecture.md allows, and files fit in the head."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "steelyard"
+PLAN = ROOT / "docs" / "architecture.md"
+
+# Files that reach up to a later room, and why that is right there. None does so while it is being imported.
+REACHES_UP = {
+    ("robot/robot.py", "dynamics"): "robot.dynamics and robot.torque_regressor(…) for people's sake, when called",
+    ("identify.py", "report"): "Identification.report(…) for people's sake, when called",
+    ("assessment/verdict.py", "identify"): "a type annotation",
+    ("friction/write.py", "report"): "a run folder holds its report, which is made when the folder is written",
+}
+# The doors of the package: they join rooms and are no rooms themselves.
+DOORS = {"__init__.py", "__main__.py"}
+
+# A file has one noun or one verb: past this it is probably two.
+LINES = 400
+LONG = {
+    "tests/papers/closed_forms.py": "formulas of papers as they are printed, one after the other",
+    "tests/robot/test_library.py": "one table of published numbers per built-in robot",
+}
+
+
+def plan() -> dict[str, set[str]]:
+    """What each room may import by the table of the plan: what it names, what that may import, the ground floor."""
+    allowed: dict[str, set[str]] = {}
+    ground: set[str] = set()
+    table = PLAN.read_text(encoding="utf-8").split("## Rooms", 1)[1].split("\n## ", 1)[0]
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        rooms = re.findall(r"`(\w+)`", cells[0])
+        if len(cells) != 3 or not rooms:
+            continue
+        named = set(re.findall(r"\w+", cells[2]))
+        assert named <= set(allowed), f"{rooms} may only name rooms above: {named - set(allowed)}"
+        ground = ground or set(rooms)
+        reach = named.union(*(allowed[room] for room in named)) | ground
+        allowed |= {room: reach | {room} for room in rooms}
+    return allowed
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """Rooms of this package that a file imports, and whether it does so while it is being imported itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    later = {id(node) for part in ast.walk(tree) if _is_later(part) for node in ast.walk(part)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            modules = [
+                f"{node.module}.{alias.name}" if node.module == "steelyard" else node.module or ""
+                for alias in node.names
+            ]
+        elif isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        else:
+            continue
+        for module in modules:
+            if module.startswith("steelyard."):
+                yield module.split(".")[1], id(node) not in later
+
+
+def _is_later(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" in ast.dump(node.test)
+    return isinstance(node, ast.FunctionDef)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if str(path.relative_to(PACKAGE)) not in DOORS]
+
+
+@pytest.mark.parametrize("room", sorted({room_of(path) for path in FILES}))
+def test_a_room_imports_only_what_the_plan_allows(room: str) -> None:
+    allowed = plan()
+    assert room in allowed, f"'{room}' has no row in the table of {PLAN.name}: say what it holds and what it may import"
+    for path in FILES:
+        if room_of(path) != room:
+            continue
+        name = path.relative_to(PACKAGE).as_posix()
+        for imported, at_once in imports(path):
+            if imported in allowed[room]:
+                continue
+            assert (name, imported) in REACHES_UP, (
+                f"{name} imports {imported}; {room} may import {sorted(allowed[room])}"
+            )
+            assert not at_once, f"{name} imports {imported} while it is being imported itself"
+
+
+def test_exceptions_are_still_needed() -> None:
+    for name, imported in REACHES_UP:
+        assert imported in {room for room, _ in imports(PACKAGE / name)}, f"{name} does not import {imported} any more"
+
+
+def test_the_plan_has_no_rooms_that_are_gone() -> None:
+    standing = {room_of(path) for path in FILES}
+    assert set(plan()) <= standing, f"gone, but in the table: {set(plan()) - standing}"
+
+
+def test_files_fit_in_the_head() -> None:
+    sources = [path for part in ("src", "tests", "benchmarks") for path in (ROOT / part).rglob("*.py")]
+    lines = {p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines()) for p in sources}
+    long = {name for name, count in lines.items() if count > LINES}
+    assert long <= set(LONG), f"past {LINES} lines, probably two files: {sorted(long - set(LONG))}"
+    assert set(LONG) <= long, f"no longer long: {sorted(set(LONG) - long)}"
