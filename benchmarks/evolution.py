@@ -1,6 +1,6 @@
 """Via-point programs in three parts of a workspace, bred as Pedrocchi et al. 2013 do it, and by two other ways.
 
-    python benchmarks/evolution.py             # 30 generations of 150, three regions, three optimisers
+    python benchmarks/evolution.py             # 16 generations of 150, three regions, three optimisers
     python benchmarks/evolution.py --quick     # 3 generations of 30
 
 The same genes (six via-points and a speed: 37), the same fitness (log10 det of the torque-scaled information matrix, 58
@@ -93,7 +93,7 @@ class _Descent:
 def run(quick: bool) -> dict[str, object]:
     robot = sy.load_robot("ns16")
     terms = sy.nominal_terms(robot)[0]
-    size, generations = (30, 3) if quick else (150, 30)
+    size, generations = (30, 3) if quick else (150, 16)
     budget = size * generations
     out: dict[str, object] = {"evaluations": budget, "columns": 0, "regions": {}}
     for name, centre in CENTRES.items():

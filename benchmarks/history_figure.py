@@ -21,7 +21,8 @@ def history_figure(regions: dict[str, Any], path: str) -> None:
         parts.append(f'<text x="{x0}" y="{TOP - 8}">region {name}</text>')
         for way, line in found.items():
             points = " ".join(
-                f"{x0 + WIDTH * n / most:.1f},{TOP + HEIGHT * (high - v) / (high - low):.1f}" for n, v in line["history"]
+                f"{x0 + WIDTH * n / most:.1f},{TOP + HEIGHT * (high - v) / (high - low):.1f}"
+                for n, v in line["history"]
             )
             parts.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[way]}" stroke-width="1.6"/>')
         parts.append(f'<text x="{x0 + WIDTH}" y="{TOP + HEIGHT + 16}" text-anchor="end">{most} evaluations</text>')

@@ -49,7 +49,7 @@ def schemes(
     joints: Joints = "",
     gravity: Gravity = "",
     term_names: TermNames = "",
-    physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = False,
+    physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,
     snap: Snap = None,
     output: Output = "",

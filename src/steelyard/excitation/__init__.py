@@ -4,21 +4,33 @@ from steelyard.excitation.constraints import Constraint, Limits, Plane, Point, b
 from steelyard.excitation.criteria import CRITERIA, Criterion
 from steelyard.excitation.error import ExcitationError
 from steelyard.excitation.excite import excite
+from steelyard.excitation.given import Given, excite_next, given_by
 from steelyard.excitation.plan import Plan
+from steelyard.excitation.poses import Poses, static_poses
 from steelyard.excitation.search import Progress, Settings
+from steelyard.excitation.several import excite_several
+from steelyard.excitation.trajectories import Fourier, SplinedQuintic
 
 __all__ = [
     "CRITERIA",
     "Constraint",
     "Criterion",
     "ExcitationError",
+    "Fourier",
+    "Given",
     "Limits",
     "Plan",
     "Plane",
     "Point",
+    "Poses",
     "Progress",
     "Settings",
+    "SplinedQuintic",
     "box",
     "default_limits",
     "excite",
+    "excite_next",
+    "excite_several",
+    "given_by",
+    "static_poses",
 ]

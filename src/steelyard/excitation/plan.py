@@ -46,6 +46,8 @@ class Plan:
     evaluations: int
     history: tuple[tuple[int, float], ...]
     grams: tuple[Array, ...] = field(repr=False, default=())
+    # The via-point program that was played, where the motion is one.
+    program: Any = field(repr=False, default=None)
 
     @property
     def violation(self) -> float:

@@ -1,4 +1,4 @@
-"""`Coefficients`: genes of smooth families: every gene is one coefficient, every joint is drawn back into its limits."""
+"""`Coefficients`: genes of smooth families: a gene is a coefficient; joints are drawn back into their limits."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ class Covariance:
 
     def __post_init__(self) -> None:
         if (self.population or 4) < 4 or self.generations < 1 or not 0.0 < self.spread < 10.0:
-            raise ExcitationError(f"CMA-ES needs 4 individuals or more, a generation and a positive spread, not {self}.")
+            raise ExcitationError(
+                f"CMA-ES needs 4 individuals or more, a generation and a positive spread, not {self}."
+            )
 
     def start(self, genes: int, seed: int) -> Adaptation:
         try:

@@ -85,7 +85,9 @@ class ViaPoints:
         try:
             return frozen(self.solver.solve(pose, near))
         except ReachError as error:
-            raise ExcitationError(f"The middle of the region is out of reach, so no program can start there. {error}") from None
+            raise ExcitationError(
+                f"The middle of the region is out of reach, so no program can start there. {error}"
+            ) from None
 
     # ---------------------------------------------------------------- genes to motions
 

@@ -6,7 +6,7 @@ from steelyard.excitation.interpolator.interpolate import ProgramMotion, interpo
 from steelyard.excitation.interpolator.limits import MotionLimits, ToolLimits
 from steelyard.excitation.interpolator.moves import CircleMove, JointMove, LineMove, Move, Pause, Program
 from steelyard.excitation.interpolator.profile import Profile, Ramp, profile
-from steelyard.excitation.interpolator.program_text import program_from_dict, program_text, program_to_dict
+from steelyard.excitation.interpolator.program_text import program_from_dict, program_text, program_to_dict, rpy
 
 __all__ = [
     "CircleMove",
@@ -27,4 +27,5 @@ __all__ = [
     "program_from_dict",
     "program_text",
     "program_to_dict",
+    "rpy",
 ]

@@ -1,0 +1,81 @@
+"""`steelyard rehearse`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from steelyard.cli.app import app
+from steelyard.cli.options import (
+    AsJson,
+    Gravity,
+    Output,
+    Overwrite,
+    RobotSource,
+    Snap,
+    TermNames,
+    print_json,
+    robot_from,
+    words,
+)
+
+
+@app.command(epilog="Example: steelyard rehearse arm.urdf motion -o rehearsal")
+def rehearse(
+    robot: RobotSource,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of `steelyard excite`.")],
+    truth: Annotated[
+        str, typer.Option(metavar="T", help="nominal, or perturbed: a possible robot around it.")
+    ] = "perturbed",
+    spread: Annotated[float, typer.Option(metavar="SHARE", help="How far a perturbed robot is off.")] = 0.2,
+    noise: Annotated[
+        str, typer.Option(metavar="X[,…]", help="Torque noise, N m (N); default half a percent of the limits.")
+    ] = "",
+    rate: Annotated[float, typer.Option(metavar="HZ", help="Of the simulated log.")] = 1000.0,
+    passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the planted robot and of the noise.")] = 0,
+    term_names: TermNames = "",
+    gravity: Gravity = "",
+    snap: Snap = None,
+    output: Output = "",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)"""
+    from pathlib import Path
+
+    from steelyard.cli.excite_options import limit
+    from steelyard.designed import read_designed
+    from steelyard.rehearse import rehearse as play
+    from steelyard.run_folder import check_target
+
+    if output:
+        check_target(Path(output), overwrite)
+    loaded = robot_from(robot, "", gravity, snap)
+    made = read_designed(run, loaded)
+    given = words(term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
+    found = play(
+        loaded,
+        made.trajectories,
+        terms=given or None,
+        truth=truth,
+        spread=spread,
+        limits=made.limits,
+        noise=limit("--noise", noise) if noise else None,
+        rate=rate,
+        passes=passes,
+        seed=seed,
+    )
+    if output:
+        from steelyard.write_rehearsal import write_rehearsal
+
+        write_rehearsal(found, output, overwrite=overwrite)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        from steelyard.report.rehearsal import print_rehearsal
+        from steelyard.report.terminal import console
+
+        print_rehearsal(found, console(), output)
+    raise typer.Exit(0 if found.passed else 1)

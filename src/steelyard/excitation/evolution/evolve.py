@@ -1,0 +1,194 @@
+"""`evolve`: the motion that makes a robot's parameters visible, bred instead of derived."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.model import Model
+from steelyard.excitation.centre import find_centre
+from steelyard.excitation.constraints import Constraint, JointLimits, Limits
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.criteria import Criterion
+from steelyard.excitation.design import Design
+from steelyard.excitation.error import ExcitationError
+from steelyard.excitation.evolution.by_pieces import ByPieces
+from steelyard.excitation.evolution.coefficients import Coefficients
+from steelyard.excitation.evolution.genetic import Genetic
+from steelyard.excitation.evolution.genome import Genome, Optimiser
+from steelyard.excitation.evolution.run import Evolution, Record
+from steelyard.excitation.evolution.score import AtSamples, Score
+from steelyard.excitation.evolution.via_points import ViaPoints
+from steelyard.excitation.plan import Plan
+from steelyard.excitation.requirements import Region, requirements
+from steelyard.excitation.search import Progress
+from steelyard.excitation.settle import holds
+from steelyard.excitation.trajectories import Family, Fourier, Trajectory
+from steelyard.parameters.terms import Terms
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.factor import Factor
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+# Torques at samples may be this near their limits; between samples they rise by less, or the winner is slowed down.
+_ROOM = 0.995
+_SLOWER = 40
+
+
+def evolve(
+    robot: Robot,
+    genome: ViaPoints | Family | Sequence[Family],
+    *,
+    optimiser: Optimiser | None = None,
+    terms: Terms | None = None,
+    rate: float = 100.0,
+    limits: Mapping[str, ArrayLike] | Limits | None = None,
+    criterion: str | Criterion = "d",
+    scaling: str = "natural",
+    equations: Sequence[str] | None = None,
+    parameters: Sequence[str] | None = None,
+    wanted: Sequence[str] | None = None,
+    weights: str | ArrayLike | None = None,
+    prior: Array | Factor | None = None,
+    model: Model | None = None,
+    torque_margin: float = 0.0,
+    regions: Sequence[Region] = (),
+    constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
+    seed: int = 0,
+    progress: Callable[[Progress], Any] | None = None,
+    checkpoint: str | Path | None = None,
+    threads: int | None = None,
+) -> Plan:
+    """Design a motion by a population: `Genetic()` (Pedrocchi et al. 2013, the default) or `Covariance()` (CMA-ES).
+
+    Args:
+        robot: the robot.
+        genome: `ViaPoints` (programs of a robot's own controller), or a smooth family (one for all joints, or one per
+            joint) whose coefficients are the genes.
+        optimiser: its settings.
+        limits: as in `excite`; via-points bring their own.
+        checkpoint: a JSON file to write after every generation, and to resume from where it exists.
+        threads: for the Gram matrices (default: all cores).
+
+    The other arguments are those of `excite`. An individual that breaks a limit at a sample is rejected; what is
+    delivered keeps to all of them at every instant.
+    """
+    chosen = optimiser or Genetic()
+    bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, limits)
+    families = _families(robot, genome)
+    with one_blas_thread():
+        design = Design(robot, terms, families, rate, bounds, equations, parameters, "dynamic", None, False, seed)
+        goal = design.goal(criterion, scaling, weights, prior, wanted)
+        score = Score(design, goal, threads)
+
+        def needs_of(some: Sequence[Family]) -> tuple[Constraint, ...]:
+            own = [c(some) if callable(c) else c for c in constraints]
+            found = (*requirements(robot, some, bounds, model, torque_margin, regions), *own)
+            if not isinstance(genome, ViaPoints):
+                return found
+            return tuple(c if isinstance(c, JointLimits) else ByPieces(c) for c in found)
+
+        made: Genome
+        needs: tuple[Constraint, ...]
+        if isinstance(genome, ViaPoints):
+            made, needs = genome, ()
+        else:
+            needs = needs_of(families)
+            made = Coefficients(find_centre(families, bounds, needs, seed), needs)
+        nominal = model or (Model.nominal(robot) if robot.has_inertia else None)
+        # Smooth families test torques and places on their own grids.
+        tests = AtSamples(robot, nominal, (1.0 - torque_margin) * _ROOM * bounds.tau, regions)
+
+        def evaluate(population: Array) -> Array:
+            motions = made.signals(population, rate)
+            return score(tests.keep(motions) if isinstance(made, ViaPoints) else motions)
+
+        key = _key(robot, design.columns, goal.label, made.label, chosen, rate, bounds, len(regions), len(constraints))
+        hunt = Evolution(chosen, made.size, seed, evaluate, goal_value(goal.criterion), progress, checkpoint, key)
+        record = hunt.run()
+        trajectory, checked, genes = _delivered(made, record, needs_of)
+        t = trajectory.times(rate)
+        grams = score.grams([trajectory.sample(t)])[0]
+        value = goal.criterion(goal.seen(goal.join(grams)))
+    return Plan(
+        trajectory=trajectory,
+        joint_names=robot.joint_names,
+        rate=rate,
+        columns=design.columns,
+        units=design.units,
+        equations=goal.observation.names,
+        criterion=goal.criterion.name,
+        label=goal.label,
+        value=value,
+        start_value=goal_value(goal.criterion)(_first(record)),
+        margins={c.name: c.excess(trajectory) for c in checked},
+        limits=bounds,
+        seed=seed,
+        evaluations=record.evaluations,
+        history=tuple((n, goal_value(goal.criterion)(v)) for n, v in record.history if np.isfinite(v)),
+        grams=tuple(_spread(g, p, len(design.columns)) for g, p in zip(grams, goal.observation.places, strict=True)),
+        program=genome.program(genes) if isinstance(genome, ViaPoints) else None,
+    )
+
+
+def goal_value(criterion: Criterion) -> Callable[[float], float]:
+    """The criterion that people know from the objective that is minimised (its logarithm, mostly)."""
+    if criterion.name == "d":
+        return lambda v: v
+    sign = -1.0 if criterion.larger_is_better else 1.0
+    return lambda v: float(np.exp(sign * v))
+
+
+def _families(robot: Robot, genome: ViaPoints | Family | Sequence[Family]) -> tuple[Family, ...]:
+    """The smooth families; for via-points any that move all joints will do to find the visible columns."""
+    if isinstance(genome, ViaPoints):
+        return (Fourier(5, 10.0),) * robot.dof
+    families = (genome,) * robot.dof if isinstance(genome, Family) else tuple(genome)
+    if len(families) != robot.dof:
+        raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
+    return families
+
+
+def _delivered(
+    genome: Genome, record: Record, needs_of: Callable[[Sequence[Family]], tuple[Constraint, ...]]
+) -> tuple[Trajectory, Sequence[Constraint], Array]:
+    """The winner, or a calmer one where a bound between the samples does not hold; what was checked; its genes."""
+    genes = record.best
+    assert genes is not None
+    for _ in range(_SLOWER):
+        trajectory = genome.trajectory(genes)
+        needs = needs_of(trajectory.families) if isinstance(genome, ViaPoints) else genome.constraints(trajectory)
+        if holds(trajectory, needs):
+            return trajectory, needs, genes
+        calmer = genome.calmer(genes)
+        if calmer is None:
+            break
+        genes = calmer
+    broken = max(needs, key=lambda c: c.excess(trajectory))
+    raise ExcitationError(
+        f"The best individual does not keep to all limits between its samples: {broken.blame(trajectory)}."
+    )
+
+
+def _first(record: Record) -> float:
+    """The best of the first generation that had any."""
+    return next(v for _, v in record.history if np.isfinite(v))
+
+
+def _key(robot: Robot, *parts: Any) -> str:
+    *plain, limits, regions, constraints = parts
+    digest = hashlib.sha256(repr([robot.fingerprint, *plain, regions, constraints]).encode())
+    for table in vars(limits).values():
+        digest.update(np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()
+
+
+def _spread(gram: Array, place: Any, size: int) -> Array:
+    out = np.zeros((size, size))
+    out[np.ix_(place, place)] = gram
+    return out

@@ -1,0 +1,241 @@
+"""Local models for the terminal and as a page."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from steelyard.local.bank import Bank
+from steelyard.local.recalibrate import Drift
+from steelyard.local.regions import overlap
+from steelyard.local.validate import BANK, Example, Validation
+from steelyard.report.elements import (
+    Cell,
+    Column,
+    Html,
+    callout,
+    figure_html,
+    join,
+    paragraph,
+    side_by_side,
+    table_html,
+)
+from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.plots.local import error_distributions, regions_in_space, torque_band
+from steelyard.report.terminal import number, table
+
+
+def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
+    columns = ["region", "of", "seconds of log", "inside [%]", "possible"]
+    rows = [
+        [escape(x.name), x.region.kind, number(x.seconds, 3), number(100.0 * x.inside, 3), _yes(x.possible)]
+        for x in bank.models
+    ]
+    out.print(table(f"Local models of {escape(bank.robot.name)}", columns, rows, right=columns[2:4]))
+    if folder:
+        out.print(f"Written to {escape(folder)}: result.json, report.html, a folder per region")
+
+
+def print_validation(found: Validation, out: Console, folder: str = "") -> None:
+    columns = ["model", *(f"in {r.region}" for r in found.regions)]
+    rows = [[escape(m), *(number(x, 3) for x in row)] for m, row in zip(found.models, found.table(), strict=True)]
+    title = "Torque error, mean over motions and joints, in percent of nominal torque"
+    out.print(table(title, columns, rows, right=columns[1:]))
+    for sentence in against_sentences(found):
+        out.print(f" • {escape(sentence)}")
+    if folder:
+        out.print(f"Written to {escape(folder)}: result.json, report.html")
+
+
+def print_drift(found: Drift, out: Console, folder: str = "") -> None:
+    columns = ["joint", "change of torque", "by noise alone", "[% of nominal]", "p", "drift"]
+    rows = [
+        [escape(j.joint), number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
+         _yes(j.significant)]
+        for j in found.joints
+    ]  # fmt: skip
+    out.print(table(f"Region {escape(found.region)}, recalibrated", columns, rows, right=columns[1:5]))
+    out.print(drift_sentence(found))
+    if folder:
+        out.print(f"Written to {escape(folder)}: the bank with the new model, result.json, report.html")
+
+
+def drift_sentence(found: Drift) -> str:
+    """What happened, in one sentence."""
+    if not found.significant:
+        return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than noise does."
+    joints = ", ".join(j.joint for j in found.joints if j.significant)
+    parameters = ", ".join(p.name for p in found.parameters if p.significant)
+    which = f" Parameters that changed: {parameters}." if parameters else " No single parameter can be blamed."
+    return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than noise does.{which}"
+
+
+def against_sentences(found: Validation) -> list[str]:
+    """Local models against the others that are for everything."""
+    out = []
+    own = [r.region for r in found.regions]
+    for other in (m for m in found.models if m not in own and m != BANK):
+        for region, figures in found.against(other).items():
+            word = "less" if figures["ratio"] < 1.0 else "more"
+            out.append(
+                f"In {region} the local model errs {abs(100.0 * (1.0 - figures['ratio'])):.0f} % {word} than the model "
+                f"'{other}' (it wins {100.0 * figures['wins']:.0f} % of the motions, p = {figures['p']:.2g})."
+            )
+    return out
+
+
+def bank_report(bank: Bank, validation: Validation | None = None, drift: Drift | None = None) -> str:
+    """The page, self-contained."""
+    sections = [Section("Regions", _regions(bank))]
+    if drift is not None:
+        sections.insert(0, Section(f"Drift of region {drift.region}", _drift(drift)))
+    if validation is not None:
+        sections += [
+            Section("Errors", _errors(validation)),
+            Section("Transfer between regions", _transfer(validation)),
+            *(_bands(validation, k) for k in range(len(validation.regions))),
+        ]
+    sections.append(Section("Parameters", _parameters(bank)))
+    return render_report(
+        f"{bank.robot.name}: local models",
+        sections,
+        verdict=_verdict(bank, validation, drift),
+        footer=f"Made by steelyard {version('steelyard')}.",
+    )
+
+
+def _verdict(bank: Bank, validation: Validation | None, drift: Drift | None) -> Verdict:
+    if drift is not None:
+        return Verdict("warning" if drift.significant else "good", drift_sentence(drift))
+    possible = "All models are physically possible." if bank.possible else "Not all models are physically possible."
+    if validation is None:
+        return Verdict("note", f"{len(bank.models)} local models; they have not been validated yet.", (possible,))
+    errors = [float(validation.percent(r.region, r.region).mean()) for r in validation.regions]
+    best = "less than any other model's" if _diagonal_best(validation) else "but another model is better somewhere"
+    head = (
+        f"In their own regions the local models err by {min(errors):.2g}–{max(errors):.2g} % of nominal torque, {best}."
+    )
+    return Verdict("good" if _diagonal_best(validation) else "note", head, (possible, *against_sentences(validation)))
+
+
+def _diagonal_best(validation: Validation) -> bool:
+    keep = [k for k, m in enumerate(validation.models) if m != BANK]
+    values = validation.table()[keep]
+    return all(int(np.argmin(values[:, k])) == k for k in range(len(validation.regions)))
+
+
+def _regions(bank: Bank) -> Html:
+    rows: list[list[Cell]] = [
+        [x.name, x.region.kind, ", ".join(number(v, 3) for v in x.region.lower),
+         ", ".join(number(v, 3) for v in x.region.upper), x.seconds, 100.0 * x.inside, x.possible]
+        for x in bank.models
+    ]  # fmt: skip
+    head: list[Column | str] = ["region", "box of", "lower corner", "upper corner", Column("log", "s", digits=3),
+            Column("inside", "%", digits=3), "possible"]  # fmt: skip
+    pairs = [
+        f"{a.name} and {b.name}: {100.0 * share:.0f} %"
+        for k, a in enumerate(bank.models)
+        for b in bank.models[k + 1 :]
+        if (share := overlap(bank.robot, a.region, b.region)) > 0.0
+    ]
+    shared = f"Regions that overlap (share of the smaller): {'; '.join(pairs)}." if pairs else "No regions overlap."
+    return join(
+        table_html(head, rows),
+        paragraph(f"{shared} Models are blended over ±{bank.blend:g} m (rad) about the borders."),
+        figure_html(regions_in_space(bank.robot, bank.models), "Regions, and the motions played in them"),
+    )
+
+
+def _errors(found: Validation) -> Html:
+    own = [r.region for r in found.regions]
+    others = [m for m in found.models if m not in own and m != BANK]
+    rows: list[list[Cell]] = []
+    for r in found.regions:
+        for k, joint in enumerate(found.robot.joint_names):
+            rmse, printed = r.rmse(r.region)[:, k], r.printed(r.region)[:, k]
+            percent = found.percent(r.region, r.region)[:, k]
+            band = 100.0 * float(r.covered[:, k].mean())
+            rows.append([r.region, joint, rmse.mean(), printed.mean(), percent.mean(), percent.max(), band])
+    head: list[Column | str] = [
+        "region", "joint", Column("RMSE", "N m, N", digits=3), Column("as printed", "N m, N", digits=3),
+            Column("mean", "% of nominal", digits=3), Column("worst", "% of nominal", digits=3),
+            Column("within ±σ", "%", digits=3),
+    ]  # fmt: skip
+    count = max(len(r.samples) for r in found.regions)
+    return join(
+        figure_html(
+            error_distributions(found, {r: [r, *others] for r in own}),
+            "Errors of all motions",
+            f"Root mean square of the torque error of each of {count} motions per region, in percent of the joint's "
+            "nominal torque. Measured and predicted torque went through the same filter.",
+        ),
+        table_html(head, rows, "Own models in their own regions"),
+        paragraph(
+            "“As printed” is ‖e‖₂/S, as Pedrocchi et al. 2013 print their error: √S smaller than the RMSE, ‖e‖₂/√S, "
+            "and shrinking with the length of the log. It stands here for comparison only."
+        ),
+    )
+
+
+def _transfer(found: Validation) -> Html:
+    head: list[Column | str] = ["model", *(Column(f"in {r.region}", "%", digits=3) for r in found.regions)]
+    rows: list[list[Cell]] = [[m, *map(float, row)] for m, row in zip(found.models, found.table(), strict=True)]
+    notes = [callout("note", sentence) for sentence in against_sentences(found)]
+    title = "Mean torque error in percent of nominal torque: models down, regions across"
+    return join(table_html(head, rows, title), *notes)
+
+
+def _bands(found: Validation, k: int) -> Section:
+    r = found.regions[k]
+    units = [j.effort_unit for j in found.robot.joints]
+    names, e = found.robot.joint_names, r.example
+    torque = figure_html(torque_band(e, names, units), f"The first motion in region {r.region}")
+    error = figure_html(
+        torque_band(Example(e.t, e.measured - e.predicted, 0.0 * e.predicted, e.band), names, units, "error"),
+        "Measured less predicted",
+        "The band is ±σ of a measurement: the parameters' uncertainty and the residuals of the fit together. Two "
+        "thirds of the measurements are to lie within it.",
+    )
+    return Section(f"Torque in region {r.region}", side_by_side(torque, error))
+
+
+def _drift(found: Drift) -> Html:
+    joints = table_html(
+        ["joint", Column("change", "N m, N", digits=3), Column("by noise alone", "N m, N", digits=3),
+         Column("change", "% of nominal", digits=2), Column("p", digits=2), "drift"],
+        [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in found.joints],
+        "Root mean square change of the torque predicted for the region's motion",
+    )  # fmt: skip
+    ordered = sorted(found.parameters, key=lambda p: p.p)
+    parameters = table_html(
+        ["base parameter", "unit", "before", "after", Column("± of the change", digits=2), Column("t", digits=3),
+         Column("p", digits=2), "drift"],
+        [[p.name, p.unit, p.before, p.after, p.standard_error, p.t, p.p, p.significant] for p in ordered],
+        "Base parameters of the free fits, the most changed first",
+    )  # fmt: skip
+    kind = "warning" if found.significant else "good"
+    return join(callout(kind, drift_sentence(found)), joints, parameters)  # type: ignore[arg-type]
+
+
+def _parameters(bank: Bank) -> Html:
+    base = bank.models[0].base
+    rows: list[list[Cell]] = []
+    for k, name in enumerate(base.names):
+        row: list[Cell] = [name, base.units[k]]
+        for local in bank.models:
+            row.append(f"{number(float(local.values[k]))} ± {number(float(1.96 * local.standard_errors[k]), 2)}")
+        rows.append(row)
+    return join(
+        paragraph(
+            "A small region shows few combinations of parameters well. Numbers that differ from region to region are "
+            "no contradiction where their intervals are wide: each model is for predicting its own region."
+        ),
+        table_html(["base parameter", "unit", *bank.names], rows, "Base parameters with 95 % intervals"),
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -1,0 +1,90 @@
+"""Designed motions beside random ones: the same simulated robot, the same sensors, the same identification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import steelyard as sy
+from steelyard.excitation import Settings
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.random_motion import random_motion
+from steelyard.excitation.requirements import requirements
+from steelyard.excitation.trajectories import Fourier
+from steelyard.identification_terms import identification_terms
+from steelyard.rehearse.planted import planted
+from steelyard.rehearse.rehearse import expected_noise, rehearse
+
+
+@dataclass
+class Comparison:
+    """Errors of base parameters `(seeds, parameters)` and of a hold-out's torque `(seeds, joints)`, of both ways."""
+
+    designed: np.ndarray
+    random: np.ndarray
+    designed_holdout: np.ndarray
+    random_holdout: np.ndarray
+    designed_se: np.ndarray
+    random_se: np.ndarray
+    predicted: np.ndarray
+    condition: tuple[float, float]
+
+    @property
+    def predicted_gain(self) -> float:
+        """Median over parameters of how many times smaller the standard errors should be, by WᵀW alone."""
+        return float(np.median(self.predicted))
+
+    @property
+    def stated_gain(self) -> float:
+        """The same by the error bars that the identifications state."""
+        return float(np.median(np.median(self.random_se, axis=0) / np.median(self.designed_se, axis=0)))
+
+    @property
+    def true_gain(self) -> float:
+        """The same by the errors that were really made (RMS over seeds)."""
+        return float(np.median(_rms(self.random) / _rms(self.designed)))
+
+    @property
+    def holdout_gain(self) -> float:
+        """How many times smaller the error of a predicted torque is: geometric mean over joints, RMS over seeds."""
+        return float(np.exp(np.mean(np.log(_rms(self.random_holdout) / _rms(self.designed_holdout)))))
+
+
+def compare(name: str, seeds: range, search: Settings | None = None) -> Comparison:
+    robot = sy.load_robot(name)
+    terms = identification_terms(robot)
+    limits, noise = limits_from(robot, None), expected_noise(robot)
+    used = np.flatnonzero(robot.torque_used)
+    plan = sy.excite(robot, terms=terms, criterion="d", weights=1.0 / noise[used], search=search)
+    families = (Fourier(5, 10.0),) * robot.dof
+    needs = requirements(robot, families, limits, None, 0.0, ())[1:]
+    base = sy.base_parameters(robot, terms)
+    own = plan.standard_errors(noise[used])
+    sums: dict[str, list[np.ndarray]] = {x: [] for x in ("d", "r", "dh", "rh", "ds", "rs", "p")}
+    worst = []
+    for seed in seeds:
+        other = random_motion(families, limits, seed, needs)
+        holdout = random_motion(families, limits, 1000 + seed, needs)
+        truth = planted(robot, terms, "perturbed", 0.1, seed)
+        signals = holdout.sample(holdout.times(50.0))
+        W = base.regressor_columns(truth.dynamics.torque_regressor(*other.sample(other.times(100.0))))
+        information = np.einsum("njk,njl,j->kl", W[:, used], W[:, used], 1.0 / noise[used] ** 2)
+        sums["p"].append(np.sqrt(np.diag(np.linalg.inv(information))) / own)
+        worst.append(np.linalg.cond(W[:, used].reshape(-1, W.shape[2])))
+        for key, motion in (("d", plan.trajectory), ("r", other)):
+            found = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, limits=limits).found
+            sums[key].append(found.free.beta - base.values(truth.theta))
+            sums[key + "s"].append(found.free.standard_errors)
+            model = sy.Model(robot, terms, found.free.theta)
+            error = (model.torque(*signals) - truth.torque(*signals))[:, used]
+            sums[key + "h"].append(np.sqrt(np.mean(error**2, axis=0)))
+    arrays = {key: np.array(x) for key, x in sums.items()}
+    return Comparison(
+        arrays["d"], arrays["r"], arrays["dh"], arrays["rh"], arrays["ds"], arrays["rs"],
+        np.median(arrays["p"], axis=0), (plan.condition_number, float(np.median(worst))),
+    )  # fmt: skip
+
+
+def _rms(x: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean(x**2, axis=0))

@@ -1,0 +1,182 @@
+"""Populations: the operators are those that are stated, motions keep their limits, runs repeat and resume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.evolution import Covariance, Genetic, ViaPoints, evolve
+from steelyard.excitation.evolution.via_points import with_jerk
+from steelyard.excitation.interpolator import Region
+from steelyard.excitation.trajectories import Fixed, Fourier, Trajectory
+
+LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
+OPTIMISERS = [Genetic(population=12, generations=4), Covariance(population=12, generations=4)]
+
+
+def joints_genome(limits=LIMITS, points=3, fly=0.0):
+    """Stopping at via-points is five times as quick to interpolate as flying by."""
+    robot = sy.load_robot("szabo3r")
+    bounds = with_jerk(limits_from(robot, limits))
+    return robot, ViaPoints(robot, Region(bounds.lower, bounds.upper, (0.2, 1.0), "joints"), points, bounds, fly=fly)
+
+
+def settings(optimiser):
+    if isinstance(optimiser, Covariance):
+        pytest.importorskip("cmaes", reason="CMA-ES needs the extra cma")
+    return optimiser
+
+
+def test_a_sphere_is_found_by_both_and_infeasible_points_never_win():
+    """f = |x − 0.7|² with everything below 0.5 in the first gene rejected; the minimum lies inside."""
+    for optimiser in (Genetic(population=60, generations=40), settings(Covariance(population=10, generations=60))):
+        strategy = optimiser.start(5, 3)
+        best = np.inf
+        for _ in range(optimiser.generations):
+            x = strategy.ask()
+            assert np.all((x >= 0.0) & (x <= 1.0))
+            values = np.where(x[:, 0] < 0.5, np.inf, np.sum((x - 0.7) ** 2, axis=1))
+            best = min(best, float(values.min()))
+            strategy.tell(values)
+        # Random search of as many points comes to 0.05 in five dimensions.
+        assert best < 0.005
+
+
+def test_elites_survive_and_children_lie_in_the_widened_box_of_their_parents():
+    """Without mutation a child is inside its parents' box widened by half on both sides, so inside that of all."""
+    strategy = Genetic(population=30, generations=5, mutation=0.0).start(4, 0)
+    first = strategy.ask().copy()
+    values = np.sum(first, axis=1)
+    values[10:] = np.inf  # ten feasible ones
+    strategy.tell(values)
+    second = strategy.ask()
+    order = np.argsort(values[:10])
+    assert np.array_equal(second[:2], first[order[:2]])
+    low, high = first[:10].min(axis=0), first[:10].max(axis=0)
+    margin = 0.5 * (high - low)
+    assert np.all((second >= np.maximum(low - margin, 0.0)) & (second <= np.minimum(high + margin, 1.0)))
+
+
+def test_a_generation_of_nothing_but_rejected_ones_is_thrown_anew():
+    strategy = Genetic(population=10, generations=5).start(3, 0)
+    first = strategy.ask().copy()
+    strategy.tell(np.full(10, np.inf))
+    assert not np.any(np.all(strategy.ask() == first, axis=1))
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=["genetic", "cma"])
+def test_via_points_keep_every_limit_on_a_dense_grid(optimiser):
+    fly = 0.5 if isinstance(optimiser, Genetic) else 0.0
+    robot, genome = joints_genome({**LIMITS, "tau": [6.0, 25.0, 12.0]}, points=2, fly=fly)
+    plan = evolve(robot, genome, optimiser=replace(settings(optimiser), generations=2), rate=50.0, criterion="d")
+    t = np.linspace(0.0, plan.trajectory.duration, 20001)
+    q, dq, ddq = plan.trajectory.sample(t)
+    own = plan.limits
+    assert plan.violation == 0.0
+    assert set(plan.margins) == {"joint limits", "torque limits"}
+    assert np.all((q >= own.lower - 1e-9) & (q <= own.upper + 1e-9))
+    assert np.all(np.abs(dq) <= own.dq * (1 + 1e-9))
+    assert np.all(np.abs(ddq) <= own.ddq * (1 + 1e-9))
+    assert np.all(np.abs(sy.Model.nominal(robot).torque(q, dq, ddq)) <= own.tau)
+    assert np.array_equal(q[0], q[-1]) or np.abs(q[0] - q[-1]).max() < 1e-9  # it ends where it starts
+    W = sy.base_parameters(robot).regressor_columns(
+        robot.torque_regressor(*plan.trajectory.sample(plan.trajectory.times(50.0)))
+    )
+    dense = W.reshape(-1, len(plan.columns))
+    assert plan.value == pytest.approx(-np.linalg.slogdet(dense.T @ dense)[1], rel=1e-9)
+    assert plan.value <= plan.start_value
+    assert len(plan.program.moves) == 3  # two via-points and the way home
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=["genetic", "cma"])
+def test_smooth_families_are_bred_too(optimiser):
+    robot = sy.load_robot("szabo3r")
+    plan = evolve(robot, Fourier(3, 4.0), optimiser=settings(optimiser), rate=50.0, limits=LIMITS, criterion="cond")
+    t = np.linspace(0.0, 4.0, 8001)
+    for values, limit in zip(plan.trajectory.sample(t), (np.array([2.5, 1.2, 2.5]), 3.0, 12.0), strict=True):
+        assert np.all(np.abs(values) <= limit)
+    assert plan.violation == 0.0
+    assert plan.value == pytest.approx(plan.condition_number, rel=1e-6)
+    assert plan.value <= plan.start_value * (1.0 + 1e-3)  # settled between samples afterwards
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=["genetic", "cma"])
+def test_a_run_repeats_and_resumes_to_the_same_motion(optimiser, tmp_path):
+    robot = sy.load_robot("szabo3r")
+    options = {"optimiser": settings(optimiser), "rate": 50.0, "limits": LIMITS}
+    whole = evolve(robot, Fourier(3, 4.0), **options)
+    again = evolve(robot, Fourier(3, 4.0), threads=2, **options)
+    assert np.array_equal(whole.trajectory.coefficients, again.trajectory.coefficients)
+    file, seen = tmp_path / "run.json", []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) == 2
+
+    early = evolve(robot, Fourier(3, 4.0), checkpoint=file, progress=stop, **options)
+    assert early.evaluations == 24
+    assert early.violation == 0.0
+    resumed = evolve(robot, Fourier(3, 4.0), checkpoint=file, progress=seen.append, **options)
+    assert [p.stage for p in seen] == [1, 2, 3, 4]
+    assert [p.best for p in seen] == sorted((p.best for p in seen), reverse=True)
+    assert np.array_equal(resumed.trajectory.coefficients, whole.trajectory.coefficients)
+    with pytest.raises(sy.ExcitationError, match="belongs to another search"):
+        evolve(robot, Fourier(3, 4.0), checkpoint=file, seed=7, **options)
+    file.write_text("[]")
+    with pytest.raises(sy.ExcitationError, match="no checkpoint"):
+        evolve(robot, Fourier(3, 4.0), checkpoint=file, **options)
+
+
+def test_poses_of_a_region_are_reached_by_the_program():
+    """Via-points of six-axis genes: the tool is where the genes say, by forward kinematics."""
+    robot = sy.load_robot("ns16")
+    low, high = np.array([0.7, -0.3, 1.05, 2.4, -0.8, -0.8]), np.array([1.2, 0.3, 1.55, 3.9, 0.8, 0.8])
+    genome = ViaPoints(robot, Region(low, high, (0.2, 1.0)), 2, limits_from(robot, None))
+    assert genome.size == 13
+    genes = np.random.default_rng(1).uniform(size=13)
+    program = genome.program(genes)
+    wanted = low + genes[:-1].reshape(2, 6) * (high - low)
+    for move, point in zip(program.moves, wanted, strict=False):
+        assert genome.solver.tip.pose(move.target).position == pytest.approx(point[:3], abs=1e-9)
+    assert program.moves[-1].target == pytest.approx(genome.home)
+
+
+def test_a_fixed_motion_comes_back_from_json():
+    _, genome = joints_genome()
+    motion = genome.motion(np.full(genome.size, 0.8))
+    trajectory = genome.trajectory(np.full(genome.size, 0.8))
+    again = Trajectory.from_json(trajectory.to_json())
+    assert isinstance(again.families[0], Fixed)
+    t = np.linspace(0.0, motion.duration, 301)
+    for k in range(3):
+        assert again.derivative(t, k) == pytest.approx(motion.derivative(t, k), abs=1e-12)
+        assert np.all(again.peak_bounds(k) >= np.abs(motion.derivative(t, k)).max(axis=0) - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda g: ViaPoints(g.robot, g.region, 0, g.limits), "does not move"),
+        (lambda g: ViaPoints(g.robot, Region(np.zeros(2), np.ones(2), space="joints"), 2, g.limits), "bounds 2 joints"),
+        (lambda g: Genetic(population=2), "4 individuals"),
+        (lambda g: Covariance(spread=-1.0), "positive spread"),
+    ],
+)
+def test_bad_settings_are_answered_by_a_sentence(change, sentence):
+    _, genome = joints_genome()
+    with pytest.raises(sy.SteelyardError, match=sentence):
+        change(genome)
+
+
+def test_a_region_out_of_reach_and_limits_nobody_can_keep():
+    robot = sy.load_robot("ns16")
+    far = Region(np.array([5.0, 5, 5, 0, 0, 0]), np.array([6.0, 6, 6, 1, 1, 1]))
+    with pytest.raises(sy.ExcitationError, match="out of reach"):
+        evolve(robot, ViaPoints(robot, far, 2, limits_from(robot, None)), optimiser=Genetic(8, 2))
+    arm, genome = joints_genome({**LIMITS, "tau": 0.01})
+    with pytest.raises(sy.ExcitationError, match="keeps to all limits"):
+        evolve(arm, genome, optimiser=Genetic(8, 12), rate=50.0)

@@ -1,0 +1,194 @@
+"""`steelyard excite`: what it writes, what it says, and how it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import steelyard as sy
+from steelyard.cli import app
+from steelyard.excitation.interpolator import program_from_dict
+from steelyard.excitation.trajectories import Trajectory
+
+FILES = {
+    "trajectory.csv", "trajectory.json", "joint_trajectory.yaml", "joint_trajectory.json", "program.txt",
+    "program.json", "result.json", "report.html",
+}  # fmt: skip
+# Quick settings: the time budget is spent after the first stage.
+QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["excite", *arguments], env={"COLUMNS": "120", "NO_COLOR": "1"})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("excite") / "run"
+    result = run("szabo3r", *QUICK, "--q", "2.5,1.2,2.5", "--dq", "3", "--ddq", "12", "-o", str(folder))
+    assert result.exit_code == 0, result.output
+    return folder, result.output
+
+
+def test_the_run_folder_holds_the_motion_in_every_form(made):
+    folder, output = made
+    assert {p.name for p in folder.iterdir()} == FILES
+    plan = json.loads((folder / "trajectory.json").read_text())
+    trajectory = Trajectory.from_dict(plan["trajectory"])
+    rows = list(csv.reader((folder / "trajectory.csv").open()))
+    table = np.array(rows[1:], dtype=float)
+    assert rows[0] == ["t", *(f"{x}_q{k}" for x in ("q", "dq", "ddq") for k in (1, 2, 3))]
+    assert table[:, 1:4] == pytest.approx(trajectory.sample(table[:, 0])[0], abs=1e-8)  # ten digits are written
+    ros = json.loads((folder / "joint_trajectory.json").read_text())
+    again = yaml.safe_load((folder / "joint_trajectory.yaml").read_text())
+    assert again["joint_names"] == ros["joint_names"] == ["q1", "q2", "q3"]
+    for one, other in zip(ros["points"], again["points"], strict=True):
+        assert one["time_from_start"] == other["time_from_start"]
+        assert other["positions"] == pytest.approx(one["positions"], abs=1e-8)
+        assert all(isinstance(x, float | int) for x in other["accelerations"])  # YAML reads them as numbers
+    program = program_from_dict(json.loads((folder / "program.json").read_text()))
+    assert program.start == pytest.approx(trajectory.sample(0.0)[0])
+    assert "JOINTS [" in (folder / "program.txt").read_text()
+    assert "condition number" in output
+
+
+def test_the_result_says_what_to_expect(made):
+    folder, _ = made
+    result = json.loads((folder / "result.json").read_text())
+    plan = json.loads((folder / "trajectory.json").read_text())
+    robot = sy.load_robot("szabo3r")
+    assert result["violation"] == 0.0
+    assert result["base_parameters"]["count"] == sy.base_parameters(robot).rank == 15
+    trajectory = Trajectory.from_dict(plan["trajectory"])
+    W = sy.base_parameters(robot).regressor_columns(robot.torque_regressor(*trajectory.sample(trajectory.times(50.0))))
+    dense = W.reshape(-1, 15)
+    assert result["condition_number"] == pytest.approx(np.linalg.cond(dense), rel=1e-6)
+    # All joints have the same expected noise here, 0.1 N m.
+    expected = 0.1 * np.sqrt(np.diag(np.linalg.inv(dense.T @ dense)))
+    found = [row["expected_standard_error"] for row in result["base_parameters"]["list"]]
+    assert found == pytest.approx(expected, rel=1e-6)
+    assert result["random_motion"]["condition_number"] > result["condition_number"]
+    assert result["settings"]["limits"]["dq"] == "3"
+    joints = result["plans"][0]["joints"]
+    assert all(j["velocity"] <= 3.0 for j in joints)
+    assert all(j["acceleration"] <= 12.0 for j in joints)
+
+
+def test_the_report_stands_alone_and_moves(made):
+    page = (made[0] / "report.html").read_text()
+    own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)  # Plotly's own text names its makers
+    assert not re.search(r'(src|href)="https?://', own)
+    figures = [json.loads(x) for x in re.findall(r'class="plot-data">(.*?)</script>', page)]
+    moving = [f for f in figures if f.get("frames")]
+    assert len(moving) == 1
+    assert len(moving[0]["frames"]) == 60
+    assert len(json.dumps(moving[0])) < 100_000  # a small file
+    # The first frame is the arm at the start: the origins of its joints, by the closed form of its geometry.
+    frame = moving[0]["frames"][0]["data"][0]
+    assert frame["z"][1] == pytest.approx(frame["z"][2], abs=0.31)
+    for word in ("Joints and torques", "Where it goes", "Standard errors to expect", "Best so far", "random motion"):
+        assert word in page
+
+
+def test_the_same_seed_gives_the_same_bytes_and_json_is_json(made, tmp_path):
+    options = (*QUICK, "--q", "2.5,1.2,2.5", "--dq", "3", "--ddq", "12")
+    result = run("szabo3r", *options, "-o", str(tmp_path / "again"), "--json")
+    assert json.loads(result.stdout) == json.loads((made[0] / "result.json").read_text())
+    for name in FILES:
+        assert (tmp_path / "again" / name).read_bytes() == (made[0] / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--optimiser", "ga", "--population", "6", "--generations", "2"),
+        ("--optimiser", "ga", "--via-points", "2", "--population", "4", "--generations", "1", "--criterion", "d"),
+        ("--criterion", "a", "--scaling", "unit", "--terms", "default", "--floor", "0.3", "--jerk", "200"),
+        ("--joints", "q2,q3", "--equations", "q2,q3", "--posture", "0.1,0.2,0.3", "--tau", "none,", "--power", "none"),
+        ("--family", "bspline", "--box=-0.4,0.4,-0.4,0.4,0.2,1.4", "--weights", "1,2,3"),
+        ("--motions", "2", "--bandwidth", "2"),
+    ],
+    ids=["ga", "via-points", "terms and floor", "some joints", "bspline in a box", "two motions"],
+)
+def test_options(options, tmp_path):
+    options = tuple("none" if x == "none," else x for x in options)
+    result = run("szabo3r", *QUICK, *options, "-o", str(tmp_path / "run"), "--json")
+    assert result.exit_code == 0, result.output + result.stderr
+    document = json.loads(result.stdout)
+    assert document["violation"] == 0.0
+    names = {p.name for p in (tmp_path / "run").iterdir()}
+    assert names >= FILES - {"program.txt", "program.json"}
+    if "--motions" in options:
+        assert "trajectory-2.csv" in names
+    if "--posture" in options:
+        first = document["plans"][0]["joints"][0]
+        assert first["lowest"] == pytest.approx(0.1)
+        assert first["highest"] == pytest.approx(0.1)
+
+
+def test_a_search_goes_on_from_its_checkpoint(tmp_path):
+    options = ("szabo3r", *QUICK[:-2], "--optimiser", "ga", "--population", "6", "--checkpoint", str(tmp_path / "c"))
+    assert run(*options, "--generations", "3", "--time", "0", "-o", str(tmp_path / "a")).exit_code == 0
+    done = run(*options, "--generations", "3", "-o", str(tmp_path / "b"), "--json")
+    whole = run(*options[:-2], "--generations", "3", "-o", str(tmp_path / "d"), "--json")
+    assert json.loads(done.stdout)["criterion"] == json.loads(whole.stdout)["criterion"]
+
+
+def test_what_a_log_has_shown_is_known(tmp_path):
+    plan = sy.excite(sy.load_robot("szabo3r"), duration=4.0, harmonics=3, search=sy.excitation.Settings(
+        starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5))  # fmt: skip
+    from steelyard.rehearse import rehearse
+
+    rehearse(sy.load_robot("szabo3r"), plan.trajectory, truth="nominal").logs[0].save(tmp_path / "log.npz")
+    result = run(
+        "szabo3r", *QUICK, "--given", str(tmp_path / "log.npz"), "--terms", "default", "--criterion", "d", "--json"
+    )
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "prior information added" in json.loads(result.stdout)["criterion"]["of"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--q", "0.5:0.5,-1:1,-1:1"), "no room to move"),
+        (("--q", ","), "--q is ','; give one number"),
+        (("--dq", "0"), "may not move"),
+        (("--dq", "1,2"), "give one number, or 3"),
+        (("--posture", "9,0,0"), "outside its limits"),
+        (("--box", "3,4,3,4,3,4"), "region cannot be kept"),
+        (("--box", "1,0,0,1,0,1"), "is empty"),
+        (("--box", "0,1"), "--box is '0,1'; give 6 numbers"),
+        (("--floor", "5"), "region cannot be kept"),
+        (("--duration", "0.1"), "too few samples"),
+        (("--harmonics", "1"), "2 harmonics or more"),
+        (("--tau", "0.01", "--q", "0:1,0.5:1,0:0.1"), "torque limits cannot be kept"),
+        (("--bandwidth", "0.1"), "above the bandwidth"),
+        (("--optimiser", "simplex"), "no optimiser 'simplex'"),
+        (("--via-points", "3"), "No gradient leads through via-points"),
+        (("--family", "chirp"), "no family 'chirp'"),
+        (("--criterion", "b"), "no criterion 'b'"),
+        (("--frame", "hand", "--box", "0,1,0,1,0,1"), "no link 'hand'"),
+        (("--collision",), "has no collision geometry"),
+        (("--equations", "q7"), "no joint 'q7'"),
+        (("--given", "nowhere.csv"), "nowhere.csv"),
+    ],
+)
+def test_bad_input_gives_a_sentence_exit_2_and_nothing_written(options, sentence, tmp_path):
+    result = run("szabo3r", *QUICK, *options, "-o", str(tmp_path / "run"))
+    said = " ".join((result.output + result.stderr).split())
+    assert result.exit_code == 2, said
+    assert sentence in said
+    assert "Traceback" not in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_run_is_not_replaced_unasked(made):
+    result = run("szabo3r", *QUICK, "-o", str(made[0]))
+    assert result.exit_code == 2
+    assert "--overwrite" in result.output + result.stderr

@@ -1,0 +1,116 @@
+"""A rehearsal passes where the planted parameters can be found, and fails, with the reason, where they cannot."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import steelyard as sy
+from steelyard.cli import app
+from steelyard.excitation import Settings
+from steelyard.excitation.trajectories import Fourier, Trajectory
+from steelyard.identification_terms import identification_terms
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.rehearse import rehearse
+from steelyard.rehearse.planted import planted
+
+QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sy.excite(sy.load_robot("szabo3r"), duration=6.0, search=QUICK)
+
+
+def lazy_motion(robot) -> Trajectory:
+    """Two degrees about the middle: nothing but gravity at one posture and some friction shows."""
+    families = (Fourier(3, 6.0),) * robot.dof
+    calm = Trajectory.standing(families, np.full(robot.dof, 0.3))
+    return calm.with_coefficients(calm.coefficients + 0.02 * np.random.default_rng(0).normal(size=calm.size))
+
+
+def test_a_designed_motion_passes_on_nominal_and_perturbed_robots(plan):
+    robot = sy.load_robot("szabo3r")
+    for truth, seed in (("nominal", 0), ("perturbed", 1), ("perturbed", 2)):
+        found = rehearse(robot, plan.trajectory, truth=truth, seed=seed, limits=plan.limits)
+        assert found.passed, found.sentence
+        assert len(found.judgements) == 3
+        true = found.found.base.values(found.truth.theta)
+        assert [row["true"] for row in found.rows] == pytest.approx(true)
+
+
+def test_a_lazy_motion_fails_and_says_why():
+    """Its error bars may well hold the truth, being huge; what it found predicts nothing."""
+    robot = sy.load_robot("szabo3r")
+    found = rehearse(robot, lazy_motion(robot), truth="perturbed", seed=1)
+    assert not found.passed
+    assert "predicts another motion" in found.sentence
+
+
+def test_a_motion_beyond_its_limits_fails(plan):
+    robot = sy.load_robot("szabo3r")
+    narrow = sy.excitation.constraints.limits.limits_from(robot, {"q": 0.5, "dq": 0.5})
+    found = rehearse(robot, plan.trajectory, truth="nominal", limits=narrow)
+    assert not found.judgements[0].passed
+    assert "keeps to its limits" in found.sentence
+
+
+def test_wrong_error_bars_are_noticed(plan):
+    """A robot with friction that the fit does not know: the parameters are off by more than their error bars."""
+    robot = sy.load_robot("szabo3r")
+    terms = identification_terms(robot, ["rotor", "viscous", "coulomb"])
+    found = rehearse(robot, plan.trajectory, terms=["rotor", "viscous", "coulomb"], truth="nominal")
+    from dataclasses import replace
+
+    from steelyard.rehearse.judge import judge_parameters
+
+    wrong = found.truth.theta.copy()
+    wrong[30:] *= 1.5  # half as much friction again, which the log never saw
+    judged = judge_parameters(found.found, replace(found.truth, theta=wrong), [plan.trajectory], found.noise)
+    assert len(terms) == 9
+    assert not judged.passed
+
+
+@pytest.mark.parametrize("name", ["szabo3r", "ns16", "prrrp", "arm7"])
+def test_planted_robots_are_possible_and_differ(name):
+    robot = sy.load_robot(name)
+    terms = identification_terms(robot)
+    nominal, one, same, other = (
+        planted(robot, terms, kind, 0.2, seed).theta
+        for kind, seed in (("nominal", 0), ("perturbed", 1), ("perturbed", 1), ("perturbed", 2))
+    )
+    links = 10 * len(robot.links)
+    assert np.all(smallest_pseudo_eigenvalues(one[:links]) > 0.0)
+    assert np.all(one[links:] >= terms.lower - 1e-12)
+    assert np.array_equal(one, same)
+    assert not np.allclose(one, other)
+    assert np.median(np.abs(one[:links:10] / np.maximum(nominal[:links:10], 1e-9) - 1.0)) < 1.0
+
+
+def test_the_command_writes_its_verdict_and_leaves_by_it(plan, tmp_path):
+    runner = CliRunner()
+    made = runner.invoke(
+        app, ["excite", "szabo3r", "--duration", "6", "--time", "0", "--no-collision", "-o", str(tmp_path / "motion")]
+    )
+    assert made.exit_code == 0, made.output
+    run = ["rehearse", "szabo3r", str(tmp_path / "motion"), "--seed", "1"]
+    good = runner.invoke(app, [*run, "-o", str(tmp_path / "good"), "--json"])
+    assert good.exit_code == 0, good.output
+    document = json.loads(good.output)
+    assert document["passed"] is True
+    assert document == json.loads((tmp_path / "good" / "result.json").read_text())
+    assert {p.name for p in (tmp_path / "good").iterdir()} == {"result.json", "report.html", "log.npz"}
+    again = runner.invoke(app, [*run, "--json"])
+    assert json.loads(again.output) == document
+    # Noise as large as the torques themselves: nothing comes back.
+    bad = runner.invoke(app, [*run, "--noise", "50"])
+    assert bad.exit_code == 1
+    assert "Failed" in bad.output
+    other = runner.invoke(app, ["rehearse", "ns16", str(tmp_path / "motion")])
+    assert other.exit_code == 2
+    assert "was designed for joints q1, q2, q3" in " ".join((other.output + other.stderr).split())
+    none = runner.invoke(app, ["rehearse", "ns16", str(tmp_path)])
+    assert none.exit_code == 2
