@@ -40,11 +40,16 @@ def core_claim(lab: Lab) -> Item:
     return Item(
         text=f"Mean torque error over {lab.trajectories} random motions per region and all joints, in percent of "
         "nominal torque. The training logs have noise, these have none, so that nothing but the models errs; what "
-        "the true model has left is the filter's.",
+        "the true model has left is the filter's. Every model has seen one motion and one draw of noise: other draws "
+        "give other ratios, and the share of motions won says nothing of that.",
         tables=(table(head, rows),),
         statements=tuple(statements),
         differences=(
             "The paper compares no local model with a global one; the claim is its premise, and is tested here.",
+            "All motions here are random programs. Against an optimised global motion of the same length the claim "
+            "fails on the arm as modelled (ratios 1.3 to 2.0; local motions optimised too: 1.1 to 4.8); with "
+            "unmodelled effects it holds for random local programs (0.5 to 0.8) and not "
+            "always for optimised ones (0.8 to 1.3).",
         ),
     )
 
@@ -90,9 +95,8 @@ def parameters_lose_meaning(lab: Lab) -> Item:
                 and all(lab.bank(p, True).possible for p in PLANTS),
                 f"Largest errors with unmodelled effects: free {_numbers(free)}, possible {_numbers(held)}.",
             ),
-            shown(
-                "In small regions parameters may be far off while torque is predicted well.",
-                max(tiny) > 10.0 and max(kept) < 1.0,
+            measured(
+                "How far parameters are off in small regions, and what torque is predicted there.",
                 f"Boxes of a third of the size, arm as modelled: largest errors {_numbers(tiny)}, torque errors "
                 f"{_numbers(kept)} % of nominal in A, B, C.",
             ),
@@ -104,6 +108,10 @@ def parameters_lose_meaning(lab: Lab) -> Item:
                 )
                 + " (error of the possible model over that of the free one).",
             ),
+        ),
+        differences=(
+            "Printed parameters reach 18,710; ours do not come near that, for the simulated arm is modelled but for "
+            "3 + 3 % of nominal torque and its regions are wide. The real arm, its regions and noise are not known.",
         ),
     )
 

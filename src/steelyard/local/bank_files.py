@@ -1,0 +1,190 @@
+"""A bank as a folder: plain JSON, one folder per region, nothing that could run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.export import model_to_sidecar, model_to_urdf, read_sidecar
+from steelyard.identify import Settings
+from steelyard.local.bank import Bank
+from steelyard.local.error import LocalError
+from steelyard.local.local_model import LocalModel
+from steelyard.local.motions import motion_from_dict, motion_to_dict
+from steelyard.local.region import region_from_dict
+from steelyard.parameters.library import TERMS, make_term
+from steelyard.parameters.terms import Terms
+from steelyard.plain import plain
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.robot import Robot
+from steelyard.run_folder import run_folder
+from steelyard.signals.prepare import Preparation
+
+SCHEMA = "steelyard.bank/1"
+
+
+def save_bank(
+    bank: Bank,
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    more: dict[str, Any] | None = None,
+    report: str | None = None,
+) -> Path:
+    """Write a bank as a folder that appears whole or not at all: result.json, a folder per region, report.html.
+
+    Models that are physically possible are there as URDF, too. `more` goes into result.json.
+    """
+    with run_folder(folder, overwrite) as aside:
+        for local in bank.models:
+            write_local(local, aside / local.name)
+        _write(aside / "result.json", {**bank_json(bank), **(more or {})})
+        if report is not None:
+            (aside / "report.html").write_text(report, "utf-8")
+    return Path(folder)
+
+
+def bank_json(bank: Bank) -> dict[str, Any]:
+    """What a bank is, for machines; the numbers of each model stand in its region's folder."""
+    return {
+        "schema": SCHEMA,
+        "robot": {
+            "name": bank.robot.name,
+            "fingerprint": bank.robot.fingerprint,
+            "joints": list(bank.robot.joint_names),
+            "gravity": bank.robot.gravity.tolist(),
+        },
+        "blend": bank.blend,
+        "regions": [
+            {
+                "name": local.name,
+                "kind": local.region.kind,
+                **local.region.to_dict(),
+                "physically_consistent": local.possible,
+                "seconds": local.seconds,
+                "inside": local.inside,
+                "cutoff_hz": local.cutoff,
+                "residual_standard_deviation": plain(local.spread.tolist()),
+                "base_parameters": [
+                    {"name": n, "formula": f, "unit": u, "value": float(v), "free_value": float(b), "standard_error": e}
+                    for n, f, u, v, b, e in zip(
+                        local.base.names,
+                        local.base.formulas,
+                        local.base.units,
+                        local.values,
+                        local.beta,
+                        local.standard_errors.tolist(),
+                        strict=True,
+                    )
+                ],
+            }
+            for local in bank.models
+        ],
+    }
+
+
+def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
+    """A bank that `save_bank` wrote, for the robot it was made with."""
+    place = Path(folder)
+    data = _read(place / "result.json")
+    if data.get("schema") != SCHEMA:
+        raise LocalError(f"{place}: holds no bank of local models (schema is {data.get('schema')!r}, not {SCHEMA!r}).")
+    own = data["robot"]
+    mounted = robot.with_gravity(own["gravity"])  # a log may have told how the robot stands
+    if (own["fingerprint"], own["joints"]) != (mounted.fingerprint, list(robot.joint_names)):
+        raise LocalError(
+            f"{place}: this bank is that of robot '{own['name']}' ({', '.join(own['joints'])}); '{robot.name}' "
+            f"({', '.join(robot.joint_names)}) has other joints or other kinematics."
+        )
+    try:
+        models = []
+        base: BaseParameters | None = None
+        for entry in data["regions"]:
+            local = read_local(place / entry["name"], entry["name"], mounted, base)
+            models.append(local)
+            base = local.base
+        return Bank(mounted, tuple(models), float(data["blend"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LocalError(f"{place}: the bank cannot be read: {error!r} is missing or of the wrong kind.") from None
+
+
+def write_local(local: LocalModel, folder: Path) -> None:
+    """One region's model and motion."""
+    folder.mkdir()
+    _write(
+        folder / "model.json",
+        {
+            "region": local.region.to_dict(),
+            "theta": local.model.theta.tolist(),
+            "beta": local.beta.tolist(),
+            "covariance": local.covariance.tolist(),
+            "spread": plain(local.spread.tolist()),
+            "settings": plain(asdict(local.settings)),
+            "cutoff": local.cutoff,
+            "seconds": local.seconds,
+            "inside": local.inside,
+        },
+    )
+    model_to_sidecar(local.model, folder / "model.steelyard.json")
+    if local.possible:
+        model_to_urdf(local.model, folder / "model.urdf")
+    if local.motion is not None:
+        _write(folder / "trajectory.json", motion_to_dict(local.motion))
+
+
+def read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
+    """What `write_local` wrote; `known` are base parameters of the same robot, to be used if the terms are the same."""
+    data = _read(folder / "model.json")
+    terms = _terms(folder / "model.steelyard.json", robot)
+    base = known if known is not None and known.terms.terms == terms.terms else base_parameters(robot, terms)
+    settings = dict(data["settings"])
+    settings["preparation"] = Preparation(**settings["preparation"])
+    settings["known_friction"] = tuple(settings["known_friction"])
+    played = folder / "trajectory.json"
+    return LocalModel(
+        region=region_from_dict(name, data["region"]),
+        model=Model(robot, terms, np.array(data["theta"])),
+        base=base,
+        beta=np.array(data["beta"]),
+        covariance=np.array(data["covariance"]),
+        spread=np.array([np.nan if x is None else x for x in data["spread"]]),
+        settings=Settings(**settings),
+        cutoff=float(data["cutoff"]),
+        seconds=float(data["seconds"]),
+        inside=float(data["inside"]),
+        motion=motion_from_dict(_read(played), robot) if played.exists() else None,
+    )
+
+
+def _terms(path: Path, robot: Robot) -> Terms:
+    made = []
+    for term in read_sidecar(path).terms:
+        if term.kind not in TERMS:
+            raise LocalError(f"{path}: term '{term.kind}' is one of your own, whose formula no file holds.")
+        made.append(make_term(term.kind, on=term.on, where=term.where, **term.options))
+    return Terms(robot, tuple(made))
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(plain(data), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LocalError(f"{path}: there is no such file; give the folder of a bank of local models.") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise LocalError(f"{path}: this is not a readable JSON file ({error}).") from None
+    if not isinstance(data, dict):
+        raise LocalError(f"{path}: is no JSON object; give the folder of a bank of local models.")
+    return data
+
+
+__all__ = ["bank_json", "load_bank", "read_local", "save_bank", "write_local"]

@@ -1,0 +1,165 @@
+"""`design`: the motion that a region is identified with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import UnknownNameError
+from steelyard.excitation import Criterion, Settings, box, excite
+from steelyard.local.motions import MotionLike, Repeated, ViaPointMotion, random_motion
+from steelyard.local.postures import home_posture
+from steelyard.local.region import CartesianRegion, Region
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+
+HOWS: tuple[str, ...] = ("gradient", "via-points", "evolved")
+# Rows per second at which candidates are compared.
+_RATE = 50.0
+# A short search: most of what there is to gain in a small box is gained in the first rounds.
+_SHORT = Settings(starts=3, survivors=(1, 1), sharpness=(4.0, 8.0, 16.0), repeats=2, iterations=40)
+
+
+@dataclass(frozen=True)
+class Design:
+    """How motions for regions are made.
+
+    "gradient": a Fourier series of `harmonics`, optimised (`steelyard.excite`) for `criterion` inside the region.
+    "via-points": the best of `candidates` random via-point programs by the same criterion's D-value, each of as many
+    via-points as fill the time. "evolved": a program of `points` via-points, bred by a genetic algorithm of
+    `population` over `generations`, and repeated to fill the time. `duration` (s) is that of the log; `weights` are the
+    equations' (see `excite`).
+    """
+
+    how: str = "gradient"
+    duration: float = 20.0
+    harmonics: int = 5
+    candidates: int = 10
+    points: int = 6
+    population: int = 150
+    generations: int = 100
+    criterion: str | Criterion = "d"
+    weights: str | None = "torque-inverse"
+    search: Settings = _SHORT
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.how not in HOWS:
+            raise UnknownNameError("way to design a motion", self.how, HOWS)
+
+
+def design(
+    robot: Robot,
+    region: Region | None,
+    terms: Terms | None = None,
+    how: Design | None = None,
+    model: Model | None = None,
+    base: BaseParameters | None = None,
+) -> MotionLike:
+    """A motion for one region (None: for the whole range of the joints), within the robot's limits."""
+    settings = how or Design()
+    if settings.how == "gradient":
+        return _optimised(robot, region, terms, settings, model)
+    whole = region if region is not None else _everywhere(robot)
+    if settings.how == "evolved":
+        return _bred(robot, whole, terms, settings, model)
+    return _best_program(robot, whole, base or base_parameters(robot, terms), settings, model)
+
+
+def _optimised(
+    robot: Robot, region: Region | None, terms: Terms | None, how: Design, model: Model | None
+) -> MotionLike:
+    more: dict[str, Any] = {}
+    if isinstance(region, CartesianRegion):
+        more["regions"] = [([region.point(robot)], box(region.lower.tolist(), region.upper.tolist()))]
+        more["posture"] = home_posture(robot, region)
+    elif region is not None:
+        own = np.array([[j.lower, j.upper] for j in robot.joints])
+        low, high = np.maximum(region.lower, own[:, 0]), np.minimum(region.upper, own[:, 1])
+        more["limits"] = {"q": np.column_stack([low, high])}
+    finite = all(0.0 < j.effort < np.inf for j in robot.joints)
+    return excite(
+        robot,
+        terms=terms,
+        harmonics=how.harmonics,
+        duration=how.duration,
+        rate=_RATE,
+        criterion=how.criterion,
+        weights=how.weights if finite else None,
+        model=model,
+        seed=how.seed,
+        search=how.search,
+        **more,
+    ).trajectory
+
+
+def _everywhere(robot: Robot) -> Region:
+    from steelyard.local.region import JointRegion
+
+    return JointRegion.of(robot, "everywhere")
+
+
+def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> MotionLike:
+    from steelyard.excitation.evolution import Genetic
+    from steelyard.local.evolved import evolved_plan
+
+    plan = evolved_plan(
+        robot,
+        region,
+        terms,
+        points=how.points,
+        optimiser=Genetic(population=how.population, generations=how.generations),
+        weights=how.weights,
+        model=model,
+        rate=_RATE,
+        seed=how.seed,
+    )
+    return Repeated(plan.trajectory, int(np.ceil(how.duration / plan.trajectory.duration)))
+
+
+def _best_program(robot: Robot, region: Region, base: BaseParameters, how: Design, model: Model | None) -> MotionLike:
+    rng = np.random.default_rng(how.seed)
+    home = home_posture(robot, region)
+    found: list[tuple[float, ViaPointMotion]] = []
+    for _ in range(max(how.candidates, 1)):
+        motion = filling_motion(robot, region, rng, how.duration, home, model)
+        found.append((information(base, motion, how.duration, _row_weights(robot, how.weights)), motion))
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def filling_motion(
+    robot: Robot, region: Region, rng: np.random.Generator, duration: float, home: Array, model: Model | None
+) -> ViaPointMotion:
+    """A random via-point motion that takes at least `duration` seconds."""
+    points = 6
+    while True:
+        motion = random_motion(robot, region, rng, points=points, home=home, model=model)
+        if motion.duration >= duration:
+            return motion
+        points = int(np.ceil(1.1 * points * duration / motion.duration)) + 1
+
+
+def information(base: BaseParameters, motion: MotionLike, duration: float, weights: Array) -> float:
+    """log10 det(HᵀH), H being the base columns of the motion's torque rows, times `weights` joint by joint.
+
+    Pedrocchi et al. 2013, eqs. (6), (7); −∞ where the motion leaves something unseen.
+    """
+    t = np.arange(0.0, min(duration, motion.duration), 1.0 / _RATE)
+    Y = base.structure.dynamics.torque_regressor(*motion.sample(t))
+    H = (base.regressor_columns(Y) * weights[None, :, None])[:, list(base.robot.torque_used)].reshape(-1, base.rank)
+    sign, log = np.linalg.slogdet(H.T @ H)
+    return float(log / np.log(10.0)) if sign > 0 else -np.inf
+
+
+def _row_weights(robot: Robot, which: str | None) -> Array:
+    """Of each joint's rows: by the torques that it states to have, as printed ("torque") or the other way round."""
+    effort = np.array([j.effort for j in robot.joints])
+    if which is None or not np.all((effort > 0.0) & np.isfinite(effort)):
+        return np.ones(robot.dof)
+    share = effort / effort.max()
+    return np.asarray(share if which == "torque" else 1.0 / share)

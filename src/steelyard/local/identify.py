@@ -1,0 +1,160 @@
+"""`identify_locally`: one model per region of a robot's workspace, and one for comparison that is for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import UnknownNameError
+from steelyard.identification_terms import identification_terms
+from steelyard.identify import identify
+from steelyard.local.bank import BLEND, Bank
+from steelyard.local.design import Design, design
+from steelyard.local.error import LocalError
+from steelyard.local.local_model import LocalModel
+from steelyard.local.motions import MotionLike
+from steelyard.local.plant import Player, SimulatedArm
+from steelyard.local.region import JointRegion, Region
+from steelyard.local.regions import checked_regions
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+
+# What local models are made from: a model that is simulated, your robot's driver, or logs by region.
+Plant = Model | Player
+Logs = Mapping[str, Log | Sequence[Log]]
+GLOBAL = "global"
+# A log of which less than this lies in its region is probably another region's.
+_LEAST_INSIDE = 0.5
+
+
+def identify_locally(
+    robot: Robot,
+    source: Plant | Logs,
+    regions: Sequence[Region],
+    *,
+    terms: Sequence[str | Term] | Terms | None = None,
+    motions: Mapping[str, MotionLike] | Design | None = None,
+    blend: float = BLEND,
+    nominal: Model | None = None,
+    **options: Any,
+) -> Bank:
+    """One model for each region.
+
+    Args:
+        robot: the robot.
+        source: a `Model` (it is simulated), a function that plays a motion and returns the log (your robot's driver),
+            or logs by the names of the regions.
+        regions: where the models shall hold.
+        terms: joint terms, as for `identify`.
+        motions: what to play in each region, by name, or how to design it (default: optimised by gradient).
+        blend: m (rad): over this distance on both sides of a border one model fades into the next.
+        nominal: a model by which designed motions keep to the torques that the robot has (default: the robot's own).
+        options: of `identify`: `physical`, `estimator`, `prior`, `preparation`, ….
+    """
+    where = checked_regions(robot, regions)
+    bound = identification_terms(robot, terms)
+    if isinstance(source, Mapping):
+        logs = _logs_by_region(source, where)
+        known = motions if isinstance(motions, Mapping) else {}
+        made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), **options) for r in where]
+        return Bank(made[0].model.robot, tuple(made), blend)
+    played = planned(robot, where, bound, motions, nominal)
+    player = player_of(source)
+    made = []
+    seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
+    for k, region in enumerate(where):
+        motion = played[region.name]
+        made.append(fit_region(robot, region, [beginning(player(motion, k), seconds)], bound, motion, **options))
+    return Bank(made[0].model.robot, tuple(made), blend)
+
+
+def identify_globally(
+    robot: Robot,
+    source: Plant | Logs,
+    *,
+    terms: Sequence[str | Term] | Terms | None = None,
+    motion: MotionLike | Design | None = None,
+    nominal: Model | None = None,
+    run: int = 900,
+    **options: Any,
+) -> LocalModel:
+    """One model for the whole workspace, to hold local ones against: from a motion over all of it, or from all logs."""
+    bound = identification_terms(robot, terms)
+    everywhere = JointRegion.of(robot, GLOBAL)
+    if isinstance(source, Mapping):
+        logs = [log for one in source.values() for log in ([one] if isinstance(one, Log) else one)]
+        return fit_region(robot, everywhere, logs, bound, None, **options)
+    seconds = np.inf
+    if motion is None or isinstance(motion, Design):
+        seconds = (motion or Design()).duration
+        motion = design(robot, None, bound, motion, _nominal(robot, nominal))
+    return fit_region(robot, everywhere, [beginning(player_of(source)(motion, run), seconds)], bound, motion, **options)
+
+
+def planned(
+    robot: Robot,
+    regions: Sequence[Region],
+    terms: Terms,
+    motions: Mapping[str, MotionLike] | Design | None,
+    nominal: Model | None = None,
+) -> dict[str, MotionLike]:
+    """A motion for every region: those given, or designed ones."""
+    if isinstance(motions, Mapping):
+        for region in regions:
+            if region.name not in motions:
+                raise UnknownNameError("motion for region", region.name, motions)
+        return {region.name: motions[region.name] for region in regions}
+    how = motions or Design()
+    model = _nominal(robot, nominal)
+    return {r.name: design(robot, r, terms, replace(how, seed=how.seed + k), model) for k, r in enumerate(regions)}
+
+
+def fit_region(
+    robot: Robot, region: Region, logs: Sequence[Log], terms: Terms, motion: MotionLike | None, **options: Any
+) -> LocalModel:
+    """Identify from logs of one region."""
+    inside = np.concatenate([region.contains(robot, log.q) for log in logs])
+    share = float(inside.mean())
+    if share < _LEAST_INSIDE and region.name != GLOBAL:
+        raise LocalError(
+            f"Only {100 * share:.0f} % of the log lies in region '{region.name}'; is it the log of another region, or "
+            "is the region about another frame?"
+        )
+    found = identify(robot, list(logs), terms=terms, names=[region.name] * len(logs), **options)
+    seconds = float(sum(log.t[-1] - log.t[0] for log in logs))
+    return LocalModel.of(region, found, seconds, share, motion)
+
+
+def beginning(log: Log, seconds: float) -> Log:
+    """The first seconds of a log: models that are compared shall have seen the same amount of data."""
+    count = int(np.searchsorted(log.t, log.t[0] + seconds + 1e-9, side="right"))
+    if count >= len(log):
+        return log
+    signals = {name: None if x is None else x[:count] for name, x in log.signals.items()}
+    return Log(log.joints, log.t[:count], **signals, meta=log.meta)  # type: ignore[arg-type]
+
+
+def player_of(source: Plant) -> Player:
+    """A simulated arm for a model; what plays already is left alone."""
+    return SimulatedArm(source) if isinstance(source, Model) else source
+
+
+def _nominal(robot: Robot, given: Model | None) -> Model | None:
+    return given if given is not None else Model.nominal(robot) if robot.has_inertia else None
+
+
+def _logs_by_region(source: Logs, regions: Sequence[Region]) -> dict[str, list[Log]]:
+    names = [region.name for region in regions]
+    for name in source:
+        if name not in names:
+            raise UnknownNameError("region", name, names)
+    for name in names:
+        if name not in source:
+            raise LocalError(f"There is no log for region '{name}'; give one, or leave the region out.")
+    return {name: [one] if isinstance(one := source[name], Log) else list(one) for name in names}

@@ -1,0 +1,194 @@
+"""Random via-point motions inside a region, as a controller would run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.model import Model
+from steelyard.excitation import default_limits
+from steelyard.excitation.interpolator import (
+    JointMove,
+    MotionLimits,
+    Program,
+    ProgramError,
+    ProgramMotion,
+    interpolate,
+    program_from_dict,
+    program_to_dict,
+)
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.local.error import LocalError
+from steelyard.local.postures import home_posture, sample_postures
+from steelyard.local.region import Region
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array, frozen
+
+# Between two looks at whether a motion is inside its region (s): at 2 m/s the point moves 2 cm.
+_LOOK = 0.01
+_TRIES = 60
+_LOOKS_PER_WAY = 24
+# Full acceleration is there after a tenth of a second, as controllers of industrial robots do it to spare the gears.
+_RAMPS_PER_SECOND = 10.0
+# Draw the via-points together by this much where a motion leaves the region; the box is convex, so that helps.
+_CLOSER = 0.93
+# Play a motion that takes too much torque slower by this much, and again, until it does not.
+_SLOWER = 1.08
+_SLOWEST = 20.0
+_REPEATED = "steelyard-repeated-1"
+
+
+@dataclass(frozen=True, eq=False)
+class ViaPointMotion(ProgramMotion):
+    """A program's motion, played `slowed` times slower than the controller would."""
+
+    slowed: float = 1.0
+
+    @staticmethod
+    def of(motion: ProgramMotion, slowed: float = 1.0) -> ViaPointMotion:
+        # Pieces count their own time from 0 to 1, so that longer pieces are the same motion at less speed.
+        times = motion.breaks * slowed, motion.via_times * slowed
+        return ViaPointMotion(motion.program, times[0], motion.table, times[1], motion.via_postures, slowed)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """A motion that ends where it starts, at rest, played several times."""
+
+    motion: Trajectory
+    times: int
+
+    @property
+    def duration(self) -> float:
+        return self.times * self.motion.duration
+
+    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        time = np.asarray(t, dtype=float)
+        return self.motion.sample(np.where(time >= self.duration, self.motion.duration, time % self.motion.duration))
+
+
+class MotionLike(Protocol):
+    """What can be played: a `Trajectory`, a `ProgramMotion`, or anything of yours with these two."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]: ...
+
+
+def motion_limits(robot: Robot) -> MotionLimits:
+    """The robot's own limits; where it states none, those that excitation assumes."""
+    own = default_limits(robot)
+    return MotionLimits(
+        frozen([j.lower for j in robot.joints]),
+        frozen([j.upper for j in robot.joints]),
+        frozen(own.dq),
+        frozen(own.ddq),
+        frozen(_RAMPS_PER_SECOND * own.ddq),
+    )
+
+
+def random_motion(
+    robot: Robot,
+    region: Region,
+    rng: np.random.Generator,
+    *,
+    points: int = 6,
+    speed: tuple[float, float] = (0.3, 1.0),
+    fly: float = 0.5,
+    home: ArrayLike | None = None,
+    limits: MotionLimits | None = None,
+    model: Model | None = None,
+) -> ViaPointMotion:
+    """A joint-move program past `points` random postures of a region that never leaves it.
+
+    The speed, one for all moves, is drawn from `speed` (shares of the velocity limits). With a `model`, a motion that
+    would take more torque than the robot states to have is slowed down. Where the straight ways between postures leave
+    the box, the via-points are drawn together.
+    """
+    if points < 1:
+        raise LocalError(f"A motion has {points} via-points; give at least one.")
+    start = home_posture(robot, region) if home is None else np.asarray(home, dtype=float)
+    used = limits or motion_limits(robot)
+    targets = sample_postures(robot, region, points + 1, rng, start)
+    share = float(rng.uniform(*speed))
+    return _inside(robot, region, targets, share, fly, used, model, start)
+
+
+def _inside(
+    robot: Robot, region: Region, targets: Array, share: float, fly: float, limits: MotionLimits, model: Model | None,
+    middle: Array,
+) -> ViaPointMotion:  # fmt: skip
+    for _ in range(_TRIES):
+        # Fly-by keeps near the straight ways between via-points, which are quick to look at.
+        if np.min(region.depth(robot, _straight_ways(targets))) < 0.0:
+            targets = middle + _CLOSER * (targets - middle)
+            continue
+        moves = [JointMove(tuple(q), share, fly if k + 2 < len(targets) else 0.0) for k, q in enumerate(targets[1:])]
+        try:
+            motion = interpolate(robot, Program(tuple(targets[0]), tuple(moves)), limits)
+        except ProgramError:
+            targets = middle + _CLOSER * (targets - middle)
+            continue
+        if np.min(region.depth(robot, motion.sample(looks(motion))[0])) >= 0.0:
+            return _bearable(motion, model)
+        targets = middle + _CLOSER * (targets - middle)
+    raise LocalError(
+        f"No motion of {len(targets) - 1} via-points stays inside region '{region.name}'; make the box larger, or its "
+        "spread smaller."
+    )
+
+
+def _straight_ways(targets: Array) -> Array:
+    """Postures on the straight ways in joint space between via-points."""
+    part = np.linspace(0.0, 1.0, _LOOKS_PER_WAY)[:, None, None]
+    ways = targets[:-1] + part * (targets[1:] - targets[:-1])
+    return np.asarray(ways.reshape(-1, targets.shape[1]))
+
+
+def _bearable(motion: ProgramMotion, model: Model | None) -> ViaPointMotion:
+    """The motion, slowed down until the robot's torques suffice."""
+    slowed = ViaPointMotion.of(motion)
+    while model is not None and too_much_torque(model, slowed):
+        slowed = ViaPointMotion.of(motion, slowed.slowed * _SLOWER)
+        if slowed.slowed > _SLOWEST:
+            raise LocalError(
+                f"Even {_SLOWEST:g} times slower a motion takes more torque than '{model.robot.name}' states to have; "
+                "look at its effort limits and its masses."
+            )
+    return slowed
+
+
+def looks(motion: MotionLike) -> Array:
+    """Times all over a motion, both ends included."""
+    return np.linspace(0.0, motion.duration, max(2, int(np.ceil(motion.duration / _LOOK)) + 1))
+
+
+def too_much_torque(model: Model, motion: MotionLike) -> bool:
+    """Whether a motion would take more than the torque that the robot states to have."""
+    effort = np.array([j.effort if j.effort > 0.0 else np.inf for j in model.robot.joints])
+    return bool(np.any(np.abs(model.torque(*motion.sample(looks(motion)))) > effort))
+
+
+def motion_to_dict(motion: MotionLike) -> dict[str, Any]:
+    """A motion as plain data."""
+    if isinstance(motion, Trajectory):
+        return motion.to_dict()
+    if isinstance(motion, Repeated):
+        return {"format": _REPEATED, "times": motion.times, "motion": motion.motion.to_dict()}
+    if isinstance(motion, ProgramMotion):
+        return {**program_to_dict(motion.program), "slowed": getattr(motion, "slowed", 1.0)}
+    raise LocalError(f"A motion of type {type(motion).__name__} cannot be written; use a trajectory or a program.")
+
+
+def motion_from_dict(data: dict[str, Any], robot: Robot, limits: MotionLimits | None = None) -> MotionLike:
+    """What `motion_to_dict` wrote; a program is run again, within the same limits."""
+    if str(data.get("format", "")).startswith("steelyard-program"):
+        motion = interpolate(robot, program_from_dict(data), limits or motion_limits(robot))
+        return ViaPointMotion.of(motion, float(data.get("slowed", 1.0)))
+    if data.get("format") == _REPEATED:
+        return Repeated(Trajectory.from_dict(data["motion"]), int(data["times"]))
+    return Trajectory.from_dict(data)

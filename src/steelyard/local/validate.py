@@ -1,0 +1,228 @@
+"""Validation of local models over many random motions per region: own region, other regions, a model for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.local.bank import Bank
+from steelyard.local.error import LocalError
+from steelyard.local.identify import Logs, Plant, player_of
+from steelyard.local.local_model import LocalModel
+from steelyard.local.motions import MotionLike, random_motion
+from steelyard.local.postures import home_posture
+from steelyard.plain import plain
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Motion, prepare
+
+BANK = "bank"
+# Seeds of validation runs are far from those of identification runs.
+_FIRST_RUN = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One motion of a region for looking at: measured torque, the own model's, and its ±σ band."""
+
+    t: Array
+    measured: Array
+    predicted: Array
+    band: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RegionTrials:
+    """All motions of one region.
+
+    `squares[model]` are the sums of squared errors `(trials, joints)` over `samples` (trials,) rows each; `covered`
+    `(trials, joints)` is the share of rows whose measured torque lies within the own model's ±σ band.
+    """
+
+    region: str
+    samples: Array
+    squares: dict[str, Array]
+    covered: Array
+    example: Example
+
+    def rmse(self, model: str) -> Array:
+        """Root mean square errors (N m, N), `(trials, joints)`: ‖e‖₂/√S."""
+        return np.sqrt(self.squares[model] / self.samples[:, None])
+
+    def printed(self, model: str) -> Array:
+        """Pedrocchi et al. 2013, eq. (8) as printed: ‖e‖₂/S, which is √S too small to be the RMSE."""
+        return np.sqrt(self.squares[model]) / self.samples[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What many motions said: `models` are the regions' names, the bank, and the global model where there is one."""
+
+    robot: Robot
+    nominal: Array
+    models: tuple[str, ...]
+    regions: tuple[RegionTrials, ...]
+
+    def trials(self, region: str) -> RegionTrials:
+        return next(r for r in self.regions if r.region == region)
+
+    def percent(self, model: str, region: str) -> Array:
+        """RMSE in percent of each axis's nominal torque `(trials, joints)`: eq. (9) with τ_nom of the axis."""
+        return 100.0 * self.trials(region).rmse(model) / self.nominal
+
+    def table(self) -> Array:
+        """Mean error in percent of nominal torque, models × regions: own regions on the diagonal."""
+        return np.array([[float(self.percent(m, r.region).mean()) for r in self.regions] for m in self.models])
+
+    def against(self, model: str) -> dict[str, dict[str, float]]:
+        """Every region's own model against another: ratio of mean errors (below 1: the local one is better), the
+        share of motions it wins, and the chance of that by luck (Wilcoxon's signed ranks, one-sided)."""
+        from scipy.stats import wilcoxon
+
+        out = {}
+        for r in self.regions:
+            own, other = (self.percent(m, r.region).mean(axis=1) for m in (r.region, model))
+            p = float(wilcoxon(own, other, alternative="less").pvalue) if len(own) > 1 else 1.0
+            out[r.region] = {"ratio": float(own.mean() / other.mean()), "wins": float(np.mean(own < other)), "p": p}
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        table = self.table()
+        others = [m for m in self.models if m not in [r.region for r in self.regions] and m != BANK]
+        return plain(  # type: ignore[no-any-return]
+            {
+                "joints": self.robot.joint_names,
+                "nominal_torque": self.nominal.tolist(),
+                "mean_error_percent_of_nominal": {
+                    m: {r.region: float(table[i, k]) for k, r in enumerate(self.regions)}
+                    for i, m in enumerate(self.models)
+                },
+                "local_against": {m: self.against(m) for m in others},
+                "regions": [self._region(r) for r in self.regions],
+            }
+        )
+
+    def _region(self, r: RegionTrials) -> dict[str, Any]:
+        return {
+            "region": r.region,
+            "trajectories": len(r.samples),
+            "within_one_sigma_band": r.covered.mean(axis=0).tolist(),
+            "models": {
+                m: {
+                    "rmse": r.rmse(m).mean(axis=0).tolist(),
+                    "as_printed": r.printed(m).mean(axis=0).tolist(),
+                    "percent_of_nominal": self.percent(m, r.region).mean(axis=0).tolist(),
+                    "percent_of_nominal_each": self.percent(m, r.region).tolist(),
+                }
+                for m in self.models
+            },
+        }
+
+
+def validate_bank(
+    bank: Bank,
+    source: Plant | Logs,
+    *,
+    trajectories: int = 30,
+    points: int = 6,
+    others: Mapping[str, LocalModel] | None = None,
+    nominal: Model | None = None,
+    seed: int = 0,
+) -> Validation:
+    """Play random via-point motions in every region and hold all models against them.
+
+    Args:
+        bank: the local models.
+        source: a `Model` (simulated), a function that plays motions, or logs by region.
+        trajectories, points: how many motions per region, of how many via-points.
+        others: further models by name, such as a global one.
+        nominal: a model by which the motions keep to the torques that the robot has.
+        seed: of the motions.
+    """
+    if not isinstance(source, Mapping) and trajectories < 1:
+        raise LocalError(f"{trajectories} trajectories validate nothing; give at least one.")
+    logs = source if isinstance(source, Mapping) else played(bank, source, trajectories, points, nominal, seed)
+    models = {**{x.name: x.model for x in bank.models}, **{name: x.model for name, x in (others or {}).items()}}
+    regions = []
+    for local in bank.models:
+        if local.name not in logs:
+            raise LocalError(f"There is no log to validate region '{local.name}' with; give at least one.")
+        one = logs[local.name]
+        regions.append(_trials(bank, local, models, [one] if isinstance(one, Log) else list(one)))
+    return Validation(bank.robot, nominal_torques(bank, logs), (*models, BANK), tuple(regions))
+
+
+def played(
+    bank: Bank, source: Plant, trajectories: int, points: int, nominal: Model | None = None, seed: int = 0
+) -> dict[str, list[Log]]:
+    """Logs of random motions in every region."""
+    player = player_of(source)
+    out: dict[str, list[Log]] = {}
+    run = _FIRST_RUN
+    for k, local in enumerate(bank.models):
+        rng = np.random.default_rng([seed, k])
+        home = home_posture(bank.robot, local.region)
+        out[local.name] = []
+        for _ in range(trajectories):
+            motion: MotionLike = random_motion(bank.robot, local.region, rng, points=points, home=home, model=nominal)
+            out[local.name].append(player(motion, run))
+            run += 1
+    return out
+
+
+def nominal_torques(bank: Bank, logs: Logs) -> Array:
+    """What errors are a share of: the torques that the robot states to have; else the largest of the logs."""
+    stated = np.array([j.effort for j in bank.robot.joints])
+    every = [log for one in logs.values() for log in ([one] if isinstance(one, Log) else one)]
+    largest = np.max([np.max(np.abs(log.tau), axis=0) for log in every if log.tau is not None], axis=0)
+    return np.where(np.isfinite(stated) & (stated > 0.0), stated, np.maximum(largest, 1e-12))
+
+
+def _trials(bank: Bank, local: LocalModel, models: Mapping[str, Model], logs: Sequence[Log]) -> RegionTrials:
+    squares: dict[str, list[Array]] = {name: [] for name in (*models, BANK)}
+    samples, covered = [], []
+    example: Example | None = None
+    for log in logs:
+        sums, count, inside, shown = _trial(bank, local, models, log)
+        for name, value in sums.items():
+            squares[name].append(value)
+        samples.append(float(count))
+        covered.append(inside)
+        example = example or shown
+    assert example is not None
+    each = {name: np.array(rows) for name, rows in squares.items()}
+    return RegionTrials(local.name, np.array(samples), each, np.array(covered), example)
+
+
+def _trial(
+    bank: Bank, local: LocalModel, models: Mapping[str, Model], log: Log
+) -> tuple[dict[str, Array], int, Array, Example]:
+    """Sums of squares of one log: measured and predicted torque through the filter of the fit, every sample."""
+    whole = replace(local.settings.preparation, decimation=1, mask=0.0)
+    sums = {name: np.zeros(bank.robot.dof) for name in (*models, BANK)}
+    count, within = 0, np.zeros(bank.robot.dof)
+    shown: Example | None = None
+    for m in prepare(log, whole, local.cutoff):
+        measured = m.filter(m.tau, m.keep)
+        for name, model in models.items():
+            sums[name] += np.sum((measured - _smooth(m, model.torque(m.q, m.dq, m.ddq))) ** 2, axis=0)
+        blended = _smooth(m, bank.predict(m.q, m.dq, m.ddq, outside="flag"))
+        sums[BANK] += np.sum((measured - blended) ** 2, axis=0)
+        predicted = _smooth(m, local.model.torque(m.q, m.dq, m.ddq))
+        band = local.band(m.q[m.keep], m.dq[m.keep], m.ddq[m.keep])
+        within += np.sum(np.abs(measured - predicted) <= band, axis=0)
+        count += len(measured)
+        shown = shown or Example(m.t[m.keep], measured, predicted, band)
+    if shown is None:
+        raise LocalError(f"A validation log of region '{local.name}' is too short for a filter of {local.cutoff:g} Hz.")
+    return sums, count, within / count, shown
+
+
+def _smooth(m: Motion, torque: Array) -> Array:
+    """Friction jumps at reversals: what the filter does to the measured torque it must do to the predicted one."""
+    return m.filter(torque, m.keep)

@@ -1,0 +1,110 @@
+"""`steelyard local`: from regions to a validated, recalibrated bank; whole folders or none; one sentence for errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from local_cases import arm
+from typer.testing import CliRunner
+
+from steelyard import load_robot
+from steelyard.cli import app
+from steelyard.local import load_bank
+
+REGIONS = """
+regions:
+  left: {joints: {q1: [-1.2, 0.0], q2: [-0.8, 0.8], q3: [-1.0, 1.0]}}
+  right: {joints: {q1: [0.0, 1.2], q2: [-0.8, 0.8], q3: [-1.0, 1.0]}}
+"""
+FIT = ("--terms", "viscous,coulomb", "--free", "--prior", "none", "--cutoff", "30")
+
+
+def run(*words: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Regions, motions and a bank."""
+    folder = tmp_path_factory.mktemp("local")
+    (folder / "regions.yaml").write_text(REGIONS)
+    how = ("--how", "via-points", "--duration", "6")
+    code, out, err = run(
+        "local", "design", "rotradi", folder / "regions.yaml", *how, "-o", folder / "motions", "--json"
+    )
+    assert (code, err) == (0, "")
+    assert [r["name"] for r in json.loads(out)["regions"]] == ["left", "right"]
+    code, out, err = run(
+        "local", "identify", "rotradi", folder / "regions.yaml", "--simulate", "--motions", folder / "motions", *FIT,
+        "-o", folder / "bank", "--json",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert json.loads(out)["schema"] == "steelyard.bank/1"
+    return folder
+
+
+def test_motions_and_bank_are_whole_folders(place: Path) -> None:
+    assert sorted(p.name for p in (place / "motions").iterdir()) == ["left.csv", "result.json", "right.csv"]
+    assert sorted(p.name for p in (place / "bank").iterdir()) == ["left", "report.html", "result.json", "right"]
+    assert (place / "bank" / "left" / "trajectory.json").exists()
+
+
+def test_validation_writes_a_report(place: Path) -> None:
+    few = ("--simulate", "--trajectories", "2", "--points", "2")
+    code, out, err = run("local", "validate", "rotradi", place / "bank", *few, "-o", place / "validation", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert set(told["mean_error_percent_of_nominal"]) == {"left", "right", "bank"}
+    page = (place / "validation" / "report.html").read_text()
+    for title in ("Regions", "Errors", "Transfer between regions", "Torque in region left", "Parameters"):
+        assert f"<h2>{title}</h2>" in page
+    code, out, _ = run("local", "validate", "rotradi", place / "bank", *few)
+    assert code == 0
+    assert "in left" in out
+
+
+def test_recalibration_from_a_file(place: Path) -> None:
+    made = load_bank(place / "bank", load_robot("rotradi"))
+    arm(seed=5)(made.local("left").motion, 1).save(place / "again.npz")
+    new = place / "bank-later"
+    code, out, err = run(
+        "local", "recalibrate", "rotradi", place / "bank", "left", "--log", place / "again.npz", "-o", new
+    )
+    assert (code, err) == (0, "")
+    assert "Region left, recalibrated" in out
+    assert json.loads((new / "result.json").read_text())["drift"]["region"] == "left"
+    assert load_bank(new, load_robot("rotradi")).local("left").seconds != made.local("left").seconds
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("identify", "rotradi", "{regions}", "--simulate", "-o", "{bank}"), "exists"),
+        (("identify", "rotradi", "{regions}"), "--simulate; one of the two"),
+        (("identify", "rotradi", "{regions}", "--log", "left"), "REGION=LOG"),
+        (("identify", "rotradi", "{nothing}", "--simulate"), "no such file"),
+        (("identify", "ns16", "{regions}", "--simulate", "--how", "magic"), "gradient"),
+        (("identify", "ns16", "{regions}", "--simulate", "--motions", "{motions}"), "another robot"),
+        (("validate", "ns16", "{bank}", "--simulate"), "that of robot 'rotradi'"),
+        (("validate", "rotradi", "{motions}", "--simulate"), "no bank"),
+        (("recalibrate", "rotradi", "{bank}", "middle", "--log", "x.csv"), "no region 'middle'"),
+        (("design", "rotradi", "{far}"), "cannot reach region 'far'"),
+        (("design", "rotradi", "{empty}"), "is empty"),
+    ],
+)
+def test_errors_are_one_sentence_and_leave_nothing(place: Path, words: tuple[str, ...], said: str) -> None:
+    (place / "far.yaml").write_text("regions: {far: {lower: [8, 8, 8], upper: [9, 9, 9]}}")
+    (place / "empty.yaml").write_text("regions: {none: {lower: [1, 1, 1], upper: [1, 2, 2]}}")
+    names = {"regions": "regions.yaml", "far": "far.yaml", "empty": "empty.yaml"}
+    before = sorted(p.name for p in place.iterdir())
+    places = {k: place / names.get(k, k) for k in (*names, "bank", "motions", "nothing")}
+    filled = [w.format(**places) for w in words]
+    code, out, err = run("local", *filled)
+    assert code == 2
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+    assert sorted(p.name for p in place.iterdir()) == before

@@ -1,0 +1,38 @@
+"""Pedrocchi et al. 2013: what its tables say, and its core claim."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.papers.ns16 import PAPER
+from steelyard.papers.ns16.lab import PLANTS, Lab
+from steelyard.papers.ns16.tables import friction_labels, printed_coefficients, printed_values, table_2
+from steelyard.papers.run import run_paper
+
+
+@pytest.mark.parametrize("item", [table_2, printed_values, friction_labels])
+def test_statements_about_the_tables_hold(item) -> None:
+    made = item(Lab(fast=True))
+    assert made.statements
+    assert not [s.claim for s in made.statements if s.failed]
+
+
+def test_printed_rows_are_read_with_their_signs() -> None:
+    read = printed_coefficients("I3xx - I3zz - 0.034 m4 + I4zz + 0.355 m5 + 0.355 m6")
+    assert read == {"Ixx3": 1.0, "Izz3": -1.0, "m4": -0.034, "Izz4": 1.0, "m5": 0.355, "m6": 0.355}
+
+
+@pytest.mark.proof
+def test_the_paper_is_reproduced() -> None:
+    """30 motions per region; figures in docs/theory/local-models.md."""
+    made = run_paper(PAPER)
+    assert not made.failures, [s.claim for s in made.failures]
+
+
+@pytest.mark.proof
+def test_local_models_beat_a_global_one_where_the_model_lacks_words() -> None:
+    lab = Lab(fast=False)
+    for physical in (False, True):
+        for figures in lab.validation(PLANTS[1], physical).against("global").values():
+            assert figures["ratio"] < 0.8
+            assert figures["p"] < 0.01
