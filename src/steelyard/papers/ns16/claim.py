@@ -29,7 +29,7 @@ def core_claim(lab: Lab) -> Item:
             statements.append(
                 shown(
                     f"On the arm {plant}, {kind} local models predict their own region at least as well as a global "
-                    "model of as much data.",
+                    "model of as much data (one draw, random programs for both).",
                     max(ratios) <= 1.0,
                     f"Error of local over global: {_numbers(ratios)} in A, B, C; over a global model of three times "
                     f"the data, which is what all local ones together have seen: {_numbers(more)}.",
