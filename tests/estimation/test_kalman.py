@@ -157,7 +157,7 @@ def test_settings_that_cannot_work_are_refused() -> None:
 # ---------------------------------------------------------------- Urrea & Pascal 2017
 
 THETA = prrrp.ROBOT.inertial_parameters
-# P0 of the specification: wider than the parameters themselves.
+# P0 of our nine, modelled on that of the specification's eight: wider than the parameters themselves.
 WIDE = (1.0, 1.0, 1.0, 0.1, 0.1, 1.0, 0.1, 0.1, 0.3)
 
 

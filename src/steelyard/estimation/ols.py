@@ -12,6 +12,7 @@ from steelyard.estimation.problem import Problem
 from steelyard.estimation.wls import weighted
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.unknowns import Columns
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class OrdinaryLeastSquares:
     def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         return self.free(data, base).estimate(prior)
 
-    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
+    def free(self, data: RegressionData, base: Columns) -> FreeFit:
         problem = Problem.of(data, base)
         weights = np.ones(len(data.equations))
         joined = problem.joined(weights)

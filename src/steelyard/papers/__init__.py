@@ -13,7 +13,7 @@ from steelyard.errors import UnknownNameError
 if TYPE_CHECKING:
     from steelyard.papers.paper import Paper
 
-PAPERS: tuple[str, ...] = ("rotradi", "szabo3r", "ns16")
+PAPERS: tuple[str, ...] = ("rotradi", "irp6", "szabo3r", "prrrp", "ns16")
 
 
 def load_paper(name: str) -> Paper:

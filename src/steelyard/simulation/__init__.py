@@ -2,6 +2,7 @@
 
 from steelyard.simulation.command import Reference
 from steelyard.simulation.controllers import PD, ComputedTorque, Controller, PDGravity, effective_inertia
+from steelyard.simulation.controllers_feedforward import FeedForward
 from steelyard.simulation.controllers_pid import PID
 from steelyard.simulation.ending import Outcome
 from steelyard.simulation.lugre import LuGre, LuGreRun, simulate_lugre
@@ -16,6 +17,7 @@ __all__ = [
     "PID",
     "ComputedTorque",
     "Controller",
+    "FeedForward",
     "LuGre",
     "LuGreFit",
     "LuGreRun",

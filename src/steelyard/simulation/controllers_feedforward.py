@@ -53,5 +53,3 @@ class FeedForward(_ModelBased):
 
     def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
         raise NotImplementedError  # `law` needs the whole reference
-
-

@@ -6,19 +6,21 @@ filter is written out here.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 import steelyard as sy
-from steelyard.papers.prrrp.annex_b import regressor
+from steelyard.papers.prrrp.annexes import inertia, regressor
 from steelyard.robot.spatial import Array
 
+Method = Literal["euler", "rk4"]
 # (44), which should state these variances, is empty in print.
 FIRST = np.r_[np.full(5, 1e-6), np.full(5, 1e-4), 1.0, 0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.1]
-MEASURED = 1e-6
-H = np.eye(5, 18)
+R = 1e-6 * np.eye(5)
+ONE, H = np.eye(18), np.eye(5, 18)
 
 
 @dataclass(frozen=True)
@@ -26,25 +28,25 @@ class EightFilter:
     """A joint extended Kalman filter with derivatives by differences; `velocity` is the variance added per step."""
 
     velocity: float = 1e-8
-    method: Literal["euler", "rk4"] = "euler"
+    method: Method = "euler"
 
-    def run(self, log: sy.Log, dq0: Array, start: Array) -> Array:
-        """λ after every sample, `(samples, 8)`; missing (NaN) from where the filter lost itself."""
-        tau, h = np.asarray(log.tau), float(log.t[1] - log.t[0])
+    def run(self, log: sy.Log, state: Array, start: Array) -> Array:
+        """λ after every sample, from a first `state` (q, q̇) and λ; missing (NaN) from where the filter lost itself."""
         noise = np.diag(np.r_[np.full(5, 1e-8), np.full(5, self.velocity), np.full(8, 1e-9)])
-        x, P = np.r_[log.q[0], dq0, start], np.diag(FIRST)
+        tau, h = np.asarray(log.tau), float(log.t[1] - log.t[0])
+        x, P = np.r_[state, start], np.diag(FIRST)
         out = np.full((len(log.t), 8), np.nan)
         out[0] = start
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):  # inertia or covariance lost: the end
             for k in range(1, len(log.t)):
                 ahead, F = self._ahead(x, tau[k - 1], tau[k], h)
-                if not (np.all(np.isfinite(F)) and np.all(np.isfinite(ahead))):
-                    break
                 P = F @ P @ F.T + noise
-                K = np.linalg.solve(P[:5, :5] + MEASURED * np.eye(5), P[:5]).T
+                K = np.linalg.solve(P[:5, :5] + R, P[:5]).T
                 x = ahead + K @ (log.q[k] - ahead[:5])
-                P = (np.eye(18) - K @ H) @ P
+                P = (ONE - K @ H) @ P
                 P = 0.5 * (P + P.T)
+                if not np.all(np.isfinite(P)):
+                    break
                 out[k] = x[10:]
         return out
 
@@ -66,15 +68,8 @@ class EightFilter:
 
 
 def _rate(x: Array, tau: Array) -> Array:
-    """d/dt of states `(n, 18)`: accelerations follow from the regressor at rest, at unit accelerations, in motion."""
+    """d/dt of states `(n, 18)`."""
     q, dq, values = x[:, :5], x[:, 5:10], x[:, 10:]
-    n, still = len(x), np.zeros((len(x), 5))
-    units = np.repeat(np.eye(5), n, axis=0)
-    Y = regressor(np.tile(q, (7, 1)), np.vstack([dq, *6 * [still]]), np.vstack([still, still, units]))
-    torque = np.einsum("knij,nj->kni", Y.reshape(7, n, 5, 8), values)
-    mass = np.moveaxis(torque[2:] - torque[1], 0, 2)
-    try:
-        ddq = np.linalg.solve(mass, (tau - torque[0])[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:  # the filter's λ have lost their inertia
-        ddq = np.full_like(q, np.nan)
+    rest = (regressor(q, dq, np.zeros_like(q)) @ values[:, :, None])[:, :, 0]
+    ddq = np.linalg.solve(inertia(q, values), (tau - rest)[:, :, None])[:, :, 0]
     return np.hstack([dq, ddq, np.zeros_like(values)])

@@ -8,9 +8,10 @@ from functools import cache, cached_property
 import numpy as np
 
 import steelyard as sy
+from steelyard.estimation import Estimate, Experiment, ExtendedKalman, Prior
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.printed import printed
-from steelyard.papers.prrrp.annex_b import regressor
+from steelyard.papers.prrrp.annexes import regressor
 from steelyard.regression import RegressionData, Unknowns
 from steelyard.robot.spatial import Array
 
@@ -90,14 +91,14 @@ class Lab:
         self.own = OwnParameters.of(FORMULAS, self.base)
         self.true = self.own.values(self.truth.theta)
 
-    def log(self, segment: float = 1.0, noise: float = 0.0) -> sy.Log:
+    def log(self, segment: float = 1.0, noise: float = 0.0, seed: int = 0) -> sy.Log:
         """The motion with its exact torques; positions with noise are differentiated twice, as a reader must."""
         motion = Motion(segment)
         t = motion.times
         q, dq, ddq = motion.sample(t)
         tau = self.truth.torque(q, dq, ddq)
         if noise:
-            q = q + noise * np.random.default_rng(0).normal(size=q.shape)
+            q = q + noise * np.random.default_rng(seed).normal(size=q.shape)
             dq = np.gradient(q, t, axis=0)
             ddq = np.gradient(dq, t, axis=0)
         return sy.Log(self.robot.joint_names, t, q, dq=dq, ddq=ddq, tau=tau)
@@ -112,6 +113,20 @@ class Lab:
     @cached_property
     def noisy(self) -> RegressionData:
         return self.rows(self.log(noise=NOISE))
+
+    def experiment(self, log: sy.Log) -> Experiment:
+        """A log for estimators that simulate."""
+        return Experiment.from_logs(self.robot, self.truth.terms, log, preparation=sy.Preparation(cutoff=8.0))
+
+    @property
+    def prior(self) -> Prior:
+        """Where filters start: 1.3 times the truth."""
+        return Prior(1.3 * self.truth.theta)
+
+    @cached_property
+    def filtered(self) -> Estimate:
+        """Our extended Kalman filter on the noisy log, tuned from the data."""
+        return ExtendedKalman().fit(self.experiment(self.log(noise=NOISE)), self.base, self.prior)
 
     def percent(self, values: Array) -> float:
         """Mean relative error of the eight."""

@@ -1,4 +1,4 @@
-"""Annex B: torques as a regressor times the eight λ."""
+"""Annexes A and B: the inertia matrix from the eight λ, and torques as a regressor times them."""
 
 from __future__ import annotations
 
@@ -28,3 +28,19 @@ def regressor(q: Array, dq: Array, ddq: Array, *, as_printed: bool = False) -> A
     if as_printed:
         Y[:, 2, 6] += 2.0 * (v2 - 1.0) * v4 * s4
     return Y
+
+
+def inertia(q: Array, values: Array) -> Array:
+    """M(q) of (A.1)–(A.10) for states and λ of the same number, `(n, 5, 5)`."""
+    l1, l2, l3, l4, l5, l6, l7, l8 = values.T
+    _, _, q3, q4, _ = q.T
+    elbow, swing, wrist = l4 * np.cos(q3), l6 * np.cos(q3 + q4), l7 * np.cos(q4)
+    M = np.zeros((len(q), 5, 5))
+    M[:, 0, 0], M[:, 4, 4] = l1 + l8, l8
+    M[:, 0, 4] = M[:, 4, 0] = -l8
+    M[:, 1, 1] = l2 + l3 + l5 + 2.0 * (elbow + swing + wrist)
+    M[:, 1, 2] = M[:, 2, 1] = l3 + l5 + elbow + swing + 2.0 * wrist
+    M[:, 1, 3] = M[:, 3, 1] = l5 + swing + wrist
+    M[:, 2, 2], M[:, 3, 3] = l3 + l5 + 2.0 * wrist, l5
+    M[:, 2, 3] = M[:, 3, 2] = l5 + wrist
+    return M

@@ -1,0 +1,157 @@
+"""Four ways to validate a set of parameters, and why they do not agree.
+
+A model may predict torques well and not be simulable; a stiff loop may hide a model that is far off. Urrea & Pascal
+2017 judge four parameter sets by the tracking of one controller; only the other ways tell these sets apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.assessment.replay import Possibility, possibility
+from steelyard.dynamics.model import Model
+from steelyard.errors import SimulationError, SteelyardError
+from steelyard.robot.spatial import Array
+from steelyard.simulation import PD, ComputedTorque, FeedForward, Outcome, Simulation, simulate
+
+# Of tracking errors: a run in which a joint strays this far (rad, m) from its reference has not followed it.
+_LOST = 1e2
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way: root mean square errors per joint (N m or N; rad or m), or None and the reason why there are none."""
+
+    name: str
+    unit: str
+    errors: tuple[float, ...] | None
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are errors at all: the model came through."""
+        return self.errors is not None
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All four ways, and whether the numbers can belong to a robot."""
+
+    torque_prediction: Way
+    open_loop: Way
+    feed_forward: Way
+    computed_torque: Way
+    possibility: Possibility
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        return self.torque_prediction, self.open_loop, self.feed_forward, self.computed_torque
+
+    def __iter__(self) -> Iterator[Way]:
+        return iter(self.ways)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What must be said of the parameters before any error is read."""
+        out = []
+        seen = self.possibility
+        if not seen.simulable:
+            out.append(
+                f"The mass matrix is not positive definite in {100.0 * seen.indefinite_share:.0f} % of all postures "
+                f"(smallest eigenvalue {seen.smallest_mass_eigenvalue:.3g}): no robot has these parameters."
+            )
+        if seen.negative:
+            out.append(f"Friction or rotor inertia is negative: {', '.join(seen.negative)}.")
+        lost = [way.name for way in self.ways if not way.passed]
+        if lost:
+            out.append(f"The model did not come through: {', '.join(lost)}.")
+        return tuple(out)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **{way.name: asdict(way) for way in self.ways},
+            "mass_matrix_positive_definite": self.possibility.simulable,
+            "indefinite_share": self.possibility.indefinite_share,
+            "warnings": list(self.warnings),
+        }
+
+
+def validate(
+    model: Model,
+    plant: Model,
+    reference: Any,
+    *,
+    duration: float,
+    gains: PD | None = None,
+    bandwidth: float = 20.0,
+    step: float = 1e-3,
+    horizon: float | None = None,
+) -> Validation:
+    """Judge a model on a plant that is known, along a reference with `sample(t)`.
+
+    1. Torque prediction: the model's torque along the plant's motion against the plant's.
+    2. Open loop: the plant's torques are played to the model from the same start, for `horizon` s (default: all).
+    3. Feed-forward: PD with `gains` (default: for the plant at `bandwidth` rad/s) and the model's torque of the
+       reference, on the plant.
+    4. Computed torque with the model at `bandwidth`, on the plant.
+
+    Errors of 3 and 4 are those of tracking. The plant's own motion is under PD with the same gains and its own
+    feed-forward. A way in which the model runs away has no errors but a reason; other ways are not affected.
+    """
+    if not (duration > 0.0 and step > 0.0 and bandwidth > 0.0 and (horizon is None or horizon > 0.0)):
+        raise SteelyardError("duration, step, bandwidth and horizon must be positive.")
+    pull = gains or PD.for_model(plant, bandwidth=bandwidth)
+    start, speed, _ = (x[0] for x in reference.sample(np.zeros(1)))
+
+    def on_plant(controller: Any) -> Simulation:
+        return simulate(
+            plant, controller, duration=duration, step=step, q0=start, dq0=speed, reference=reference, throw=False,
+            bound=_LOST,
+        )  # fmt: skip
+
+    true = on_plant(FeedForward.beside(pull, plant))
+    if not true.ok:
+        raise SimulationError("The plant does not follow the reference under its own feed-forward; choose other gains.")
+    wanted = reference.sample(true.t)[0]
+    joints = [j.kind for j in plant.robot.joints]
+    length = "rad" if all(kind == "revolute" for kind in joints) else "rad, m"
+    torque = model.torque(true.q, true.dq, true.ddq) - true.tau
+    computed = ComputedTorque.for_model(model, bandwidth=bandwidth)
+    return Validation(
+        Way("torque prediction", "N m, N" if "," in length else "N m", _rms(torque)),
+        _way("open loop", length, lambda: _open_loop(model, true, horizon, step)),
+        _way("feed-forward", length, lambda: _followed(on_plant(FeedForward.beside(pull, model)), wanted)),
+        _way("computed torque", length, lambda: _followed(on_plant(computed), wanted)),
+        possibility(model),
+    )
+
+
+def _way(name: str, unit: str, errors: Callable[[], tuple[float, ...]]) -> Way:
+    try:
+        return Way(name, unit, errors())
+    except SimulationError as error:
+        return Way(name, unit, None, str(error))
+
+
+def _open_loop(model: Model, true: Simulation, horizon: float | None, step: float) -> tuple[float, ...]:
+    count = len(true.t) if horizon is None else min(len(true.t), max(2, round(horizon / step)))
+    run = simulate(
+        model, true.tau[:count], times=true.t[:count], step=step, q0=true.q[0], dq0=true.dq[0], throw=False,
+        bound=_LOST,
+    )  # fmt: skip
+    return _followed(run, true.q[:count])
+
+
+def _followed(run: Simulation, wanted: Array) -> tuple[float, ...]:
+    if not run.ok:
+        what = "diverged" if run.outcome[0] == Outcome.DIVERGED else "lost its positive definite mass matrix"
+        raise SimulationError(f"It {what} at t = {run.stopped[0]:.3g} s.")
+    return _rms(run.q - wanted)
+
+
+def _rms(error: Array) -> tuple[float, ...]:
+    return tuple(float(x) for x in np.sqrt(np.mean(error**2, axis=0)))

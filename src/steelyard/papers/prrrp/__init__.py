@@ -1,0 +1,26 @@
+"""Urrea & Pascal 2017: four estimators on a redundant PRRRP arm, Tables 3–6 and Figures 3 and 5–8."""
+
+from steelyard.papers.paper import Paper
+from steelyard.papers.prrrp.histories import figure_5, figure_6
+from steelyard.papers.prrrp.lab import Lab
+from steelyard.papers.prrrp.motion import figure_3
+from steelyard.papers.prrrp.sensitivity import figure_8, table_6
+from steelyard.papers.prrrp.tables import table_3, table_4
+from steelyard.papers.prrrp.validation import four_ways, table_5
+
+PAPER = Paper(
+    name="prrrp",
+    title="Parameter identification methods for real redundant manipulators",
+    source="C. Urrea and J. Pascal, Journal of Applied Research and Technology, 2017",
+    about="The paper identifies eight parameters of a simulated redundant arm by least squares, an Adaline, a Hopfield "
+    "network and an extended Kalman filter, and validates them by tracking. It prints the robot, but neither its "
+    "motion nor any setting of a method or controller: these are chosen here, and said so.",
+    lab=Lab,
+    items=(figure_3, table_3, table_4, figure_5, figure_6, table_5, four_ways, table_6, figure_8),
+    missing=(
+        ("Tables 1 and 2", "Denavit–Hartenberg rows, lengths and masses, printed; inputs here."),
+        ("Figures 1, 2 and 4", "Drawings of the scheme, the frames and the networks."),
+        ("The curves of Figures 3 and 5–8 as printed", "Motion, gains and all settings are missing; (44) is empty."),
+        ("The Adaline, Hopfield and Kalman columns of Table 4", "They follow from settings that are not printed."),
+    ),
+)
