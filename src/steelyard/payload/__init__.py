@@ -1,11 +1,13 @@
 """Loads: what a robot carries, weighed from the torques of its joints or by a sensor at its wrist."""
 
+from steelyard.payload.excite import excite_load
 from steelyard.payload.gains import DriveGains, drive_gains
-from steelyard.payload.load import Load
+from steelyard.payload.load import Load, cuboid
 from steelyard.payload.online import OnlineLoad, weigh_online
 from steelyard.payload.repeat import Repeats, repeats
 from steelyard.payload.sensor import SensorModel, weigh_by_sensor
 from steelyard.payload.weigh import Weighing, weigh
+from steelyard.payload.wrench import wrench_regressor
 
 __all__ = [
     "DriveGains",
@@ -14,9 +16,12 @@ __all__ = [
     "Repeats",
     "SensorModel",
     "Weighing",
+    "cuboid",
     "drive_gains",
+    "excite_load",
     "repeats",
     "weigh",
     "weigh_by_sensor",
     "weigh_online",
+    "wrench_regressor",
 ]

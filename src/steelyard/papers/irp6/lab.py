@@ -79,7 +79,7 @@ class Axis:
 
     def log(self, motion: Motion, seed: int | None = None, period: float = PERIOD) -> sy.Log:
         """What is measured along a motion; without seed, without noise."""
-        t = period * np.arange(len(motion[0]))
+        t: Array = np.asarray(period * np.arange(len(motion[0])))
         q, dq, ddq = motion
         clean = sy.Log(("q",), t, q, dq=dq, ddq=ddq, tau=self.truth.torque(q, dq, ddq))
         if seed is None:
@@ -147,7 +147,7 @@ class Lab:
 
     def __init__(self, fast: bool) -> None:
         self.fast = fast
-        self.runs = 5 if fast else 30
+        self.runs = 3 if fast else 30
         self.search = QUICK if fast else FULL
         self.robot = sy.load_robot("irp6")
         self.truth = sy.Model.nominal(self.robot)
@@ -164,7 +164,7 @@ class Lab:
             sy.excite(
                 axis.truth.robot, terms=axis.truth.terms, parameters=axis.parameters, scheme="energy", window=WINDOW,
                 criterion="information", rate=1.0 / WINDOW, duration=4.0,
-                limits={"q": np.deg2rad(40.0), "dq": 1.5, "ddq": None}, search=self.search,
+                limits={"q": np.deg2rad(40.0), "dq": 1.5}, search=self.search,
             )
             for axis in AXES
         )  # fmt: skip
