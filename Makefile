@@ -51,6 +51,7 @@ benchmark: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[benchmark]'
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/identify.py
+	$(BIN)/python benchmarks/monte_carlo.py
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache

@@ -45,7 +45,9 @@ def identify(
             help="dynamic, filtered-dynamic, momentum, energy, power or filtered-power; options as name:key=value.",
         ),
     ] = "dynamic",
-    estimator: Annotated[str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls, rtls, rls or ridge.")] = "wls",
+    estimator: Annotated[
+        str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls, rtls, rls or ridge.")
+    ] = "wls",
     physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     prior: Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")] = "nominal",
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,

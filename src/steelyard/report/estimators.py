@@ -80,39 +80,41 @@ def _advice(all_of_it: Sequence[Advice]) -> Html:
 def _ranking(found: Comparison) -> Html:
     columns: list[Column | str] = [
         "estimator", Column("torque", "%", digits=3), Column("90 % below", "%", digits=3),
-        Column("parameters", "%", digits=3), Column("position", "10⁻³", digits=3), Column("failed", "%", places=0),
-        Column("unsettled", "%", places=0), Column("M not p.d.", "%", places=0), Column("time", "s", digits=2),
+        Column("parameters", "%", digits=3), Column("pos.", "10⁻³", digits=3),
+        Column("failed", "%", places=0), Column("M not p.d.", "%", places=0), Column("time", "s", digits=2),
     ]  # fmt: skip
     parts = [
         paragraph(
             "Medians over all runs; a run that failed counts as infinitely wrong, and a dash stands where half of them "
             "did. Torque and position errors are on motions that were not fitted, against the noise-free truth; "
-            "parameters: distance in base parameters over their norm; position in mrad and mm. Unsettled: stopped "
-            "before it converged; M not p.d.: the mass matrix is not positive definite in some posture. Time is "
-            "processor time of one fit."
+            "parameters: distance in base parameters over their norm; positions in mrad and mm. Failed: no numbers, "
+            "or stopped before it converged; M not p.d.: the mass matrix is not positive definite in some posture. "
+            "Time is processor time of one fit."
         ),
         table_html(columns, [_row(s) for s in found.ranking], "All noise levels"),
     ]
-    if len(found.noises) > 1:
-        parts.append(_by_noise(found))
+    parts += [_by_level(found, factor) for factor in found.varied]
     return join(*parts)
 
 
 def _row(s: Summary) -> list[Cell]:
     return [
         s.estimator, s.torque_error_percent, s.torque_error_90, s.distance_percent, _milli(s.position_error),
-        100.0 * s.failed, 100.0 * s.unsettled, 100.0 * s.impossible, s.seconds,
+        100.0 * (s.failed + s.unsettled), 100.0 * s.impossible, s.seconds,
     ]  # fmt: skip
 
 
-def _by_noise(found: Comparison) -> Html:
+def _by_level(found: Comparison, factor: str) -> Html:
+    """One column per level of what was varied."""
+    words = {"noise": "noise level", "cutoff": "cut-off [Hz]", "rate": "sampling rate [Hz]", "controller": "controller"}
+    levels = found.varied[factor]
     rows: list[list[Cell]] = []
     for s in found.ranking:
         row: list[Cell] = [s.estimator]
-        row += [found.summary(s.estimator, noise).torque_error_percent for noise in found.noises]
+        row += [found.summary(s.estimator, **{factor: level}).torque_error_percent for level in levels]
         rows.append(row)
-    columns: list[Column | str] = ["estimator", *(Column(noise, "%", digits=3) for noise in found.noises)]
-    return table_html(columns, rows, "Median torque error by noise level")
+    columns: list[Column | str] = ["estimator", *(Column(level, "%", digits=3) for level in levels)]
+    return table_html(columns, rows, f"Median torque error by {words[factor]}")
 
 
 def _figures(found: Comparison) -> Html:
@@ -123,7 +125,9 @@ def _figures(found: Comparison) -> Html:
         ("distance_percent", "Distance in base parameters", "% of their norm"),
     ):
         groups = {
-            noise: {row: [v for r in found.some(row, noise) if (v := getattr(r, field)) is not None] for row in rows}
+            noise: {
+                row: [v for r in found.some(row, noise=noise) if (v := getattr(r, field)) is not None] for row in rows
+            }
             for noise in found.noises
         }
         parts.append(figure_html(error_boxes(rows, groups, axis), title))
