@@ -28,9 +28,9 @@ from steelyard.estimation import (
     WeightedLeastSquares,
     make_experiment_estimator,
 )
-from steelyard.estimation.closed_loop import ClosedLoop, block_means
-from steelyard.estimation.problem import Problem
-from steelyard.estimation.start import reweighted
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.simulated.closed_loop import ClosedLoop, block_means
+from steelyard.estimation.simulated.start import reweighted
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin

@@ -10,7 +10,8 @@ import pytest
 
 import steelyard as sy
 from steelyard.demo import simulated_log
-from steelyard.identify import Identification, identify
+from steelyard.identification import Identification
+from steelyard.identify_logs import identify
 from steelyard.robot.library import builtin
 from steelyard.write_run import write_run
 

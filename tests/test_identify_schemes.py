@@ -9,7 +9,8 @@ import pytest
 from papers.rotradi_experiment import arm, clock, identification_torque, measured, played, validation_torque
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.identify import Identification, identify
+from steelyard.identification import Identification
+from steelyard.identify_logs import identify
 from steelyard.regression.schemes import SCHEMES, FilteredDynamic
 from steelyard.write_run import write_run
 

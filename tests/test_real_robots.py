@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.identify import Identification
+from steelyard.identification import Identification
 from steelyard.identify_files import identify_files
 from steelyard.robot import load_robot
 

@@ -14,7 +14,7 @@ from steelyard.assessment.score import score
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.identification_terms import identification_terms
-from steelyard.identify import identify
+from steelyard.identify_logs import identify
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import make_scheme
 from steelyard.robot import load_robot

@@ -13,7 +13,8 @@ from steelyard.assessment.holdout import keep_last, part_of
 from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.identify import Identification, identify
+from steelyard.identification import Identification
+from steelyard.identify_logs import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array

@@ -17,8 +17,9 @@ import numpy as np
 from rich.console import Console
 
 from steelyard.dynamics.model import Model
+from steelyard.identification import Identification
 from steelyard.identification_terms import identification_terms
-from steelyard.identify import Identification, identify
+from steelyard.identify_logs import identify
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot

@@ -8,7 +8,8 @@ from typing import Any
 
 from steelyard.assessment.holdout import keep_blocks, keep_last
 from steelyard.errors import SteelyardError
-from steelyard.identify import Identification, identify
+from steelyard.identification import Identification
+from steelyard.identify_logs import identify
 from steelyard.robot.robot import Robot
 from steelyard.signals.average import average_periods
 from steelyard.signals.log import Log

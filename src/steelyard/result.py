@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.estimation.significance import Removals
+from steelyard.estimation.linear.significance import Removals
 from steelyard.export.sidecar import term_name
-from steelyard.identify import Identification
+from steelyard.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 
 

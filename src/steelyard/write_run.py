@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.export import model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
-from steelyard.identify import Identification
+from steelyard.identification import Identification
 from steelyard.result import result_json
 from steelyard.run_folder import run_folder
 

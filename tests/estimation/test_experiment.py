@@ -9,7 +9,7 @@ import pytest
 from experiment_cases import loop_case
 
 from steelyard.estimation import EXPERIMENT_ESTIMATORS, EstimationError, OutputError, make_experiment_estimator
-from steelyard.estimation.closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.signals.log import Log
 
 CLOSED = [name for name in EXPERIMENT_ESTIMATORS if name != "ml"]

@@ -11,8 +11,8 @@ import pytest
 from steelyard.dynamics import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation import EstimationError
-from steelyard.estimation.movement import Movement, functional
-from steelyard.estimation.sequential import identify_sequentially
+from steelyard.estimation.sequential.identify import identify_sequentially
+from steelyard.estimation.sequential.movement import Movement, functional
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log

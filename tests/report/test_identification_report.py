@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 import steelyard as sy
-from steelyard.identify import Identification, identify
+from steelyard.identification import Identification
+from steelyard.identify_logs import identify
 from steelyard.report.identification import identification_report
 from steelyard.report.identified import print_identification
 from steelyard.report.parameters import described

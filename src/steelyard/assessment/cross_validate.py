@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor

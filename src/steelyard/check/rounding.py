@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.check.entry import Entry, Severity
 from steelyard.check.evidence import Evidence
-from steelyard.estimation.rounding import rounding_noise
+from steelyard.estimation.linear.rounding import rounding_noise
 from steelyard.signals.log import Log
 
 # Rounding noise in the prepared accelerations against their spread. At 2 % a base parameter was moved by about one

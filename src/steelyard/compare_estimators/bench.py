@@ -15,7 +15,7 @@ from steelyard.compare_estimators.protocol import PINION, Cell, Protocol, cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Prior
-from steelyard.estimation.experiment import Experiment
+from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms

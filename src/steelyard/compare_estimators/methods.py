@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.experiment import Experiment
-from steelyard.estimation.nearest_possible import nearest_possible
+from steelyard.estimation.possible.nearest_possible import nearest_possible
 from steelyard.estimation.registry import (
     ESTIMATORS,
     EXPERIMENT_ESTIMATORS,
@@ -19,6 +18,7 @@ from steelyard.estimation.registry import (
     make_experiment_estimator,
     make_physical,
 )
+from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.regression.base_parameters import BaseParameters
 
 Kind = Literal["rows", "network", "loop", "likelihood", "filter"]

@@ -17,8 +17,8 @@ from steelyard.compare_schemes import replayed
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate
-from steelyard.estimation.experiment import Experiment
-from steelyard.estimation.nominal_prior import nominal_prior
+from steelyard.estimation.possible.nominal_prior import nominal_prior
+from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.identification_terms import identification_terms
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms

@@ -16,7 +16,7 @@ from steelyard.compare_estimators.methods import METHODS, Method
 from steelyard.compare_estimators.protocol import Cell, Protocol
 from steelyard.dynamics import evaluate
 from steelyard.errors import SteelyardError
-from steelyard.estimation.experiment import Experiment
+from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.plain import plain
 from steelyard.regression.blas import one_blas_thread
 

@@ -1,12 +1,6 @@
 """Estimators: θ ± Σ from the rows of a log, one file per method, one contract."""
 
-from steelyard.estimation.covariance import confidence_intervals, relative_standard_deviations
-from steelyard.estimation.didim import DirectInverse
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
-from steelyard.estimation.experiment import Experiment, ExperimentEstimator, Run
-from steelyard.estimation.fit_log import fit_log
-from steelyard.estimation.forgetting import Constant, Directional, Forgetting, Variable
-from steelyard.estimation.instrumental import InstrumentalVariables
 from steelyard.estimation.kalman import (
     CentralDifference,
     Cubature,
@@ -16,14 +10,21 @@ from steelyard.estimation.kalman import (
     Tuning,
     Unscented,
 )
-from steelyard.estimation.maximum_likelihood import MaximumLikelihood
-from steelyard.estimation.movement import Movement
+from steelyard.estimation.linear.covariance import confidence_intervals, relative_standard_deviations
+from steelyard.estimation.linear.fit_log import fit_log
+from steelyard.estimation.linear.ols import OrdinaryLeastSquares
+from steelyard.estimation.linear.restricted_tls import RestrictedTotalLeastSquares
+from steelyard.estimation.linear.ridge import Ridge
+from steelyard.estimation.linear.robust import Robust
+from steelyard.estimation.linear.significance import Significance, fit_significant, joint_test, significance
+from steelyard.estimation.linear.tls import TotalLeastSquares
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
-from steelyard.estimation.ols import OrdinaryLeastSquares
-from steelyard.estimation.output_error import OutputError
-from steelyard.estimation.physical import PhysicallyConsistent
-from steelyard.estimation.recursive import Recursive, Snapshot, recursive
-from steelyard.estimation.recursive_state import StateError
+from steelyard.estimation.possible.physical import PhysicallyConsistent
+from steelyard.estimation.recursion.forgetting import Constant, Directional, Forgetting, Variable
+from steelyard.estimation.recursion.rls import RecursiveLeastSquares
+from steelyard.estimation.recursion.state import StateError
+from steelyard.estimation.recursion.stream import Recursive, Snapshot, recursive
 from steelyard.estimation.registry import (
     ESTIMATORS,
     EXPERIMENT_ESTIMATORS,
@@ -33,14 +34,13 @@ from steelyard.estimation.registry import (
     make_experiment_estimator,
     make_physical,
 )
-from steelyard.estimation.restricted_tls import RestrictedTotalLeastSquares
-from steelyard.estimation.ridge import Ridge
-from steelyard.estimation.rls import RecursiveLeastSquares
-from steelyard.estimation.robust import Robust
-from steelyard.estimation.sequential import SequentialIdentification, Step, identify_sequentially
-from steelyard.estimation.significance import Significance, fit_significant, joint_test, significance
-from steelyard.estimation.tls import TotalLeastSquares
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.sequential.identify import SequentialIdentification, Step, identify_sequentially
+from steelyard.estimation.sequential.movement import Movement
+from steelyard.estimation.simulated.didim import DirectInverse
+from steelyard.estimation.simulated.experiment import Experiment, ExperimentEstimator, Run
+from steelyard.estimation.simulated.instrumental import InstrumentalVariables
+from steelyard.estimation.simulated.maximum_likelihood import MaximumLikelihood
+from steelyard.estimation.simulated.output_error import OutputError
 
 __all__ = [
     "ESTIMATORS",

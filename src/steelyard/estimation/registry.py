@@ -7,10 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from steelyard.errors import UnknownNameError
-from steelyard.estimation.didim import DirectInverse
 from steelyard.estimation.estimate import Estimator
-from steelyard.estimation.experiment import ExperimentEstimator
-from steelyard.estimation.instrumental import InstrumentalVariables
 from steelyard.estimation.kalman import (
     CentralDifference,
     Cubature,
@@ -19,17 +16,20 @@ from steelyard.estimation.kalman import (
     SigmaPointKalman,
     Unscented,
 )
-from steelyard.estimation.maximum_likelihood import MaximumLikelihood
+from steelyard.estimation.linear.ols import OrdinaryLeastSquares
+from steelyard.estimation.linear.restricted_tls import RestrictedTotalLeastSquares
+from steelyard.estimation.linear.ridge import Ridge
+from steelyard.estimation.linear.robust import Robust
+from steelyard.estimation.linear.tls import TotalLeastSquares
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
-from steelyard.estimation.ols import OrdinaryLeastSquares
-from steelyard.estimation.output_error import OutputError
-from steelyard.estimation.physical import PhysicallyConsistent
-from steelyard.estimation.restricted_tls import RestrictedTotalLeastSquares
-from steelyard.estimation.ridge import Ridge
-from steelyard.estimation.rls import RecursiveLeastSquares
-from steelyard.estimation.robust import Robust
-from steelyard.estimation.tls import TotalLeastSquares
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.possible.physical import PhysicallyConsistent
+from steelyard.estimation.recursion.rls import RecursiveLeastSquares
+from steelyard.estimation.simulated.didim import DirectInverse
+from steelyard.estimation.simulated.experiment import ExperimentEstimator
+from steelyard.estimation.simulated.instrumental import InstrumentalVariables
+from steelyard.estimation.simulated.maximum_likelihood import MaximumLikelihood
+from steelyard.estimation.simulated.output_error import OutputError
 
 _MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "physical": (PhysicallyConsistent, {}),

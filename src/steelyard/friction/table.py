@@ -14,7 +14,7 @@ import numpy as np
 from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import LogError, SteelyardError
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
 from steelyard.parameters.library import FrictionTable, Rotor
 from steelyard.parameters.term import Term

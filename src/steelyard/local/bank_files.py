@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_sidecar, model_to_urdf, read_sidecar
-from steelyard.identify import Settings
+from steelyard.identification import Settings
 from steelyard.local.bank import Bank
 from steelyard.local.error import LocalError
 from steelyard.local.local_model import LocalModel

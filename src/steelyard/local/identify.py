@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import UnknownNameError
 from steelyard.identification_terms import identification_terms
-from steelyard.identify import identify
+from steelyard.identify_logs import identify
 from steelyard.local.bank import BLEND, Bank
 from steelyard.local.design import Design, design
 from steelyard.local.error import LocalError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.identify import Identification, Settings
+from steelyard.identification import Identification, Settings
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import Region
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues

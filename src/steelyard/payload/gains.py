@@ -15,8 +15,8 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.problem import Problem
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.payload.load import Load, between, own_frame

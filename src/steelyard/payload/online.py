@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
-from steelyard.estimation.live_rows import live_rows
+from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme

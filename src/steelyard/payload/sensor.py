@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.dynamics.frame_motion import FrameKinematics, FrameMotion
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.parameters.nearest_body import nearest_body
 from steelyard.payload.load import Load

@@ -19,8 +19,8 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.problem import Problem
-from steelyard.estimation.wls import WeightedLeastSquares
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.identification_terms import identification_terms
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.parameters.nearest_body import nearest_body

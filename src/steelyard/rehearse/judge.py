@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.trajectories import Trajectory
-from steelyard.identify import Identification
+from steelyard.identification import Identification
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Array
 from steelyard.simulation import Simulation

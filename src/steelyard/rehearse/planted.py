@@ -7,7 +7,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import UnknownNameError
-from steelyard.estimation.reference import default_bodies
+from steelyard.estimation.possible.reference import default_bodies
 from steelyard.excitation.constraints import default_limits
 from steelyard.parameters.log_cholesky import LogCholesky
 from steelyard.parameters.terms import Terms

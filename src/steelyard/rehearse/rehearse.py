@@ -14,8 +14,9 @@ from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.random_motion import random_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
+from steelyard.identification import Identification
 from steelyard.identification_terms import identification_terms
-from steelyard.identify import Identification, identify
+from steelyard.identify_logs import identify
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.plain import plain

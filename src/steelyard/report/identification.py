@@ -8,7 +8,7 @@ from importlib.metadata import version
 import numpy as np
 
 from steelyard.assessment.score import Score
-from steelyard.identify import Identification
+from steelyard.identification import Identification
 from steelyard.report.checked import checked
 from steelyard.report.efforts import effort_unit, effort_units
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, side_by_side, table_html

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.identify import Identification
+from steelyard.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.assessment.score import Score
-from steelyard.estimation.significance import Removals
-from steelyard.identify import Identification
+from steelyard.estimation.linear.significance import Removals
+from steelyard.identification import Identification
 from steelyard.report.efforts import effort_unit
 from steelyard.report.elements import Cell, Column, Html, callout, join, paragraph, table_html
 from steelyard.report.html import Section

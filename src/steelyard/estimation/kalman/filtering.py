@@ -8,8 +8,6 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, Prior, Result
-from steelyard.estimation.experiment import Experiment, Run
-from steelyard.estimation.free import nearest_theta
 from steelyard.estimation.kalman.belief import Belief, LostPositiveError, RootBelief, WholeBelief
 from steelyard.estimation.kalman.path import FilterPath
 from steelyard.estimation.kalman.predict import Predictor
@@ -17,6 +15,8 @@ from steelyard.estimation.kalman.prepare_filter import Ready, ready
 from steelyard.estimation.kalman.rts import Trail
 from steelyard.estimation.kalman.transition import Method
 from steelyard.estimation.kalman.tuning import Tuning
+from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.blas import one_blas_thread
 from steelyard.robot.spatial import Array

@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError, Prior
-from steelyard.estimation.experiment import Experiment, Run
 from steelyard.estimation.kalman.transition import Method, Transition
 from steelyard.estimation.kalman.tuning import Tuned, Tuning, tuned
-from steelyard.estimation.start import Start, starting_point
+from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulated.start import Start, starting_point
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.spatial import Array
 from steelyard.simulation.plant import Plant, plant_of

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError, Prior
-from steelyard.estimation.experiment import Experiment, Run
-from steelyard.estimation.free import prior_theta
 from steelyard.estimation.kalman.predict import StepNoise
-from steelyard.estimation.start import Start
+from steelyard.estimation.linear.free import prior_theta
+from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.estimation.simulated.start import Start
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.spatial import Array
 from steelyard.simulation.plant import Plant

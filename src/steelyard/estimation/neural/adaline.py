@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
-from steelyard.estimation.free import FreeFit, prior_theta
+from steelyard.estimation.linear.free import FreeFit, prior_theta
 from steelyard.estimation.neural.epoch import Epoch
 from steelyard.estimation.neural.network import beside, finished, repeat
 from steelyard.estimation.neural.patterns import Patterns

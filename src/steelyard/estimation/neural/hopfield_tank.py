@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
-from steelyard.estimation.free import FreeFit, prior_theta
+from steelyard.estimation.linear.free import FreeFit, prior_theta
 from steelyard.estimation.neural.implicit import implicit_step
 from steelyard.estimation.neural.network import beside, finished
 from steelyard.regression.base_parameters import BaseParameters

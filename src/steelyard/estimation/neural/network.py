@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import Result
-from steelyard.estimation.free import FreeFit
-from steelyard.estimation.ols import OrdinaryLeastSquares
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.linear.ols import OrdinaryLeastSquares
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
 from steelyard.robot.spatial import Array

@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from steelyard.estimation.free import FreeFit
-from steelyard.estimation.simultaneous import simultaneous
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.recursion.simultaneous import simultaneous
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns

@@ -1,0 +1,87 @@
+"""Find the true dynamic model of a robot from its own motion."""
+
+from .assessment.replay import Possibility, Replay, possibility, replay
+from .check import Check, check_log
+from .dynamics.engine import Dynamics
+from .dynamics.model import Model
+from .errors import (
+    RobotError,
+    ShapeError,
+    SimulationError,
+    SteelyardError,
+    StructureError,
+    UnknownNameError,
+)
+from .estimation.linear.fit_log import fit_log
+from .estimation.recursion.stream import recursive
+from .estimation.sequential.identify import identify_sequentially
+from .estimation.sequential.movement import Movement
+from .excitation import ExcitationError, Plan, excite
+from .identification import Identification
+from .identify_logs import identify
+from .inspection import Inspection, inspect_robot
+from .parameters.terms import Parameter, Terms, nominal_terms, terms
+from .regression.base_parameters import BaseParameters, base_parameters
+from .robot.library import builtin_names
+from .robot.load import load_robot
+from .robot.robot import Joint, Link, Robot
+from .robot.transmission import BallScrew, ConstantRatio, Transmission
+from .signals.log import Log, LogError, load_log
+from .signals.prepare import Preparation
+from .signals.read import read_log
+from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
+
+__all__ = [
+    "PD",
+    "BallScrew",
+    "BaseParameters",
+    "Check",
+    "ComputedTorque",
+    "ConstantRatio",
+    "Dynamics",
+    "ExcitationError",
+    "Identification",
+    "Inspection",
+    "Joint",
+    "Link",
+    "Log",
+    "LogError",
+    "Model",
+    "Movement",
+    "PDGravity",
+    "Parameter",
+    "Plan",
+    "Possibility",
+    "Preparation",
+    "Replay",
+    "Robot",
+    "RobotError",
+    "Sensors",
+    "ShapeError",
+    "Simulation",
+    "SimulationError",
+    "SteelyardError",
+    "StructureError",
+    "Terms",
+    "TorqueSignal",
+    "Transmission",
+    "UnknownNameError",
+    "Wave",
+    "base_parameters",
+    "builtin_names",
+    "check_log",
+    "excite",
+    "fit_log",
+    "identify",
+    "identify_sequentially",
+    "inspect_robot",
+    "load_log",
+    "load_robot",
+    "nominal_terms",
+    "possibility",
+    "read_log",
+    "recursive",
+    "replay",
+    "simulate",
+    "terms",
+]

@@ -1,0 +1,90 @@
+"""`FreeFit`: what a fit without physical constraints leaves for the error bars and for the constrained fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.linear.covariance import Covariance, Influence, covariance
+from steelyard.estimation.linear.problem import Problem
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.blas import one_blas_thread
+from steelyard.robot.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class FreeFit:
+    """β and the triangle it came from: `joined` = [R y] under `weights` (and row weights, for robust fits)."""
+
+    problem: Problem
+    beta: Array
+    weights: Array
+    joined: Array
+    spread: Array
+    influence: Influence | None = None
+    bread: Array | None = None
+    sharpest: tuple[Array, Array] | None = None
+    result: Result = Result.CONVERGED
+    history: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> float:
+        """The weighted sum of squares."""
+        return float(np.sum((self.joined[:, :-1] @ self.beta - self.joined[:, -1]) ** 2))
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the weighted residuals; about 1 where the weights are 1/σ."""
+        free = max(float(self.problem.rows.sum()) - len(self.beta), 1.0)
+        return float(np.sqrt(self.cost / free))
+
+    @cached_property
+    def covariance(self) -> Covariance:
+        """The error bars; a pass over the data."""
+        p = self.problem
+        return covariance(p.data, p.base, self.beta, self.weights, self.influence, self.bread, self.sharpest)
+
+    def estimate(self, prior: Prior | None) -> Estimate:
+        """With error bars, and the full vector nearest to the prior that has these base parameters."""
+        found = self.covariance
+        base = self.problem.base
+        assert isinstance(base, BaseParameters)  # other unknowns have no full parameters
+        return Estimate(
+            base=base,
+            beta=self.beta,
+            covariance=found.matrix,
+            theta=nearest_theta(base, self.beta, prior),
+            spread=self.spread,
+            cost=self.cost,
+            result=self.result,
+            history=self.history,
+            notes=self.notes,
+            details={**found.details(), "rows": self.problem.factor.rows, **self.details},
+        )
+
+
+def nearest_theta(base: BaseParameters, beta: Array, prior: Prior | None) -> Array:
+    """The full vector with base parameters β that differs least from the prior (from zero without one)."""
+    start = prior_theta(base, prior)
+    with one_blas_thread():
+        change = np.linalg.lstsq(base.matrix, beta - base.matrix @ start, rcond=None)[0]
+    return np.asarray(start + change)
+
+
+def prior_theta(base: BaseParameters, prior: Prior | None) -> Array:
+    """The prior's numbers, zero where it knows nothing."""
+    if prior is None:
+        return np.zeros(len(base.parameters))
+    if prior.theta.shape != (len(base.parameters),):
+        raise EstimationError(
+            f"The prior has {prior.theta.size} parameters; '{base.robot.name}' with its terms has "
+            f"{len(base.parameters)}."
+        )
+    return np.where(prior.mask, prior.theta, 0.0)

@@ -1,0 +1,86 @@
+"""`Ridge`: least squares drawn towards a prior, where a motion shows too little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from steelyard.errors import UnknownNameError
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.linear.free import FreeFit, nearest_theta, prior_theta
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import weighted
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.robot.spatial import Array
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """min ‖R β − y‖² + strength·Σ (‖R_k‖ (β_k − β⁰_k))², weighted per joint; β⁰ from the prior, zero without one.
+
+    `strength` is without unit: the prior counts as that part of what each column would show if it were alone.
+    `space`: "base" draws the base parameters, "full" the full parameters θ (so that a group's deviation is shared
+    among its members). Error bars are those of the noise; what the prior pulls is not in them. Hoerl & Kennard 1970.
+    """
+
+    strength: float = 1e-4
+    space: Literal["base", "full"] = "base"
+
+    def __post_init__(self) -> None:
+        if self.space not in ("base", "full"):
+            raise UnknownNameError("space", self.space, ("base", "full"))
+        if not self.strength >= 0.0:
+            raise EstimationError(f"strength is {self.strength}; it must not be negative.")
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        start = weighted(Problem.of(data, base), 100, 1e-8)
+        R, y = start.joined[:, :-1], start.joined[:, -1]
+        theta0 = prior_theta(base, prior)
+        beta0 = base.matrix @ theta0
+        columns = R if self.space == "base" else R @ base.matrix
+        change, pull = self._solve(columns, y - R @ beta0)
+        beta = beta0 + (change if self.space == "base" else base.matrix @ change)
+        bread = R.T @ R + pull if self.space == "base" else self._bread(R, base, pull)
+        fit = FreeFit(
+            start.problem,
+            beta,
+            start.weights,
+            start.joined,
+            start.problem.spreads(beta, start.joined, start.weights),
+            bread=bread,
+            sharpest=(start.beta, start.weights),
+            result=start.result,
+            history=start.history,
+            notes=start.notes,
+        )
+        estimate = fit.estimate(prior)
+        if self.space == "base":
+            return estimate
+        # In the full space θ itself was found; rounding aside it has these base parameters already.
+        theta = nearest_theta(base, beta, Prior(theta0 + change))
+        return Estimate(**{**vars(estimate), "theta": theta})
+
+    def _solve(self, columns: Array, right: Array) -> tuple[Array, Array]:
+        """The change from the prior, and the penalty's matrix; columns that never show do not change."""
+        lengths = np.linalg.norm(columns, axis=0)
+        shown = lengths > 1e-12 * lengths.max(initial=0.0)
+        weight = np.where(shown, np.sqrt(self.strength) * lengths, 0.0)
+        stacked = np.vstack([columns, np.diag(weight)])[:, shown]
+        scaled = stacked / lengths[shown]
+        change = np.zeros(len(lengths))
+        solution = np.linalg.lstsq(scaled, np.concatenate([right, np.zeros(len(lengths))]), rcond=None)[0]
+        change[shown] = solution / lengths[shown]
+        return change, np.diag(weight**2)
+
+    @staticmethod
+    def _bread(R: Array, base: BaseParameters, pull: Array) -> Array:
+        """The base parameters' share of the penalty: with M P⁻¹ Mᵀ = Q, the least penalty of a change d is dᵀQ⁻¹d."""
+        weight = np.diag(pull)
+        if not np.any(weight > 0.0):
+            return R.T @ R
+        shown = weight > 0.0
+        M = base.matrix[:, shown]
+        return R.T @ R + np.linalg.inv((M / weight[shown]) @ M.T)

@@ -1,0 +1,129 @@
+"""`Robust`: rows that do not fit count less, so that spikes, stuck phases and collisions do not bend the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from steelyard.errors import UnknownNameError
+from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import weighted
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import Block, RegressionData
+from steelyard.robot.spatial import Array
+
+Loss = Literal["huber", "bisquare"]
+
+# 95 % efficiency for Gaussian residuals (Huber 1964; Beaton & Tukey 1974).
+_TUNING: dict[str, float] = {"huber": 1.345, "bisquare": 4.685}
+_MAD = 1.4826  # median absolute deviation → σ of a Gaussian
+
+
+@dataclass(frozen=True)
+class Robust:
+    """min Σ_j Σ ρ((y_j − A_jβ)/σ_j) by iterated reweighting of rows; σ_j is robust: 1.4826·median|residual|.
+
+    "huber" grows linearly for large residuals; "bisquare" forgets them, and starts from the Huber fit because it has
+    several minima. `tuning` is where residuals begin to count less, in σ. Two passes over the data per iteration.
+    """
+
+    loss: Loss = "huber"
+    tuning: float | None = None
+    iterations: int = 100
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.loss not in get_args(Loss):
+            raise UnknownNameError("loss", self.loss, get_args(Loss))
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base).estimate(prior)
+
+    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
+        if self.loss == "bisquare":
+            start = Robust("huber", None, self.iterations, max(self.tolerance, 1e-3)).free(data, base)
+        else:
+            start = weighted(Problem.of(data, base), 100, 1e-8)
+        return self._iterate(data, base, start)
+
+    def _iterate(self, data: RegressionData, base: BaseParameters, start: FreeFit) -> FreeFit:
+        tuning = self.tuning if self.tuning is not None else _TUNING[self.loss]
+        floor = start.problem.floor
+        beta = start.beta
+        history: list[dict[str, Any]] = []
+        result = Result.NOT_CONVERGED
+        step = np.inf
+        for _ in range(max(self.iterations, 1)):
+            scale = _scales(data, base, beta, floor)
+            problem = Problem.of(data, base, _Weigher(data, base, beta, scale, self.loss, tuning))
+            joined = problem.joined(1.0 / scale)
+            new = problem.solve(joined)
+            # The step in units of standard errors (white ones are enough to know when to stop).
+            step = float(np.linalg.norm(joined[:-1, :-1] @ (new - beta)) / np.sqrt(len(beta)))
+            beta = new
+            history.append({"step": step, "spread": tuple(scale.tolist())})
+            # Where all residuals are rounding, there is nothing left to reweigh.
+            if step < self.tolerance or np.all(scale <= floor):
+                result = Result.CONVERGED
+                break
+        notes = () if result is Result.CONVERGED else (f"The last step was still {step:.1e} standard errors.",)
+
+        def influence(equation: int, residual: Array) -> tuple[Array, Array]:
+            u = residual / scale[equation]
+            weight, slope = _weight_and_slope(u, self.loss, tuning)
+            return weight * residual, slope
+
+        return FreeFit(
+            problem, beta, 1.0 / scale, joined, scale, influence=influence, result=result, history=tuple(history),
+            notes=notes, details={"row_weight": _mean_weights(problem, start)},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Weigher:
+    """The square root of each row's weight, at given parameters."""
+
+    data: RegressionData
+    base: BaseParameters
+    beta: Array
+    scale: Array
+    loss: Loss
+    tuning: float
+
+    def __call__(self, block: Block) -> Array:
+        full = np.zeros(len(self.base.parameters))
+        full[list(self.base.independent)] = self.beta
+        residual = block.y - block.A @ full[self.data.equations[block.equation].columns]
+        weight, _ = _weight_and_slope(residual / self.scale[block.equation], self.loss, self.tuning)
+        return np.sqrt(weight)
+
+
+def _weight_and_slope(u: Array, loss: Loss, tuning: float) -> tuple[Array, Array]:
+    """ψ(u)/u and ψ'(u)."""
+    size = np.abs(u)
+    if loss == "huber":
+        inside = size <= tuning
+        return np.where(inside, 1.0, tuning / np.maximum(size, tuning)), inside.astype(float)
+    square = np.minimum((u / tuning) ** 2, 1.0)
+    return (1.0 - square) ** 2, (1.0 - square) * (1.0 - 5.0 * square)
+
+
+def _scales(data: RegressionData, base: BaseParameters, beta: Array, floor: Array) -> Array:
+    full = np.zeros(len(base.parameters))
+    full[list(base.independent)] = beta
+    out = []
+    for parts, low in zip(data.residuals(full), floor, strict=True):
+        values = np.abs(np.concatenate(parts)) if parts else np.zeros(1)
+        out.append(max(_MAD * float(np.median(values)), float(low)))
+    return np.array(out)
+
+
+def _mean_weights(problem: Problem, start: FreeFit) -> tuple[float, ...]:
+    """How much of each equation's torque (sum of squares) still counts: 1 where nothing was set aside."""
+    now = [float(np.sum(b[:, -1] ** 2)) for b in problem.blocks]
+    before = [float(np.sum(b[:, -1] ** 2)) for b in start.problem.blocks]
+    return tuple(a / b if b > 0.0 else 1.0 for a, b in zip(now, before, strict=True))

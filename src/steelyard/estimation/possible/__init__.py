@@ -1,0 +1,1 @@
+"""The fit among the robots that can exist."""

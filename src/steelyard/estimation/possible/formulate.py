@@ -1,0 +1,216 @@
+"""From a free fit to the convex program of the physically consistent one, and back to parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.errors import UnknownNameError
+from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.possible.program import Program
+from steelyard.estimation.possible.reference import reference_bodies
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.robot.spatial import Array, pseudo_inertia
+
+Bounds = tuple[float, float]
+
+# Pairs (row, column) of a symmetric 4 × 4 matrix: the coordinates of a link.
+_PAIRS = [(a, b) for a in range(4) for b in range(a, 4)]
+# A term of unknown size is looked for at this part of the torque.
+_TERM_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Formulation:
+    """`program` over x, with θ = `offset` + `lift` @ x; names of what can be at its boundary."""
+
+    base: BaseParameters
+    program: Program
+    lift: Array
+    offset: Array
+    lines: tuple[str, ...]
+    scalars: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def theta(self, x: Array) -> Array:
+        return np.asarray(self.offset + self.lift @ x)
+
+
+def formulate(
+    base: BaseParameters,
+    R: Array,
+    beta: Array,
+    prior: Prior | None,
+    strength: float,
+    margin: float,
+    total_mass: Bounds | None,
+    masses: Mapping[str, Bounds],
+) -> Formulation:
+    """`R`: triangle in standard deviations of the noise; `beta`: the free fit."""
+    reference = reference_bodies(base, prior, R, R @ beta)
+    links, count = len(base.robot.links), len(base.parameters)
+    terms = [k for k in range(10 * links, count) if base.classes[k] != "none"]
+    width = 10 * links + len(terms)
+    lift, offset = np.zeros((count, width)), np.zeros(count)
+    cones = np.zeros((links, 16, width))
+    start = np.zeros(width)
+    for i, body in enumerate(reference.bodies):
+        own = slice(10 * i, 10 * i + 10)
+        lift[own, own], cones[i, :, own] = _link_map(body)
+        start[own] = [1.0 if a == b else 0.0 for a, b in _PAIRS]
+    known = np.zeros(count) if prior is None else np.where(prior.mask, prior.theta, 0.0)
+    # Terms that never show keep their prior, or the value nearest to zero that is allowed.
+    for k in range(10 * links, count):
+        if k not in terms:
+            offset[k] = np.clip(known[k], base.parameters[k].lower, base.parameters[k].upper)
+    rows = _Terms(base, R, beta, known, strength)
+    for j, k in enumerate(terms):
+        column = 10 * links + j
+        lift[k, column] = rows.size(k)
+        start[column] = rows.add(k, column, width)
+    mass_rows = lift[[10 * i for i in range(links)]]
+    names, C, c, start = _mass_bounds(base, mass_rows, start, total_mass, masses)
+    G = R @ base.matrix @ lift
+    program = Program(
+        G=G, g=R @ (beta - base.matrix @ offset), cones=cones, cone_weights=np.full(links, strength), margin=margin,
+        D=_stack(rows.D, width), d=np.array(rows.d), scalar_weights=np.full(len(rows.D), strength),
+        C=np.vstack([_stack(rows.C, width), _stack(C, width)]), c=np.array([*rows.c, *c]),
+        F=_stack(rows.F, width), f=np.array(rows.f), start=start,
+    )  # fmt: skip
+    return Formulation(base, program, lift, offset, (*rows.lines, *names), tuple(rows.scalars), reference.notes)
+
+
+def _link_map(body: Array) -> tuple[Array, Array]:
+    """(ten parameters from x, the 16 entries of X from x) where P = K X Kᵀ and K Kᵀ is the reference's P."""
+    K = np.linalg.cholesky(pseudo_inertia(body))
+    parameters, entries = np.zeros((10, 10)), np.zeros((16, 10))
+    for j, (a, b) in enumerate(_PAIRS):
+        X = np.zeros((4, 4))
+        X[a, b] = X[b, a] = 1.0 if a == b else np.sqrt(0.5)
+        P = K @ X @ K.T
+        tensor = np.trace(P[:3, :3]) * np.eye(3) - P[:3, :3]
+        parameters[:, j] = [
+            P[3, 3], P[0, 3], P[1, 3], P[2, 3],
+            tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2],
+        ]  # fmt: skip
+        entries[:, j] = X.ravel()
+    return parameters, entries
+
+
+class _Terms:
+    """Rows of the program that come from the terms: bounds, and priors for those that only show in sums."""
+
+    def __init__(self, base: BaseParameters, R: Array, beta: Array, known: Array, strength: float) -> None:
+        self.base, self.known, self.strength = base, known, strength
+        torque = float(np.linalg.norm(R @ beta)) or 1.0
+        lengths = np.linalg.norm(R @ base.matrix, axis=0)
+        self.typical = _TERM_SHARE * torque / np.where(lengths > 0.0, lengths, np.inf)
+        self.C: list[Array] = []
+        self.c: list[float] = []
+        self.D: list[Array] = []
+        self.d: list[float] = []
+        self.F: list[Array] = []
+        self.f: list[float] = []
+        self.lines: list[str] = []
+        self.scalars: list[str] = []
+
+    def size(self, k: int) -> float:
+        """One unit of the term's coordinate."""
+        return float(abs(self.known[k]) or self.typical[k])
+
+    def add(self, k: int, column: int, width: int) -> float:
+        """The rows of parameter k; its start."""
+        parameter, size = self.base.parameters[k], self.size(k)
+        unit = np.zeros(width)
+        unit[column] = 1.0
+        lower, upper = parameter.lower / size, parameter.upper / size
+        combined = self.base.classes[k] == "combined" and self.strength > 0.0
+        if combined and np.isfinite(lower):
+            self.D.append(unit)
+            self.d.append(-lower)
+            self.scalars.append(parameter.name)
+        elif np.isfinite(lower):
+            self._bound(parameter.name, unit, -lower)
+        if combined and not np.isfinite(lower):
+            self.F.append(np.sqrt(self.strength) * unit)
+            self.f.append(np.sqrt(self.strength) * self.known[k] / size)
+        if np.isfinite(upper):
+            self._bound(parameter.name, -unit, upper)
+        return _between(self.known[k] / size, lower, upper)
+
+    def _bound(self, name: str, row: Array, constant: float) -> None:
+        self.C.append(row)
+        self.c.append(constant)
+        self.lines.append(name)
+
+
+def _between(value: float, lower: float, upper: float) -> float:
+    """The value, or a point well inside the bounds where it is not."""
+    if np.isfinite(lower) and np.isfinite(upper):
+        room = 0.1 * (upper - lower)
+        return float(np.clip(value, lower + room, upper - room))
+    if np.isfinite(lower):
+        return float(max(value, lower + 1.0))
+    if np.isfinite(upper):
+        return float(min(value, upper - 1.0))
+    return float(value)
+
+
+def _mass_bounds(
+    base: BaseParameters, rows: Array, start: Array, total: Bounds | None, single: Mapping[str, Bounds]
+) -> tuple[list[str], list[Array], list[float], Array]:
+    """Rows of the bounds on masses, and a start that satisfies them: the references made heavier or lighter."""
+    names: list[str] = []
+    C: list[Array] = []
+    c: list[float] = []
+    known = base.robot.link_names
+    limits = np.tile([0.0, np.inf], (len(known), 1))
+    for name, bounds in single.items():
+        if name not in known:
+            raise UnknownNameError("link", name, known)
+        limits[known.index(name)] = bounds
+    wanted = [(f"Mass of link '{n}'", rows[known.index(n)], b) for n, b in single.items()]
+    if total is not None:
+        wanted.append(("Total mass", rows.sum(axis=0), total))
+    for label, row, (low, high) in wanted:
+        if not 0.0 <= low < high:
+            raise EstimationError(f"{label}: bounds {low} … {high} kg are not an interval of masses.")
+        size = float(row @ start)
+        for sign, bound in ((1.0, low), (-1.0, high)):
+            if np.isfinite(bound) and bound > 0.0:
+                names.append(label)
+                C.append(sign * row / size)
+                c.append(-sign * bound / size)
+    if not wanted:
+        return names, C, c, start
+    nominal = rows @ start
+    heavier = _inside_masses(nominal, limits, total)
+    out = start.copy()
+    for i, factor in enumerate(heavier / nominal):
+        out[10 * i : 10 * i + 10] *= factor
+    return names, C, c, out
+
+
+def _inside_masses(nominal: Array, limits: Array, total: Bounds | None) -> Array:
+    """Masses strictly inside their bounds whose sum is inside its own."""
+    low, high = limits[:, 0], limits[:, 1]
+    room = np.where(np.isfinite(high), 0.05 * (high - low), 0.05 * np.maximum(low, nominal))
+
+    def at(factor: float) -> Array:
+        inside = np.minimum(np.maximum(factor * nominal, low + np.minimum(room, factor * nominal + 1e-12)), high - room)
+        return np.asarray(np.where(np.isfinite(high) | (low > 0.0), inside, factor * nominal))
+
+    if total is None or total[0] < at(1.0).sum() < total[1]:
+        return at(1.0)
+    target = 0.5 * (total[0] + total[1]) if np.isfinite(total[1]) else 1.1 * total[0]
+    a, b = 1e-9, 1e9
+    for _ in range(200):
+        middle = np.sqrt(a * b)
+        a, b = (middle, b) if at(middle).sum() < target else (a, middle)
+    return at(float(np.sqrt(a * b)))
+
+
+def _stack(rows: list[Array], width: int) -> Array:
+    return np.array(rows) if rows else np.zeros((0, width))

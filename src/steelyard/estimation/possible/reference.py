@@ -1,0 +1,113 @@
+"""Reference bodies: what each link is taken for where the data do not show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.estimation.estimate import Prior
+from steelyard.estimation.linear.free import prior_theta
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array, inertial_parameters, move_parameters, pseudo_inertia
+
+# A rod from joint to joint is as thick as a fifth of its length; a link whose joints meet is a ball of this part of the
+# longest link.
+_THICKNESS = 0.2
+_SHORTEST = 0.3
+# Bodies flatter than this (smallest eigenvalue of the pseudo-inertia, its diagonal scaled to one) are rounded out by
+# a part of the default body: at the very boundary a reference has no inverse.
+_FLAT = 1e-4
+_ROUND = 0.01
+# A link that is stated to weigh nothing (a frame drawn as a link) stays light.
+_LIGHT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A possible body per link, `(links, 10)`, and what had to be done to the given ones."""
+
+    bodies: Array
+    notes: tuple[str, ...]
+
+
+def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Array) -> Reference:
+    """The prior's links where they are possible bodies; others are default bodies of a density that fits.
+
+    `R`, `y`: the weighted triangle, from which the density is taken where no link is known.
+    """
+    robot = base.robot
+    count = len(robot.links)
+    default = default_bodies(robot)
+    given = prior_theta(base, prior)[: 10 * count].reshape(count, 10)
+    mask = np.zeros(len(base.parameters), dtype=bool) if prior is None else np.array(prior.mask)
+    known = np.array([bool(own.all()) for own in mask[: 10 * count].reshape(count, 10)])
+    empty = known & np.array([not b.any() for b in given])
+    possible = known & np.array([_roundness(b) > -1e-9 for b in given])
+    if possible.any():
+        density = float(given[possible, 0].sum() / default[possible, 0].sum())
+    else:
+        density = _fitted_density(base, default, R, y)
+    bodies, notes = density * default, []
+    for k, link in enumerate(robot.links):
+        if empty[k]:
+            bodies[k] *= _LIGHT
+        elif possible[k]:
+            bodies[k] = given[k]
+            if _roundness(given[k]) < _FLAT:
+                bodies[k] = given[k] + _ROUND * given[k, 0] / default[k, 0] * default[k]
+        elif known[k]:
+            notes.append(
+                f"The nominal inertia of link '{link.name}' is no possible body; a default body stands in for it."
+            )
+    return Reference(bodies, tuple(notes))
+
+
+def default_bodies(robot: Robot) -> Array:
+    """Rods from each joint to the next, of one density, in the links' own frames; the mass of the whole is 1 kg."""
+    reach = _spans(robot)
+    lengths = np.array([np.linalg.norm(t) for t in reach])
+    longest = float(lengths.max()) if lengths.max() > 0.0 else 1.0
+    size = np.maximum(lengths, _SHORTEST * longest)
+    masses = size**2 / np.sum(size**2)
+    out = np.empty((len(reach), 10))
+    for k, (link, t) in enumerate(zip(robot.links, reach, strict=True)):
+        second = np.outer(t, t) / 12.0 + (_THICKNESS * size[k]) ** 2 * np.eye(3)
+        about = masses[k] * (second + np.outer(t, t) / 4.0)
+        body = inertial_parameters(masses[k], 0.5 * masses[k] * t, np.trace(about) * np.eye(3) - about)
+        turned = link.frame_rotation.T
+        out[k] = move_parameters(body, turned, -turned @ link.frame_translation)
+    return out
+
+
+def _spans(robot: Robot) -> list[Array]:
+    """From each joint to the mean of the joints it carries; the last links go on as far as a third of their arm."""
+    children: list[list[Array]] = [[] for _ in robot.links]
+    for link in robot.links:
+        if link.parent >= 0:
+            children[link.parent].append(link.translation)
+    return [np.mean(c, axis=0) if c else np.zeros(3) for c in children]
+
+
+def _fitted_density(base: BaseParameters, default: Array, R: Array, y: Array) -> float:
+    """The factor on the default bodies that explains the torques best, next to the terms."""
+    shape = np.zeros(len(base.parameters))
+    shape[: default.size] = default.ravel()
+    columns = np.column_stack([R @ base.matrix @ shape, (R @ base.matrix)[:, default.size :]])
+    lengths = np.linalg.norm(columns, axis=0)
+    scale = np.where(lengths > 0.0, lengths, 1.0)
+    found = float(np.linalg.lstsq(columns / scale, y, rcond=1e-10)[0][0] / scale[0])
+    if found > 0.0:
+        return found
+    return float(np.linalg.norm(y) / scale[0]) or 1.0
+
+
+def _roundness(body: Array) -> float:
+    """Smallest eigenvalue of the pseudo-inertia, its diagonal scaled to one; negative for impossible bodies."""
+    P = pseudo_inertia(body)
+    diagonal = np.diag(P)
+    if np.any(diagonal <= 0.0) or not np.all(np.isfinite(P)):
+        return -1.0
+    scale = 1.0 / np.sqrt(diagonal)
+    return float(np.linalg.eigvalsh(P * scale * scale[:, None])[0])

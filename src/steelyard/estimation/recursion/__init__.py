@@ -1,0 +1,1 @@
+"""Recursive least squares: sample by sample, live or from logs."""

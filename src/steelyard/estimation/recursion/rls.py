@@ -1,0 +1,106 @@
+"""`RecursiveLeastSquares`: the rows of a log in their order in time, as an estimator like the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from steelyard.errors import SteelyardError
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.linear.free import FreeFit, prior_theta
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import weighted
+from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
+from steelyard.estimation.recursion.information import Information
+from steelyard.estimation.recursion.reflect_driver import MOST_ROWS
+from steelyard.estimation.recursion.simultaneous import simultaneous
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.robot.spatial import Array
+
+# Instants that go through the compiled loop in one call.
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class RecursiveLeastSquares:
+    """Recursive least squares over a log: at the end, ordinary least squares, unless something is forgotten.
+
+    `forgetting` is a factor in (0, 1] or one of `Constant`, `Directional`, `Variable`; `P0` the covariance of the start
+    (the prior's base parameters, or zero) in units of the noise's variance, infinite by default: then nothing pulls.
+    With forgetting the result is the model at the end of the log. Error bars are those of all rows, also of those that
+    were forgotten; with forgetting they are too short.
+    """
+
+    forgetting: float | Forgetting = 1.0
+    P0: float = np.inf
+
+    def __post_init__(self) -> None:
+        make_forgetting(self.forgetting)
+        if not self.P0 > 0.0:
+            raise EstimationError(f"P0 is {self.P0}; it must be positive (inf: nothing is known beforehand).")
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base, prior).estimate(prior)
+
+    def free(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> FreeFit:
+        problem = Problem.of(data, base)
+        weights = np.ones(len(data.equations))
+        plain = problem.joined(weights)
+        problem.check_rank(plain[:-1, :-1])
+        state = self._run(data, base, base.matrix @ prior_theta(base, prior))
+        joined = state.joined
+        beta = np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
+        best = weighted(problem, 100, 1e-8)
+        notes = () if self._remembers else ("Something was forgotten: the values are those of the end of the log.",)
+        return FreeFit(
+            problem, beta, weights, plain, problem.spreads(beta, plain, weights), sharpest=(best.beta, best.weights),
+            notes=notes, details={"updates": state.updates, "remembered_rows": state.weight},
+        )  # fmt: skip
+
+    @property
+    def _remembers(self) -> bool:
+        return make_forgetting(self.forgetting) == Constant(1.0)
+
+    def _run(self, data: RegressionData, base: BaseParameters, start: Array) -> Information:
+        forgetting = make_forgetting(self.forgetting)
+        state = Information(base.rank, len(data.equations))
+        state.start(start, self.P0)
+        for stretch in simultaneous(data, base):
+            if stretch is None:
+                return self._out_of_order(data, base, start)
+            if isinstance(forgetting, Constant) and state.rows <= MOST_ROWS:
+                self._at_once(state, stretch, sqrt(forgetting.factor))
+                continue
+            for rows in stretch:
+                state.buffer[:, : rows.shape[1]] = rows
+                state.buffer[:, rows.shape[1] :] = 0.0
+                forgetting.absorb(state, False)
+        return state
+
+    def _at_once(self, state: Information, stretch: Array, scale: float) -> None:
+        width = state.buffer.shape[1]
+        for first in range(0, len(stretch), _AT_ONCE):
+            part = stretch[first : first + _AT_ONCE]
+            padded = np.zeros((*part.shape[:2], width))
+            padded[:, :, : part.shape[2]] = part
+            state.absorb_many(padded, scale)
+
+    def _out_of_order(self, data: RegressionData, base: BaseParameters, start: Array) -> Information:
+        """Masked rows do not tell their time; where nothing is forgotten it does not matter."""
+        if not self._remembers:
+            raise SteelyardError("Forgetting needs all rows in their order in time; set mask to 0.")
+        state = Information(base.rank, 1)
+        state.start(start, self.P0)
+        place = {int(c): k for k, c in enumerate(base.independent)}
+        for block in data.blocks():
+            rows = np.zeros((len(block.y), 1, base.rank + 1))
+            for k, column in enumerate(data.equations[block.equation].columns):
+                if int(column) in place:
+                    rows[:, 0, place[int(column)]] = block.A[:, k]
+            rows[:, 0, -1] = block.y
+            self._at_once(state, rows, 1.0)
+        return state

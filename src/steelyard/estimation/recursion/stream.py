@@ -1,0 +1,261 @@
+"""`recursive`: base parameters while the robot moves, sample by sample, or from a log in its own order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import LogError, ShapeError
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.recursion.forgetting import Forgetting, make_forgetting
+from steelyard.estimation.recursion.history import History, Settling
+from steelyard.estimation.recursion.information import Information
+from steelyard.estimation.recursion.live_rows import live_rows
+from steelyard.estimation.recursion.settings import Settings
+from steelyard.estimation.recursion.state import identity, read_state, write_state
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.schemes import Scheme, make_scheme
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.log import Log
+
+_SIGNALS = ("q", "dq", "tau", "ddq")
+
+
+def recursive(
+    robot: Robot,
+    stream: Log | Iterable[Any],
+    *,
+    terms: Terms | None = None,
+    scheme: str | Scheme = "filtered-dynamic",
+    forgetting: float | Forgetting = 1.0,
+    P0: ArrayLike = 1e6,
+    theta0: ArrayLike | None = None,
+    noise: ArrayLike = 1.0,
+    reset_every: int | None = None,
+    every: int = 1,
+    window: int = 200,
+    tolerance: float = 0.05,
+    moments: int = 256,
+    base: BaseParameters | None = None,
+    resume: str | os.PathLike[str] | None = None,
+) -> Recursive:
+    """Recursive least squares over a stream of samples; iterate over it for estimates.
+
+    Args:
+        robot: the robot.
+        stream: a log, or anything that yields samples (t, q, dq, tau) or (t, q, dq, tau, ddq), live.
+        terms: joint terms to be identified with the links; None: links alone.
+        scheme: name with options ("filtered-dynamic:cutoff=9.11") or a scheme; filters are causal. Without a cut-off
+            or window of its own it takes one for motions of 1 Hz.
+        forgetting: a constant factor in (0, 1], or `Constant`, `Directional`, `Variable`.
+        P0: how well the start is known, in units of the noise's variance: a number, one per base parameter, or a
+            matrix; inf: not at all, and estimates are not numbers until the motion has shown every parameter.
+        theta0: the start: base parameters, or full parameters (ten per link, then the terms'); None: zero.
+        noise: standard deviation of the rows, a number or one per equation: rows are divided by it.
+        reset_every: set P back to P0 after so many updates (the estimate stays).
+        every: yield after every so many samples that gave rows.
+        window, tolerance: `converged` says that the last `window` updates changed the predictions of all rows so far
+            by less than `tolerance` of the residuals' spread.
+        moments: how many moments `history` keeps at most; 0: none.
+        base: the base parameters, where they are at hand already.
+        resume: a state written by `save`, to go on from exactly as if nothing had happened.
+    """
+    known = base_parameters(robot, terms) if base is None else base
+    settings = Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments)
+    made = Recursive(known, make_scheme(scheme), make_forgetting(forgetting), settings)
+    made._samples = made._from_log(stream) if isinstance(stream, Log) else made._live(stream)
+    if resume is not None:
+        made.restore(resume)
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The estimate at one moment: `beta` are the base parameters.
+
+    Error bars and eigenvalues are worked out when asked for, and only of the newest snapshot: the triangle they come
+    from goes on with the stream. `history` keeps the way.
+    """
+
+    t: float
+    samples: int
+    updates: int
+    beta: Array
+    converged: bool
+    source: Recursive
+
+    @property
+    def theta(self) -> Array:
+        """Full parameters with these base parameters, nearest to the start."""
+        return nearest_theta(self.source.base, self.beta, self.source.prior)
+
+    @property
+    def standard_errors(self) -> Array:
+        """From P and the residuals so far; residuals are taken for white, which those of robots are not."""
+        state = self._state()
+        return np.asarray(state.noise * np.sqrt(np.diag(state.covariance())))
+
+    @property
+    def P(self) -> Array:
+        """The covariance for rows of unit noise."""
+        return self._state().covariance()
+
+    @property
+    def eigenvalues(self) -> Array:
+        """Of P, largest first."""
+        return self._state().eigenvalues()
+
+    def _state(self) -> Information:
+        if self.source.information.updates != self.updates:
+            raise EstimationError(
+                "The stream has gone on since this snapshot; ask the newest one, or look into `history`."
+            )
+        return self.source.information
+
+
+class Recursive:
+    """An estimation on its way: an iterator of snapshots that can be saved at any moment."""
+
+    def __init__(self, base: BaseParameters, scheme: Scheme, forgetting: Forgetting, settings: Settings) -> None:
+        self.base, self.scheme, self.forgetting, self._settings = base, scheme, forgetting, settings
+        robot = base.robot
+        self._rows = live_rows(Dynamics(robot, base.terms), base, scheme)
+        self.information = Information(base.rank, self._rows.equations)
+        self._rows.out = self.information.buffer
+        self._parts = self._rows.sample.reshape(-1, robot.dof)
+        self._ones = np.ones(self._rows.sample.size)
+        self.history = History(base.rank, settings.moments)
+        self._settling = Settling(base.rank, settings.window, settings.tolerance)
+        beta0, self.prior = settings.start(base)
+        self.information.start(beta0, settings.P0)
+        self._inverse_noise = 1.0 / settings.spreads(self._rows.equations)[:, None]
+        self._weighted = bool(np.any(self._inverse_noise != 1.0))
+        self._determined = self.information.determined
+        self.samples = 0
+        self._samples: Iterator[float] = iter(())
+        self._owner = identity(robot, base, scheme, forgetting, settings)
+
+    # ---------------------------------------------------------------- the loop
+
+    def __iter__(self) -> Recursive:
+        return self
+
+    def __next__(self) -> Snapshot:
+        information, every = self.information, self._settings.every
+        while True:
+            t = next(self._samples)  # ends with the stream
+            self._step(t, information)
+            if information.updates % every == 0:
+                return Snapshot(t, self.samples, information.updates, self._beta(), self._settling.converged, self)
+
+    def _step(self, t: float, information: Information) -> None:
+        if self._weighted:
+            self.information.buffer *= self._inverse_noise
+        information.filled = self._rows.filled
+        self.forgetting.absorb(information, True)
+        reset_every = self._settings.reset_every
+        if reset_every is not None and information.updates % reset_every == 0:
+            information.reset(self._settings.P0)
+        self.history.add(t, information)
+        self._settling.look(information)
+
+    def _beta(self) -> Array:
+        if not self._determined:
+            self._determined = self.information.determined
+            return self.information.theta()
+        return self.information.solved.copy()
+
+    def _live(self, stream: Iterable[Any]) -> Iterator[float]:
+        """The times at which there are rows in the buffer."""
+        for given in stream:
+            t = float(given[0])
+            self._take(t, given)
+            self.samples += 1
+            if self._rows.add(t):
+                yield t
+
+    def _from_log(self, log: Log) -> Iterator[float]:
+        if log.joints != self.base.robot.joint_names:
+            raise LogError(
+                f"The log has the joints {', '.join(log.joints)}; '{self.base.robot.name}' has "
+                f"{', '.join(self.base.robot.joint_names)}."
+            )
+        signals = {name: getattr(log, name) for name in ("q", "dq", "tau")}
+        missing = [name for name, x in signals.items() if x is None]
+        if missing:
+            raise LogError(f"The log has no {missing[0]}; recursive least squares takes signals as they are.")
+        columns = [log.t, *signals.values()] + ([log.ddq] if log.ddq is not None else [])
+        for k, (start, stop) in enumerate(log.segments):
+            if k > 0:
+                self._rows.reset()
+            yield from self._live(zip(*(c[start:stop] for c in columns), strict=True))
+
+    def _take(self, t: float, given: Any) -> None:
+        """A sample to where the rows are made of it, if it is one."""
+        parts, dof = self._parts, self.base.robot.dof
+        if len(given) <= len(parts) or len(given) > 5:
+            self._refuse_length(len(given))
+        for name, value, part in zip(_SIGNALS, given[1:], parts, strict=False):
+            if np.shape(value) != (dof,):
+                raise ShapeError(
+                    f"{name} of sample {self.samples + 1} has shape {np.shape(value)}; ({dof},) is needed."
+                )
+            part[:] = value
+        if not isfinite(t + self._ones @ self._rows.sample):
+            self._refuse_number(t)
+
+    def _refuse_length(self, length: int) -> None:
+        if length == 4:
+            raise LogError(
+                f"The scheme '{self.scheme.name}' needs accelerations: give samples (t, q, dq, tau, ddq), or choose "
+                "filtered-dynamic, which needs none."
+            )
+        raise ShapeError(f"A sample is (t, q, dq, tau) or (t, q, dq, tau, ddq), not {length} things.")
+
+    def _refuse_number(self, t: float) -> None:
+        where = f"sample {self.samples + 1} (t = {t:g} s)"
+        if not isfinite(t):
+            raise LogError(f"t is not a number at {where}; leave the sample out.")
+        for name, values in zip(_SIGNALS, self._parts, strict=False):
+            bad = np.flatnonzero(~np.isfinite(values))
+            if bad.size:
+                joint = self.base.robot.joint_names[int(bad[0])]
+                raise LogError(f"{name} of joint '{joint}' is not a number at {where}; leave the sample out.")
+
+    # ---------------------------------------------------------------- by hand
+
+    def reset(self, P0: ArrayLike | None = None) -> None:
+        """Set P back (to the P0 of the start) and keep the estimate: something has changed, learn it anew."""
+        self.information.reset(self._settings.P0 if P0 is None else P0)
+
+    @property
+    def _stateful(self) -> dict[str, Any]:
+        return {
+            "information": self.information,
+            "rows": self._rows,
+            "history": self.history,
+            "settling": self._settling,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that the future depends on (.npz); `recursive(…, resume=path)` goes on bit by bit the same."""
+        arrays = {f"{name}.{key}": x for name, part in self._stateful.items() for key, x in part.state().items()}
+        write_state(path, self._owner, {**arrays, "samples": np.array(self.samples)})
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Go on from a saved state; one of another robot, of other terms or of another scheme is refused."""
+        arrays = read_state(path, self._owner)
+        for name, part in self._stateful.items():
+            part.restore({key.partition(".")[2]: x for key, x in arrays.items() if key.startswith(f"{name}.")})
+        self.samples = int(arrays["samples"])
+        self._determined = self.information.determined

@@ -1,0 +1,1 @@
+"""Sequential identification: movement after movement, each for a part of the parameters."""

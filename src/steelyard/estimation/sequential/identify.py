@@ -1,0 +1,279 @@
+"""`identify_sequentially`: a few parameters at a time, each movement resting on what the ones before it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.recursion.simultaneous import simultaneous
+from steelyard.estimation.registry import make_estimator
+from steelyard.estimation.sequential.assemble import Found
+from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.rows import Equation
+from steelyard.regression.schemes import Scheme, make_scheme, paper_motion
+from steelyard.regression.unknowns import Unknowns
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Array
+from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+
+# A column that the listed parameters leave over counts from this part of its movement's largest entry on.
+_LEFT_OVER = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one movement gave: values with error bars of its own noise alone, and with those of what was known.
+
+    `sensitivity` (found × known) says by how much a value changes with one unit of a known one.
+    """
+
+    movement: str
+    names: tuple[str, ...]
+    values: Array
+    own_errors: Array
+    standard_errors: Array
+    known: tuple[str, ...]
+    sensitivity: Array
+    spread: Array
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialIdentification:
+    """All that the movements found, put together. `found` holds the sums by name with their joint covariance."""
+
+    base: BaseParameters
+    found: Found
+    neglected: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    def value(self, combination: Combination) -> tuple[float, float]:
+        """A found name, a parameter or any sum of parameters that the movements together determine; standard error."""
+        if isinstance(combination, str) and combination in self.found.names:
+            k = self.found.names.index(combination)
+            return float(self.found.values[k]), float(self.found.standard_errors[k])
+        return self._combined(functional(self.base, combination), str(combination))
+
+    @property
+    def beta(self) -> Array:
+        """Base parameters; zero where neglected, not a number where no movement shows them."""
+        return self._over_base()[0]
+
+    @property
+    def standard_errors(self) -> Array:
+        return self._over_base()[1]
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Base parameters that the plan does not find."""
+        return tuple(n for n, b in zip(self.base.names, self.beta, strict=True) if np.isnan(b))
+
+    def _over_base(self) -> tuple[Array, Array]:
+        out = np.full((2, self.base.rank), np.nan)
+        for k, row in enumerate(np.eye(self.base.rank)):
+            if (made := self.found.combine(row, self._kept)) is not None:
+                out[:, k] = made
+        return out[0], out[1]
+
+    @property
+    def _kept(self) -> list[int]:
+        return [k for k, name in enumerate(self.base.names) if name not in self.neglected]
+
+    def _combined(self, row: Array, text: str) -> tuple[float, float]:
+        made = self.found.combine(row, self._kept)
+        if made is None:
+            raise EstimationError(f"The movements together do not determine {text}; {self._advice()}")
+        return made
+
+    def _advice(self) -> str:
+        return f"no movement finds {', '.join(self.undetermined) or 'it'}; add one to the plan."
+
+
+def identify_sequentially(
+    robot: Robot,
+    plan: Sequence[Movement],
+    *,
+    terms: Terms | None = None,
+    known: Mapping[str, tuple[float, float]] | None = None,
+    scheme: str | Scheme = "dynamic",
+    estimator: str = "wls",
+    preparation: Preparation | Literal["as logged"] | None = None,
+    base: BaseParameters | None = None,
+) -> SequentialIdentification:
+    """Identify a robot movement by movement.
+
+    Args:
+        robot: the robot.
+        plan: the movements, in order.
+        terms: joint terms to be identified with the links; None: links alone.
+        known: parameters that are known from elsewhere: value and standard error by name.
+        scheme: how rows are written; see `regression.schemes`.
+        estimator: "wls", "ols", "huber" or "bisquare", within each movement.
+        preparation: filtering and derivatives; "as logged" takes q, dq, ddq and tau as they are.
+        base: the base parameters, where they are at hand already (then `terms` are theirs).
+
+    What one movement finds, the next ones subtract, and its errors go along: covariances are those of all that was
+    found together. A sum that several movements find is averaged by its error bars.
+    """
+    if not plan:
+        raise EstimationError("The plan has no movement; give at least one.")
+    base = base_parameters(robot, terms) if base is None else base
+    written = make_scheme(scheme)
+    made = make_estimator(estimator)
+    if not hasattr(made, "free") or estimator == "rls":
+        raise UnknownNameError("estimator of a movement", estimator, ("wls", "ols", "huber", "bisquare"))
+    found = Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
+    rest = _rest(base, plan, found)
+    neglected: set[str] = set()
+    steps = []
+    for movement in plan:
+        neglects = rest if movement.neglects == "rest" else tuple(movement.neglects)
+        for name in neglects:
+            if name not in base.names:
+                raise UnknownNameError("base parameter", name, base.names)
+        neglected.update(neglects)
+        data = _data(Dynamics(robot, base.terms), base, movement, written, preparation)
+        step, found = _Problem(base, movement, found, neglects).solve(data, made)
+        steps.append(step)
+    return SequentialIdentification(base, found, tuple(n for n in base.names if n in neglected), tuple(steps))
+
+
+def _rest(base: BaseParameters, plan: Sequence[Movement], found: Found) -> tuple[str, ...]:
+    """Base parameters that appear in nothing that is found or known."""
+    rows = [functional(base, c) for m in plan for c in m.combinations.values()]
+    used = np.any(np.vstack([*rows, *found.functionals]) != 0.0, axis=0)
+    return tuple(n for n, u in zip(base.names, used, strict=True) if not u)
+
+
+def _data(
+    dynamics: Dynamics, base: BaseParameters, movement: Movement, scheme: Scheme, preparation: Any
+) -> RegressionData:
+    def motions() -> Iterable[Motion]:
+        if preparation == "as logged":
+            return [m for log in movement.logs for m in paper_motion(log)]
+        settings = preparation or Preparation()
+        cutoff = chosen_cutoff(movement.logs, settings)
+        return [m for log in movement.logs for m in prepare(log, settings, cutoff)]
+
+    made = list(motions())
+    for motion in made:
+        movement.check_still(dynamics.robot, motion)
+    return scheme.data(dynamics, base, lambda: made)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """One movement over what it finds, with what is known taken off."""
+
+    base: BaseParameters
+    movement: Movement
+    before: Found
+    neglects: tuple[str, ...]
+
+    def solve(self, data: RegressionData, estimator: Any) -> tuple[Step, Found]:
+        wanted = {n: functional(self.base, c) for n, c in self.movement.combinations.items()}
+        known = self._known(tuple(wanted))
+        places = [self.before.names.index(n) for n in known]
+        rows = self._rows(data, np.array(list(wanted.values())), self.before.functionals[places])
+        count = len(wanted)
+        G, H, y = rows[..., :count], rows[..., count:-1], rows[..., -1]
+        right = y - H @ self.before.values[places]
+        unknowns = Unknowns(tuple(wanted))
+        fit: FreeFit = estimator.free(_as_data(G, right, data.period), unknowns)
+        sensitivity = _sensitivity(G, H, fit.weights)
+        own = fit.covariance.matrix
+        after = self.before.join(wanted, fit.beta, own, places, sensitivity)
+        part = after.part(tuple(wanted))
+        step = Step(
+            self.movement.name, tuple(wanted), fit.beta, np.sqrt(np.diag(own)), part.standard_errors, known,
+            sensitivity, fit.spread, int(y.size),
+        )  # fmt: skip
+        return step, after
+
+    def _known(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
+        if self.movement.known is None:
+            return tuple(n for n in self.before.names if n not in wanted)
+        for name in self.movement.known:
+            if name not in self.before.names:
+                raise UnknownNameError("known parameter", name, self.before.names)
+        return tuple(self.movement.known)
+
+    def _rows(self, data: RegressionData, wanted: Array, known: Array) -> Array:
+        """[G H y] `(instants, equations, found + known + 1)`: the columns as sums of those found, known, neglected."""
+        zero = np.eye(self.base.rank)[[self.base.names.index(n) for n in self.neglects]]
+        listed = np.vstack([wanted, known, zero])
+        _check_independent(listed, self.movement)
+        with one_blas_thread():
+            turn = np.linalg.pinv(listed)
+            out = []
+            for table in self._stretches(data):
+                A = table[..., :-1] @ turn
+                self._check_complete(table[..., :-1], A @ listed)
+                out.append(np.concatenate([A[..., : len(wanted) + len(known)], table[..., -1:]], axis=2))
+        return np.concatenate(out)
+
+    def _stretches(self, data: RegressionData) -> Iterator[Array]:
+        """[A y] of the equations that count."""
+        robot = self.base.robot
+        if len(data.equations) == 1 and robot.dof > 1 and data.equations[0].name not in robot.joint_names:
+            torques = np.eye(1)  # energy or power: one equation for all
+        else:
+            chosen = tuple(self.movement.equations or self.movement.moves)
+            torques = coordinates(robot, chosen)[0]
+            used = [j for j in range(robot.dof) if robot.torque_used[j]]
+            lost = [robot.joint_names[j] for j in range(robot.dof) if j not in used and np.any(torques[:, j] != 0.0)]
+            if lost:
+                raise SteelyardError(f"Movement '{self.movement.name}' needs the torque of '{lost[0]}', not used here.")
+            torques = torques[:, used]
+        for table in simultaneous(data, self.base):
+            if table is None:
+                raise SteelyardError("Sequential identification needs all rows of an instant; set mask to 0.")
+            yield np.einsum("ue,nep->nup", torques, table)
+
+    def _check_complete(self, A: Array, made: Array) -> None:
+        left = np.abs(A - made).max(axis=(0, 1))
+        more = np.flatnonzero(left > _LEFT_OVER * np.abs(A).max(initial=1e-300))
+        if more.size:
+            names = [self.base.names[k] for k in more[np.argsort(-left[more])][:6]]
+            raise EstimationError(
+                f"Movement '{self.movement.name}' also shows {', '.join(names)}; find them, find them before, or "
+                "neglect them."
+            )
+
+
+def _check_independent(listed: Array, movement: Movement) -> None:
+    lengths = np.linalg.norm(listed, axis=1)
+    if np.any(lengths == 0.0) or np.linalg.matrix_rank(listed / lengths[:, None], tol=1e-9) < len(listed):
+        raise EstimationError(
+            f"Movement '{movement.name}': what it finds, knows and neglects is not independent; one of them is a sum "
+            "of the others."
+        )
+
+
+def _as_data(G: Array, y: Array, period: float) -> RegressionData:
+    columns = np.arange(G.shape[2])
+    equations = tuple(Equation(f"equation {e + 1}", columns) for e in range(G.shape[1]))
+    blocks = [Block(e, np.ascontiguousarray(G[:, e]), y[:, e].copy()) for e in range(G.shape[1])]
+    return RegressionData(equations, G.shape[2], lambda: blocks, period)
+
+
+def _sensitivity(G: Array, H: Array, weights: Array) -> Array:
+    """∂(found)/∂(known) = −(GᵀW²G)⁻¹GᵀW²H."""
+    if not H.shape[2]:
+        return np.zeros((G.shape[2], 0))
+    w = weights[None, :, None]
+    with one_blas_thread():
+        left, right = (G * w).reshape(-1, G.shape[2]), (H * w).reshape(-1, H.shape[2])
+        scale = np.linalg.norm(left, axis=0)
+        return np.asarray(-np.linalg.lstsq(left / scale, right, rcond=None)[0] / scale[:, None])

@@ -1,0 +1,1 @@
+"""Estimators that simulate the robot under its own controller."""

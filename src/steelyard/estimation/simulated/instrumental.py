@@ -1,0 +1,163 @@
+"""`InstrumentalVariables` (IDIM-IV): least squares whose weights do not know the noise of the motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.linear.covariance import Covariance, covariance
+from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulated.start import moved_by, starting_point
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.blas import one_blas_thread
+from steelyard.regression.data import Block, RegressionData
+from steelyard.robot.spatial import Array
+
+
+@dataclass(frozen=True)
+class InstrumentalVariables:
+    """Zᵀ W (y − A β) = 0 with instruments Z from a simulated closed loop (Janot, Vandanjon & Gautier 2014).
+
+    A holds the measured motion and with it noise that also sits in y, since the controller feeds it back; least
+    squares is then biased. Z is the regressor of the motion that the parameters at hand give in simulation: as
+    correlated with the true regressor as can be, and not at all with the noise. β gives new instruments, until no
+    parameter moves by more than `tolerance` standard errors. W are 1/σ² per joint, from the residuals.
+    """
+
+    iterations: int = 20
+    tolerance: float = 1e-2
+    mismatch: float = 0.25
+
+    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        start = starting_point(experiment, base, prior)
+        loop = ClosedLoop.of(experiment, base, start.theta, self.mismatch)
+        problem = start.free.problem
+        beta, weights = start.beta, start.free.weights
+        history: list[dict[str, Any]] = []
+        result = Result.NOT_CONVERGED
+        for _ in range(max(1, self.iterations)):
+            taken, instruments = _instruments(loop, beta, start.beta, prior)
+            pairs = _Pairs.of(start.data, instruments, base)
+            beta, weights, spread = pairs.solve(problem, weights)
+            change = moved_by(taken, beta, start.free)
+            history.append({"beta": tuple(beta.tolist()), "change": change, "spread": tuple(spread.tolist())})
+            if change < self.tolerance:
+                result = Result.CONVERGED
+                break
+        notes = () if result is Result.CONVERGED else (
+            f"The instruments' parameters still moved by {change:.2g} standard errors in the last round.",
+        )  # fmt: skip
+        bars = pairs.covariance(beta, weights)
+        sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
+        return Estimate(
+            base=base,
+            beta=beta,
+            covariance=bars.matrix,
+            theta=nearest_theta(base, beta, prior),
+            spread=spread,
+            cost=float(np.sum(weights**2 * sums)),
+            result=result,
+            history=tuple(history),
+            notes=notes,
+            details={**bars.details(), "rows": problem.factor.rows, "start": start.beta},
+        )
+
+
+def _instruments(loop: ClosedLoop, beta: Array, safe: Array, prior: Prior | None) -> tuple[Array, RegressionData]:
+    """Rows of the simulated motions; from half way back to the start where they run away."""
+    for attempt in range(6):
+        try:
+            motions = loop.motions(nearest_theta(loop.base, beta, prior))
+            break
+        except ClosedLoopError:
+            if attempt == 5 or np.array_equal(beta, safe):
+                raise
+            beta = 0.5 * (beta + safe)
+    masked = loop.experiment.mask
+    if masked > 0.0:  # the measured speed decides which rows count, for both
+        raise EstimationError("Instrumental variables need all rows; set the preparation's mask to zero.")
+    # Instruments need not be exact: all rows of the log are used.
+    rows = [replace(m, keep=run.motion.keep) for m, run in zip(motions, loop.experiment.runs, strict=True)]
+    return beta, loop.regression(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Blocks of A and y beside blocks of Z over the base columns, and their products per equation."""
+
+    base: BaseParameters
+    data: RegressionData
+    blocks: tuple[tuple[int, Array, Array, Array], ...]
+    ZA: tuple[Array, ...]
+    Zy: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, data: RegressionData, instruments: RegressionData, base: BaseParameters) -> _Pairs:
+        p, count = base.rank, len(data.equations)
+        ZA, Zy = [np.zeros((p, p)) for _ in range(count)], [np.zeros(p) for _ in range(count)]
+        blocks = []
+        with one_blas_thread():
+            for own, other in zip(data.blocks(), instruments.blocks(), strict=True):
+                e = own.equation
+                A = _spread(own.A, data.equations[e].columns, base)
+                Z = _spread(other.A, instruments.equations[e].columns, base)
+                ZA[e] += Z.T @ A
+                Zy[e] += Z.T @ own.y
+                blocks.append((e, A, Z, own.y))
+        return cls(base, data, tuple(blocks), tuple(ZA), tuple(Zy))
+
+    def matrix(self, weights: Array) -> Array:
+        return np.asarray(sum(w**2 * x for w, x in zip(weights, self.ZA, strict=True)))
+
+    def solve(self, problem: Problem, weights: Array) -> tuple[Array, Array, Array]:
+        """β and the weights that its own residuals give, with their spread."""
+        rows = np.maximum(problem.rows - self.base.rank / len(problem.rows), 1.0)
+        for _ in range(100):
+            right = np.asarray(sum(w**2 * x for w, x in zip(weights, self.Zy, strict=True)))
+            beta = _solved(self.matrix(weights), right)
+            sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
+            spread = np.sqrt(np.array(sums) / rows)
+            new = 1.0 / np.maximum(spread, problem.floor)
+            if np.all(np.abs(new - weights) < 1e-8 * new):
+                break
+            weights = new
+        return beta, weights, spread
+
+    def covariance(self, beta: Array, weights: Array) -> Covariance:
+        """H⁻¹ (Σ w⁴ Zᵀ C Z) H⁻ᵀ with H = Σ w² ZᵀA, the noise spectrum C from the residuals y − A β."""
+        rows = [Block(e, Z, y - A @ beta + Z @ beta) for e, A, Z, y in self.blocks]
+        columns = np.asarray(self.base.independent, dtype=np.int64)
+        equations = tuple(replace(e, columns=columns) for e in self.data.equations)
+        shown = RegressionData(equations, self.data.parameters, lambda: rows, self.data.period)
+        plain = covariance(shown, self.base, beta, weights)
+        square = sum((weights[e] ** 2 * (Z.T @ Z) for e, _, Z, _ in self.blocks), np.zeros_like(plain.matrix))
+        T = _solved(self.matrix(weights), square)
+        return replace(plain, matrix=T @ plain.matrix @ T.T, white=T @ plain.white @ T.T)
+
+
+def _spread(A: Array, columns: NDArray[np.int64], base: BaseParameters) -> Array:
+    """A block's columns at their places among the base parameters."""
+    place = {c: k for k, c in enumerate(base.independent)}
+    out = np.zeros((len(A), base.rank))
+    for k, c in enumerate(columns):
+        out[:, place[int(c)]] = A[:, k]
+    return out
+
+
+def _solved(H: Array, right: Array) -> Array:
+    """H⁻¹ right, rows and columns scaled; refuses where the instruments do not tell the parameters apart."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
+    scaled = H * scale * scale[:, None]
+    if not np.all(np.isfinite(scaled)) or np.linalg.cond(scaled) > 1e14:
+        raise EstimationError(
+            "The instruments do not tell all base parameters apart; use a richer motion or a better start."
+        )
+    left = scale[:, None] if right.ndim == 2 else scale
+    return np.asarray(left * np.linalg.solve(scaled, left * right))

@@ -1,0 +1,172 @@
+"""`OutputError` (CLOE, CLIE): the parameters whose simulated closed loop moves, or pulls, like the robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import weighted
+from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulated.start import moved_by, starting_point
+from steelyard.parameters.log_cholesky import LogCholesky
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.rows import Equation
+from steelyard.robot.spatial import Array
+
+_SIGNALS: dict[str, Signal] = {"position": "q", "torque": "tau"}
+# A step is halved so often before the search is given up.
+_HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """min Σ_j N_j log ‖x_j − x_j,sim(β)‖², x the positions (CLOE) or the controller's torques (CLIE).
+
+    The likelihood of white noise of unknown size on every joint. Gauss–Newton with exact sensitivities: each round is
+    a weighted least-squares fit of the residuals on ∂x_sim/∂β, and the step is halved until the likelihood rises.
+    Residuals and sensitivities are averaged over the rows' period. With `physical` the full parameters are sought in
+    log-Cholesky coordinates x, drawn to the start (the physically consistent fit) by `strength`·‖x − x⁰‖²: what the
+    data do not show stays where it was. After Landau et al. 2011 and, for robots, Brunot, Janot & Young 2018.
+    """
+
+    signal: Literal["position", "torque"] = "position"
+    iterations: int = 30
+    tolerance: float = 1e-2
+    physical: bool = False
+    strength: float = 1e-2
+    mismatch: float = 0.25
+
+    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        if self.signal not in _SIGNALS:
+            raise EstimationError(f'signal is "position" or "torque", not "{self.signal}".')
+        if not self.strength > 0.0:
+            raise EstimationError(f"strength must be positive, not {self.strength}.")
+        start = starting_point(experiment, base, prior, self.physical)
+        loop = ClosedLoop.of(experiment, base, start.theta, self.mismatch)
+        search = _Search(loop, _SIGNALS[self.signal], prior)
+        space = _Space.of(base, start.theta, self.strength) if self.physical else None
+        beta, theta = start.beta, start.theta
+        value = search.cost(theta)
+        history: list[dict[str, Any]] = []
+        result = Result.NOT_CONVERGED
+        for _ in range(max(1, self.iterations)):
+            free = search.fit(beta, theta)
+            goal = free.beta if space is None else space.nearest(theta, free)
+            taken, beta, theta, value = search.towards(goal, beta, theta, value, space)
+            change = moved_by(taken, beta, free)
+            history.append({"beta": tuple(beta.tolist()), "change": change, "cost": value})
+            if change < self.tolerance:
+                result = Result.CONVERGED
+                break
+        final = replace(search.fit(beta, theta), result=result, history=tuple(history))
+        notes = () if result is Result.CONVERGED else (
+            f"The parameters still moved by {change:.2g} standard errors in the last round.",
+        )  # fmt: skip
+        # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
+        joined = final.joined
+        spread = final.problem.spreads(beta, joined, final.weights)
+        made = replace(final, beta=beta, spread=spread, notes=notes, details={"start": start.beta}).estimate(prior)
+        return replace(made, theta=theta, physical=True) if self.physical else made
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Residuals of the simulated loop, their derivatives and their likelihood."""
+
+    loop: ClosedLoop
+    signal: Signal
+    prior: Prior | None
+
+    @property
+    def joints(self) -> list[int]:
+        robot = self.loop.experiment.robot
+        return [j for j in range(robot.dof) if self.signal == "q" or robot.torque_used[j]]
+
+    def _measured(self) -> list[Array]:
+        return [run.q if self.signal == "q" else run.tau for run in self.loop.experiment.runs]
+
+    def cost(self, theta: Array) -> float:
+        """Σ N_j log ‖residual‖²; infinite where the loop runs away."""
+        try:
+            motions = self.loop.motions(theta)
+        except ClosedLoopError:
+            return np.inf
+        sums, rows = 0.0, 0.0
+        for motion, x in zip(motions, self._measured(), strict=True):
+            r = block_means(x - getattr(motion, self.signal), motion.keep)[:, self.joints]
+            sums, rows = sums + np.sum(r**2, axis=0), rows + len(r)
+        return float(rows * np.sum(np.log(np.maximum(sums, 1e-300))))
+
+    def fit(self, beta: Array, theta: Array) -> FreeFit:
+        """The residuals at β, linear in the parameters: rows r + Jβ = J β_new, weighted least squares."""
+        base, robot = self.loop.base, self.loop.experiment.robot
+        blocks = []
+        found = self.loop.sensitivities(theta, self.signal)
+        for x, (simulated, slopes), keep in zip(self._measured(), found, self.loop.kept, strict=True):
+            r = block_means(x - simulated, keep)
+            J = block_means(np.moveaxis(slopes, 0, -1), keep)
+            blocks += [Block(e, J[:, j], r[:, j] + J[:, j] @ beta) for e, j in enumerate(self.joints)]
+        columns = np.asarray(base.independent, dtype=np.int64)
+        equations = tuple(Equation(robot.joint_names[j], columns) for j in self.joints)
+        period = self.loop.experiment.runs[0].motion.row_period
+        data = RegressionData(equations, len(base.parameters), lambda: blocks, period)
+        return weighted(Problem.of(data, base), 100, 1e-8)
+
+    def towards(
+        self, goal: Array, beta: Array, theta: Array, value: float, space: _Space | None
+    ) -> tuple[Array, Array, Array, float]:
+        """(β before, β, θ, cost): the longest of the halved steps that does not make things worse."""
+        share = 1.0
+        first = None if space is None else space.map.coordinates(theta)
+        for _ in range(_HALVINGS):
+            if space is None or first is None:
+                new = beta + share * (goal - beta)
+                full = nearest_theta(self.loop.base, new, self.prior)
+            else:
+                full = space.map.parameters(first + share * (goal - first))[0]
+                new = self.loop.base.values(full)
+            cost = self.cost(full)
+            if cost <= value + 1e-9 * abs(value):
+                return beta, new, full, cost
+            share *= 0.5
+        return beta, beta, theta, value
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """Log-Cholesky coordinates, drawn to `x0`."""
+
+    base: BaseParameters
+    map: LogCholesky
+    x0: Array
+    strength: float
+
+    @classmethod
+    def of(cls, base: BaseParameters, theta: Array, strength: float) -> _Space:
+        map_ = LogCholesky.of(base.parameters, len(base.robot.links))
+        return cls(base, map_, map_.coordinates(theta), strength)
+
+    def nearest(self, theta: Array, free: FreeFit) -> Array:
+        """min_x ‖R (β(x) − β̂)‖²/σ² + strength ‖(x − x⁰)/scale‖², by Levenberg–Marquardt; no simulation is needed."""
+        from scipy.optimize import least_squares
+
+        R = free.joined[:-1, :-1] / max(free.noise, 1e-300)
+        scale = np.where(np.array([*[False] * 10 * self.map.links, *[not p for p in self.map.positive]]),
+                         np.maximum(np.abs(self.x0), 1.0), 1.0)  # fmt: skip
+        pull = np.sqrt(self.strength) / scale
+
+        def residual(x: Array) -> Array:
+            return np.concatenate([R @ (self.base.values(self.map.parameters(x)[0]) - free.beta), pull * (x - self.x0)])
+
+        def slope(x: Array) -> Array:
+            return np.vstack([R @ self.base.matrix @ self.map.parameters(x)[1], np.diag(pull)])
+
+        found = least_squares(residual, self.map.coordinates(theta), slope, method="trf", max_nfev=100, xtol=1e-10)
+        return np.asarray(found.x)

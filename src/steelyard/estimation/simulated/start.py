@@ -1,0 +1,61 @@
+"""Where iterative estimators begin and when they end: weighted least squares, and steps in standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.wls import WeightedLeastSquares
+from steelyard.estimation.possible.physical import PhysicallyConsistent
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.robot.spatial import Array
+
+# A step is over, whatever the noise, when it changes no column's part of the torque by more than this.
+_NOTHING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Base parameters and full ones from least squares on the measured motion, and the rows they came from."""
+
+    beta: Array
+    theta: Array
+    free: FreeFit
+    data: RegressionData
+
+
+def starting_point(experiment: Experiment, base: BaseParameters, prior: Prior | None, physical: bool = False) -> Start:
+    """Weighted least squares on the measured motion (IDIM-LS); physically consistent if asked."""
+    if not isinstance(experiment, Experiment):
+        raise EstimationError(
+            "This estimator needs an Experiment (a robot's dynamics, its motions, its controller), not rows."
+        )
+    data = experiment.regression(base)
+    free = WeightedLeastSquares().free(data, base)
+    if physical:
+        found = PhysicallyConsistent().fit(data, base, prior)
+        return Start(found.beta, found.theta, free, data)
+    return Start(free.beta, nearest_theta(base, free.beta, prior), free, data)
+
+
+def reweighted(problem: Problem, weights: Array) -> FreeFit:
+    """One fit under given weights."""
+    joined = problem.joined(weights)
+    beta = problem.solve(joined)
+    return FreeFit(problem, beta, weights, joined, problem.spreads(beta, joined, weights))
+
+
+def moved_by(old: Array, new: Array, free: FreeFit) -> float:
+    """The largest change of a parameter in standard errors (of white residuals); zero where torque does not notice."""
+    R = free.joined[:-1, :-1]
+    inverse = np.linalg.inv(R / np.linalg.norm(R, axis=0))
+    errors = free.noise * np.linalg.norm(inverse, axis=1) / np.linalg.norm(R, axis=0)
+    unseen = _NOTHING * float(np.linalg.norm(free.joined[:, -1])) / np.linalg.norm(R, axis=0)
+    change = np.abs(new - old)
+    return float(np.max(np.where(change < unseen, 0.0, change / np.maximum(errors, 1e-300)), initial=0.0))
