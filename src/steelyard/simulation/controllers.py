@@ -22,6 +22,9 @@ from steelyard.robot.spatial import Array, frozen
 from steelyard.scalars import Scalar, Vector, maximum, minimum
 from steelyard.simulation.friction import smoothed
 
+# A reference at one instant: position, velocity, acceleration.
+Wanted = tuple[Vector, Vector, Vector]
+
 
 @dataclass(frozen=True, eq=False)
 class Controller(ABC):
@@ -95,12 +98,12 @@ class Controller(ABC):
         kp, kd, rest = numbers[:n], numbers[n : 2 * n], numbers[2 * n :]
         limit, rest = ([], rest) if self.limit is None else (rest[:n], rest[n:])
         pull = [k * (r - x) + d * (rv - v) for k, d, r, x, rv, v in zip(kp, kd, ref_q, q, ref_dq, dq, strict=True)]
-        torque = self._torque(pull, q, dq, ref_ddq, rest)
+        torque = self._torque(pull, q, dq, (ref_q, ref_dq, ref_ddq), rest)
         return [minimum(maximum(t, -b), b) for t, b in zip(torque, limit, strict=True)] if len(limit) else torque
 
     @abstractmethod
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
-        """Torques before saturation; `pull` is kp·(position error) + kd·(velocity error)."""
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+        """Torques before saturation; `pull` is kp·(position error) + kd·(velocity error), `wanted` the reference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ class PD(Controller):
         kp, kd = _gains(effective_inertia(model), bandwidth, damping)
         return cls(kp=kp, kd=kd, limit=_limit(limit))
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
         return list(pull)
 
 
@@ -162,7 +165,7 @@ class PDGravity(_ModelBased):
         kp, kd = _gains(effective_inertia(model), bandwidth, damping)
         return cls(kp=kp, kd=kd, limit=_limit(limit), model=model)
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
         still = [0.0] * len(self.kp)
         weight = self._dynamics.inverse_over_scalars(q, still, still, numbers)
         return [a + b for a, b in zip(pull, weight, strict=True)]
@@ -183,9 +186,9 @@ class ComputedTorque(_ModelBased):
         kp, kd = _gains(np.ones(model.robot.dof), bandwidth, damping)
         return cls(kp=kp, kd=kd, limit=_limit(limit), model=model)
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
-        wanted = [a + b for a, b in zip(pull, ref_ddq, strict=True)]
-        return self._dynamics.inverse_over_scalars(q, dq, wanted, numbers)
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+        acceleration = [a + b for a, b in zip(pull, wanted[2], strict=True)]
+        return self._dynamics.inverse_over_scalars(q, dq, acceleration, numbers)
 
 
 def effective_inertia(model: Model, q: ArrayLike | None = None) -> Array:

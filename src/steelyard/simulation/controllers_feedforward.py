@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
-from steelyard.scalars import Scalar, Vector, maximum, minimum
-from steelyard.simulation.controllers import PD, _ModelBased
+from steelyard.scalars import Scalar, Vector
+from steelyard.simulation.controllers import PD, Wanted, _ModelBased
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,24 +31,6 @@ class FeedForward(_ModelBased):
         """The gains of another controller, and a model."""
         return cls(kp=gains.kp, kd=gains.kd, limit=gains.limit, model=model)
 
-    def law(
-        self,
-        q: Vector,
-        dq: Vector,
-        ref_q: Vector,
-        ref_dq: Vector,
-        ref_ddq: Vector,
-        settings: Vector | None = None,
-        states: Vector = (),
-    ) -> list[Scalar]:
-        numbers: Any = self.settings if settings is None else settings
-        n = len(self.kp)
-        kp, kd, rest = numbers[:n], numbers[n : 2 * n], numbers[2 * n :]
-        limit, theta = ([], rest) if self.limit is None else (rest[:n], rest[n:])
-        ahead = self._dynamics.inverse_over_scalars(ref_q, ref_dq, ref_ddq, theta)
-        pull = [k * (r - x) + d * (rv - v) for k, d, r, x, rv, v in zip(kp, kd, ref_q, q, ref_dq, dq, strict=True)]
-        torque = [a + b for a, b in zip(pull, ahead, strict=True)]
-        return [minimum(maximum(t, -b), b) for t, b in zip(torque, limit, strict=True)] if len(limit) else torque
-
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
-        raise NotImplementedError  # `law` needs the whole reference
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+        ahead = self._dynamics.inverse_over_scalars(*wanted, numbers)
+        return [a + b for a, b in zip(pull, ahead, strict=True)]

@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.robot.spatial import Array, frozen
 from steelyard.scalars import Scalar, Vector
-from steelyard.simulation.controllers import Controller, effective_inertia
+from steelyard.simulation.controllers import Controller, Wanted, effective_inertia
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class PID(Controller):
         catching = [settings[-1] * (v - s) for v, s in zip(dq, states[-n:], strict=True)] if self.lag > 0.0 else []
         return [*errors, *catching]
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, ref_ddq: Vector, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
         return [a + b for a, b in zip(pull, numbers, strict=True)]
 
     def first_states(self, dq: Array) -> Array:
