@@ -293,7 +293,9 @@ def test_the_command_writes_a_page(
     tmp_path: Path, done: dict[str, Reproduction], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("steelyard.papers.run.run_paper", lambda paper, **_: done[paper.name])
-    result = CliRunner().invoke(app, ["reproduce", *HERE, "--fast", "-o", str(tmp_path)])
+    # Wide enough for no cell of the table to fold.
+    wide = CliRunner(env={"COLUMNS": "240"})
+    result = wide.invoke(app, ["reproduce", *HERE, "--fast", "-o", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "The combinations are those of Table 2." in " ".join(result.output.split())
     for name in HERE:
