@@ -6,21 +6,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import Commands, app
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    Joints,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    TermNames,
-    print_json,
-    robot_from,
-    words,
-)
 
 compare = typer.Typer(
     cls=Commands,
@@ -33,7 +20,7 @@ app.add_typer(compare, name="compare")
 
 @compare.command(epilog="Example: steelyard compare schemes arm.urdf run.parquet --map columns.toml -o schemes")
 def schemes(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     log: Annotated[str, typer.Argument(metavar="LOG", help="The log to identify from.")],
     validate: Annotated[
         list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")
@@ -45,16 +32,16 @@ def schemes(
         str, typer.Option("--schemes", metavar="S,…", help="Those to run, e.g. dynamic,energy; default: all.")
     ] = "",
     horizon: Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")] = 0.5,
-    mapping: MapFile = "",
-    joints: Joints = "",
-    gravity: Gravity = "",
-    term_names: TermNames = "",
+    mapping: opt.MapFile = "",
+    joints: opt.Joints = "",
+    gravity: opt.Gravity = "",
+    term_names: opt.TermNames = "",
     physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
     from pathlib import Path
@@ -68,18 +55,18 @@ def schemes(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded = robot_from(robot, joints, gravity, snap)
+    loaded = opt.robot_from(robot, joints, gravity, snap)
     out = console()
     with out.status("Comparing schemes …") as status:
         found = compare_schemes(
             loaded,
             read_log(log, loaded, mapping or None),
             [read_log(path, loaded, mapping or None) for path in validate or ()],
-            schemes=words(only) or tuple(SCHEMES),
+            schemes=opt.words(only) or tuple(SCHEMES),
             holdout=holdout,
             horizon=horizon,
             progress=lambda name: status.update(f"Scheme {name} …"),
-            terms=words(term_names) or None,
+            terms=opt.words(term_names) or None,
             physical=physical,
             preparation=Preparation(cutoff=cutoff),
         )
@@ -89,7 +76,7 @@ def schemes(
 
         write_comparison(found.to_json(), schemes_report(found), Path(output), overwrite=overwrite)
     if as_json:
-        print_json(found.to_json())
+        opt.print_json(found.to_json())
         return
     from steelyard.report.schemes import print_schemes
 

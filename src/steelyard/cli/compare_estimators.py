@@ -7,21 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.compare import compare
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    Joints,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    TermNames,
-    print_json,
-    robot_from,
-    words,
-)
 from steelyard.errors import SteelyardError
 
 _EPILOG = (
@@ -32,7 +19,7 @@ _EPILOG = (
 
 @compare.command(epilog=_EPILOG)
 def estimators(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     log: Annotated[
         str, typer.Argument(metavar="[LOG]", help="A log to identify from; without one, experiments are simulated.")
     ] = "",
@@ -68,24 +55,24 @@ def estimators(
     ] = 0.3,
     horizon: Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")] = 0.5,
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None,
-    mapping: MapFile = "",
-    joints: Joints = "",
-    gravity: Gravity = "",
-    term_names: TermNames = "",
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    mapping: opt.MapFile = "",
+    joints: opt.Joints = "",
+    gravity: opt.Gravity = "",
+    term_names: opt.TermNames = "",
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Let all estimators find the same robot: errors of parameters, torque and position, time, and what to use when."""
-    loaded = robot_from(robot, joints, gravity, snap)
+    loaded = opt.robot_from(robot, joints, gravity, snap)
     if log:
         from steelyard.signals.prepare import Preparation
         from steelyard.signals.read import read_log
 
         options = {
-            "estimators": words(only), "holdout": holdout, "horizon": horizon, "limit": limit,
-            "terms": words(term_names) or None, "preparation": Preparation(cutoff=cutoff),
+            "estimators": opt.words(only), "holdout": holdout, "horizon": horizon, "limit": limit,
+            "terms": opt.words(term_names) or None, "preparation": Preparation(cutoff=cutoff),
         }  # fmt: skip
         logs = [read_log(path, loaded, mapping or None) for path in (log, *(validate or ()))]
         _on_log(loaded, logs, options, output, overwrite, as_json)
@@ -93,11 +80,21 @@ def estimators(
     from steelyard.compare_estimators import NOISES, Protocol, noise_from
 
     protocol = Protocol(
-        estimators=tuple(words(only)), trajectories=trajectories, starts=starts, duration=duration, seed=seed,
-        noises=tuple(noise_from(text) for text in words(noise) or NOISES), controllers=tuple(words(controllers)),
-        rates=tuple(_frequency(text) for text in words(rates)), cutoffs=tuple(words(cutoffs)), harmonics=harmonics,
-        control_rate=control_rate, bandwidth=bandwidth, horizon=horizon, limit=limit,
-    )  # fmt: skip
+        estimators=tuple(opt.words(only)),
+        trajectories=trajectories,
+        starts=starts,
+        duration=duration,
+        seed=seed,
+        noises=tuple(noise_from(text) for text in opt.words(noise) or NOISES),
+        controllers=tuple(opt.words(controllers)),
+        rates=tuple(_frequency(text) for text in opt.words(rates)),
+        cutoffs=tuple(opt.words(cutoffs)),
+        harmonics=harmonics,
+        control_rate=control_rate,
+        bandwidth=bandwidth,
+        horizon=horizon,
+        limit=limit,
+    )
     _simulated(loaded, protocol, workers, output, overwrite, resume, as_json)
 
 
@@ -134,7 +131,7 @@ def _simulated(
     if folder is not None:
         finish(folder, found.to_json(), estimators_report(found))
     if as_json:
-        print_json(found.to_json())
+        opt.print_json(found.to_json())
         return
     print_estimators(found, out, output)
 
@@ -156,6 +153,6 @@ def _on_log(robot: Any, logs: list[Any], options: dict[str, Any], output: str, o
     if output:
         write_comparison(found.to_json(), log_report(found), Path(output), overwrite=overwrite)
     if as_json:
-        print_json(found.to_json())
+        opt.print_json(found.to_json())
         return
     print_log_estimators(found, out, output)

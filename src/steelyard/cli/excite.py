@@ -6,19 +6,8 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import app
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    print_json,
-    robot_from,
-    words,
-)
 
 
 def _limit(what: str) -> object:
@@ -27,8 +16,8 @@ def _limit(what: str) -> object:
 
 @app.command(epilog="Example: steelyard excite arm.urdf --dq 1.5 --box 0.2,0.9,-0.5,0.5,0.1,1.2 --floor 0.05 -o motion")
 def excite(
-    robot: RobotSource,
-    output: Output = "",
+    robot: opt.RobotSource,
+    output: opt.Output = "",
     q: Annotated[
         str, typer.Option(metavar="X[,…]", help="Positions ± X, one per joint, or low:high pairs; rad, m.")
     ] = "",
@@ -78,7 +67,7 @@ def excite(
     given: Annotated[
         list[str] | None, typer.Option(metavar="LOG", help="A log: design for what it leaves unknown. May be repeated.")
     ] = None,
-    mapping: MapFile = "",
+    mapping: opt.MapFile = "",
     motions: Annotated[int, typer.Option(metavar="N", help="Several motions that complement each other.")] = 1,
     noise: Annotated[str, typer.Option(metavar="X[,…]", help="Torque noise for the expected errors, N m (N).")] = "",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same motion.")] = 0,
@@ -86,10 +75,10 @@ def excite(
     checkpoint: Annotated[
         str, typer.Option(metavar="FILE", help="Write progress there; go on from it if it exists.")
     ] = "",
-    gravity: Gravity = "",
-    snap: Snap = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    gravity: opt.Gravity = "",
+    snap: opt.Snap = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Design the motion that shows a robot's parameters best, within limits that hold at every instant."""
     from pathlib import Path
@@ -99,7 +88,7 @@ def excite(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded = robot_from(robot, "", gravity, snap)
+    loaded = opt.robot_from(robot, "", gravity, snap)
     wishes = Wishes(
         source=robot,
         limits={"q": q, "dq": dq, "ddq": ddq, "jerk": jerk, "tau": tau, "power": power},
@@ -111,11 +100,11 @@ def excite(
         criterion=criterion,
         scaling=scaling,
         weights=weights,
-        terms=words(term_names),
-        joints=words(joints),
-        equations=words(equations),
-        parameters=words(parameters),
-        wanted=words(wanted),
+        terms=opt.words(term_names),
+        joints=opt.words(joints),
+        equations=opt.words(equations),
+        parameters=opt.words(parameters),
+        wanted=opt.words(wanted),
         posture=posture,
         box=box,
         frame=frame,
@@ -142,7 +131,7 @@ def excite(
 
         write_designed(made, output, overwrite=overwrite)
     if as_json:
-        print_json(made.to_json())
+        opt.print_json(made.to_json())
         return
     from steelyard.report.designed import print_designed
     from steelyard.report.terminal import console

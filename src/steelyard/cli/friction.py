@@ -6,26 +6,15 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import app
 from steelyard.cli.models import model_from
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    print_json,
-    robot_from,
-    words,
-)
 from steelyard.errors import SteelyardError
 
 
 @app.command(epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
 def friction(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     logs: Annotated[
         list[str] | None, typer.Argument(metavar="[LOG...]", help="Constant-speed runs, sweeps, or any motion.")
     ] = None,
@@ -45,12 +34,12 @@ def friction(
     model: Annotated[str, typer.Option(metavar="RUN", help="The run folder of an identified model.")] = "",
     law: Annotated[str, typer.Option(metavar="LAW", help="A law of friction; default: chosen.")] = "auto",
     loaded: Annotated[bool, typer.Option("--loaded", help="Dry friction may grow with load (needs --model).")] = False,
-    mapping: MapFile = "",
-    gravity: Gravity = "",
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    mapping: opt.MapFile = "",
+    gravity: opt.Gravity = "",
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Measure friction over velocity, joint by joint, and find the law behind it."""
     from pathlib import Path
@@ -61,16 +50,16 @@ def friction(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded_robot = robot_from(robot, "", gravity, snap)
+    loaded_robot = opt.robot_from(robot, "", gravity, snap)
     if design:
-        _design(loaded_robot, words(joints), dwell, rate, output, overwrite, as_json)
+        _design(loaded_robot, opt.words(joints), dwell, rate, output, overwrite, as_json)
         return
     if not logs:
         raise SteelyardError("There is no log; give some, or --design to write the motion that shows friction.")
     found = measure_friction(
         loaded_robot,
         [read_log(path, loaded_robot, mapping or None) for path in logs],
-        joints=words(joints),
+        joints=opt.words(joints),
         how=cast(Any, how),
         gravity=gravity_by,
         middle=middle,
@@ -83,7 +72,7 @@ def friction(
 
         write_friction(found, loaded_robot, Path(output), overwrite=overwrite)
     if as_json:
-        print_json(found.to_json())
+        opt.print_json(found.to_json())
         return
     from steelyard.report.friction import print_friction
     from steelyard.report.terminal import console
@@ -103,7 +92,7 @@ def _design(
     if output:
         write_experiment(plan, Path(output), rate, overwrite=overwrite)
     if as_json:
-        print_json(plan.to_json())
+        opt.print_json(plan.to_json())
         return
     out = console()
     for name, speeds in plan.speeds.items():

@@ -6,38 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import app
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    Joints,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    TermNames,
-    print_json,
-    robot_from,
-    words,
-)
 
 
 @app.command(epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run")
 def identify(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs to identify from.")],
     validate: Annotated[
         list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")
     ] = None,
-    output: Output = "",
-    mapping: MapFile = "",
-    joints: Joints = "",
+    output: opt.Output = "",
+    mapping: opt.MapFile = "",
+    joints: opt.Joints = "",
     torque_used: Annotated[
         str, typer.Option(metavar="A,B,…", help="The joints whose torque can be trusted; the others still move.")
     ] = "",
-    gravity: Gravity = "",
-    term_names: TermNames = "",
+    gravity: opt.Gravity = "",
+    term_names: opt.TermNames = "",
     scheme: Annotated[
         str,
         typer.Option(
@@ -77,9 +64,9 @@ def identify(
     friction: Annotated[
         str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
     ] = "",
-    snap: Snap = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    snap: opt.Snap = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Find a robot's parameters from logs, judge them, and write a run folder."""
     from pathlib import Path
@@ -90,7 +77,7 @@ def identify(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded = robot_from(robot, joints, gravity, snap, torque_used=words(torque_used) or None)
+    loaded = opt.robot_from(robot, joints, gravity, snap, torque_used=opt.words(torque_used) or None)
     found = identify_files(
         loaded,
         [Path(p) for p in logs],
@@ -98,7 +85,7 @@ def identify(
         mapping=mapping or None,
         holdout=holdout,
         holdout_blocks=holdout_blocks,
-        terms=words(term_names) or None,
+        terms=opt.words(term_names) or None,
         scheme=scheme,
         estimator=estimator,
         physical=physical,
@@ -121,7 +108,7 @@ def identify(
         source = Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
         write_run(found, output, overwrite=overwrite, inputs=inputs, source=source)
     if as_json:
-        print_json(result_json(found, inputs))
+        opt.print_json(result_json(found, inputs))
         return
     from steelyard.report.identified import print_identification
     from steelyard.report.terminal import console

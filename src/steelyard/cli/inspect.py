@@ -6,8 +6,8 @@ from typing import Annotated, cast
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import app
-from steelyard.cli.options import AsJson, Gravity, Joints, RobotSource, Snap, print_json, robot_from, words
 from steelyard.errors import SteelyardError
 from steelyard.parameters.library import make_term
 from steelyard.parameters.term import Side, Term
@@ -17,13 +17,13 @@ from steelyard.robot.robot import Robot
 
 @app.command(epilog="Example: steelyard inspect ns16 --terms rotor,viscous,coulomb")
 def inspect(
-    robot: RobotSource,
-    joints: Joints = "",
+    robot: opt.RobotSource,
+    joints: opt.Joints = "",
     lock: Annotated[
         list[str] | None,
         typer.Option(metavar="JOINT=VALUE", help="Lock a joint at a value in rad or m. May be repeated."),
     ] = None,
-    gravity: Gravity = "",
+    gravity: opt.Gravity = "",
     term_names: Annotated[
         str,
         typer.Option(
@@ -35,17 +35,17 @@ def inspect(
     method: Annotated[
         str, typer.Option(metavar="METHOD", help="How the base parameters are found: qr, rref, svd or kernel.")
     ] = "qr",
-    snap: Snap = None,
-    as_json: AsJson = False,
+    snap: opt.Snap = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show a robot's joints, links and drives, and which parameters its motion can show."""
     from steelyard.inspection import inspect_robot
     from steelyard.regression.base_parameters import Method
 
-    loaded = robot_from(robot, joints, gravity, snap, locked=dict(_lock(text) for text in lock or ()))
+    loaded = opt.robot_from(robot, joints, gravity, snap, locked=dict(_lock(text) for text in lock or ()))
     seen = inspect_robot(loaded, _terms(loaded, term_names), cast(Method, method))
     if as_json:
-        print_json(seen.to_json())
+        opt.print_json(seen.to_json())
         return
     from steelyard.report.inspection import print_inspection
     from steelyard.report.terminal import console
@@ -63,7 +63,7 @@ def _lock(text: str) -> tuple[str, float]:
 
 def _terms(robot: Robot, text: str) -> Terms | None:
     made: list[Term] = []
-    for word in words(text):
+    for word in opt.words(text):
         if word == "nominal":
             made.extend(nominal_terms(robot)[0].terms)
         else:

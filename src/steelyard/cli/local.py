@@ -6,20 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import Commands, app
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    TermNames,
-    print_json,
-    robot_from,
-    words,
-)
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
@@ -51,17 +39,17 @@ Needed = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The 
 
 @local.command(epilog="Example: steelyard local design arm.urdf regions.yaml --duration 20 -o motions")
 def design(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     regions: Regions,
     output: Needed = "",
     how: How = "gradient",
     duration: Duration = 20.0,
     seed: Seed = 0,
-    term_names: TermNames = "",
-    gravity: Gravity = "",
-    snap: Snap = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    term_names: opt.TermNames = "",
+    gravity: opt.Gravity = "",
+    snap: opt.Snap = None,
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Design a motion inside every region, to be played on the robot."""
     from steelyard.identification_terms import identification_terms
@@ -71,14 +59,14 @@ def design(
     from steelyard.local.write import motions_json, write_motions
 
     target = _target(output, overwrite)
-    loaded = robot_from(robot, "", gravity, snap)
+    loaded = opt.robot_from(robot, "", gravity, snap)
     found = read_regions(regions, loaded)
-    bound = identification_terms(loaded, words(term_names) or None)
+    bound = identification_terms(loaded, opt.words(term_names) or None)
     motions = planned(loaded, found, bound, Design(how=how, duration=duration, seed=seed))
     if target is not None:
         write_motions(loaded, found, motions, target, overwrite=overwrite)
     if as_json:
-        print_json(motions_json(loaded, found, motions))
+        opt.print_json(motions_json(loaded, found, motions))
         return
     for region in found:
         typer.echo(f"{region.name}: {motions[region.name].duration:.2f} s")
@@ -88,7 +76,7 @@ def design(
 
 @local.command(epilog="Example: steelyard local identify arm.urdf regions.yaml --log A=a.csv --log B=b.csv -o bank")
 def identify(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     regions: Regions,
     log: RegionLogs = None,
     simulate: Simulate = False,
@@ -97,18 +85,18 @@ def identify(
     duration: Duration = 20.0,
     seed: Seed = 0,
     noise: Noise = 2.0,
-    mapping: MapFile = "",
-    gravity: Gravity = "",
-    term_names: TermNames = "",
+    mapping: opt.MapFile = "",
+    gravity: opt.Gravity = "",
+    term_names: opt.TermNames = "",
     physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     prior: Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")] = "nominal",
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,
     order: Annotated[int, typer.Option(metavar="N", help="Order of the Butterworth filter.")] = 4,
     blend: Annotated[float, typer.Option(metavar="M", help="Width over which models are blended, m or rad.")] = 0.05,
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Identify one model per region, from logs of each or on a simulated robot."""
     from steelyard.local.bank_files import bank_json, save_bank
@@ -121,14 +109,14 @@ def identify(
     from steelyard.signals.prepare import Preparation
 
     target = _target(output, overwrite)
-    loaded = robot_from(robot, "", gravity, snap)
+    loaded = opt.robot_from(robot, "", gravity, snap)
     found = read_regions(regions, loaded)
     known = read_motions(motions, loaded) if motions else None
     bank = identify_locally(
         loaded,
         _source(loaded, log, simulate, mapping, noise, seed),
         found,
-        terms=words(term_names) or None,
+        terms=opt.words(term_names) or None,
         motions=known if known is not None else Design(how=how, duration=duration, seed=seed),
         blend=blend,
         physical=physical,
@@ -138,14 +126,14 @@ def identify(
     if target is not None:
         save_bank(bank, target, overwrite=overwrite, report=bank_report(bank))
     if as_json:
-        print_json(bank_json(bank))
+        opt.print_json(bank_json(bank))
         return
     print_bank(bank, console(), output)
 
 
 @local.command(epilog="Example: steelyard local validate arm.urdf bank --log A=a2.csv --log B=b2.csv -o validation")
 def validate(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     bank: BankFolder,
     log: RegionLogs = None,
     simulate: Simulate = False,
@@ -154,11 +142,11 @@ def validate(
     against: Annotated[str, typer.Option(metavar="RUN", help="The run folder of a global model.")] = "",
     seed: Seed = 1,
     noise: Noise = 2.0,
-    mapping: MapFile = "",
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    mapping: opt.MapFile = "",
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Validate a bank over many motions: errors, bands, transfer between regions, a global model beside it."""
     from steelyard.dynamics.model import Model
@@ -169,7 +157,7 @@ def validate(
     from steelyard.report.terminal import console
 
     target = _target(output, overwrite)
-    loaded = robot_from(robot, "", "", snap)
+    loaded = opt.robot_from(robot, "", "", snap)
     found = load_bank(bank, loaded)
     result = validate_bank(
         found,
@@ -183,22 +171,22 @@ def validate(
     if target is not None:
         write_validation(result, bank_report(found, result), target, overwrite=overwrite)
     if as_json:
-        print_json(result.to_json())
+        opt.print_json(result.to_json())
         return
     print_validation(result, console(), output)
 
 
 @local.command(epilog="Example: steelyard local recalibrate arm.urdf bank A --log again.csv -o bank-may")
 def recalibrate(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     bank: BankFolder,
     region: Annotated[str, typer.Argument(metavar="REGION", help="The region whose motion was played again.")],
     log: Annotated[list[str], typer.Option("--log", metavar="LOG", help="A new log of it. May be repeated.")],
-    mapping: MapFile = "",
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    mapping: opt.MapFile = "",
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Make a region's model anew from a new log, and say what has drifted."""
     from steelyard.local.bank_files import load_bank, save_bank
@@ -208,7 +196,7 @@ def recalibrate(
     from steelyard.signals.read import read_log
 
     target = _target(output, overwrite)
-    loaded = robot_from(robot, "", "", snap)
+    loaded = opt.robot_from(robot, "", "", snap)
     found = load_bank(bank, loaded)
     found.local(region)
     new, drift = again(found, region, [read_log(path, loaded, mapping or None) for path in log])
@@ -216,7 +204,7 @@ def recalibrate(
         page = bank_report(new, drift=drift)
         save_bank(new, target, overwrite=overwrite, more={"drift": drift.to_json()}, report=page)
     if as_json:
-        print_json(drift.to_json())
+        opt.print_json(drift.to_json())
         return
     print_drift(drift, console(), output)
 

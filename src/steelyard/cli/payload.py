@@ -6,28 +6,15 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import app
 from steelyard.cli.models import model_from
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    Joints,
-    MapFile,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    TermNames,
-    print_json,
-    robot_from,
-    words,
-)
 from steelyard.errors import SteelyardError
 
 
 @app.command(epilog="Example: steelyard payload arm.urdf --without empty.csv --with loaded.csv --frame tool0 -o load")
 def payload(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     with_load: Annotated[
         list[str], typer.Option("--with", metavar="LOG", help="A log with the load. May be repeated.")
     ],
@@ -42,15 +29,15 @@ def payload(
     ] = False,
     frame: Annotated[str, typer.Option(metavar="FRAME", help="Where the load is described; default: last link.")] = "",
     friction: Annotated[str, typer.Option(metavar="F", help="own (every log has its own friction) or common.")] = "own",
-    mapping: MapFile = "",
-    joints: Joints = "",
-    gravity: Gravity = "",
-    term_names: TermNames = "",
+    mapping: opt.MapFile = "",
+    joints: opt.Joints = "",
+    gravity: opt.Gravity = "",
+    term_names: opt.TermNames = "",
     physical: Annotated[bool, typer.Option("--physical/--free", help="A body that can exist, or the free fit.")] = True,
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Weigh what a robot carries: mass, centre of gravity and inertia, with error bars."""
     from pathlib import Path
@@ -63,7 +50,7 @@ def payload(
         check_target(Path(output), overwrite)
     if friction not in ("own", "common"):
         raise SteelyardError(f"--friction is '{friction}'; choose own or common.")
-    loaded = robot_from(robot, joints, gravity, snap)
+    loaded = opt.robot_from(robot, joints, gravity, snap)
     carrying = [read_log(path, loaded, mapping or None) for path in with_load]
     bare = [read_log(path, loaded, mapping or None) for path in without or ()]
     if sensor:
@@ -75,7 +62,7 @@ def payload(
             bare,
             arm=model_from(arm),
             frame=frame,
-            terms=words(term_names) or None,
+            terms=opt.words(term_names) or None,
             friction=cast(Any, friction),
             physical=physical,
         ).load
@@ -85,7 +72,7 @@ def payload(
         source = Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
         write_load(found, loaded, Path(output), overwrite=overwrite, source=source)
     if as_json:
-        print_json(found.to_json())
+        opt.print_json(found.to_json())
         return
     from steelyard.report.load import print_load
     from steelyard.report.terminal import console

@@ -6,24 +6,13 @@ from typing import Annotated
 
 import typer
 
+from steelyard.cli import options as opt
 from steelyard.cli.app import app
-from steelyard.cli.options import (
-    AsJson,
-    Gravity,
-    Output,
-    Overwrite,
-    RobotSource,
-    Snap,
-    TermNames,
-    print_json,
-    robot_from,
-    words,
-)
 
 
 @app.command(epilog="Example: steelyard rehearse arm.urdf motion -o rehearsal")
 def rehearse(
-    robot: RobotSource,
+    robot: opt.RobotSource,
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run of `steelyard excite`.")],
     truth: Annotated[
         str, typer.Option(metavar="T", help="nominal, or perturbed: a possible robot around it.")
@@ -35,12 +24,12 @@ def rehearse(
     rate: Annotated[float, typer.Option(metavar="HZ", help="Of the simulated log.")] = 1000.0,
     passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the planted robot and of the noise.")] = 0,
-    term_names: TermNames = "",
-    gravity: Gravity = "",
-    snap: Snap = None,
-    output: Output = "",
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    term_names: opt.TermNames = "",
+    gravity: opt.Gravity = "",
+    snap: opt.Snap = None,
+    output: opt.Output = "",
+    overwrite: opt.Overwrite = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)"""
     from pathlib import Path
@@ -52,9 +41,9 @@ def rehearse(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded = robot_from(robot, "", gravity, snap)
+    loaded = opt.robot_from(robot, "", gravity, snap)
     made = read_designed(run, loaded)
-    given = words(term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
+    given = opt.words(term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
     found = play(
         loaded,
         made.trajectories,
@@ -72,7 +61,7 @@ def rehearse(
 
         write_rehearsal(found, output, overwrite=overwrite)
     if as_json:
-        print_json(found.to_json())
+        opt.print_json(found.to_json())
     else:
         from steelyard.report.rehearsal import print_rehearsal
         from steelyard.report.terminal import console
