@@ -52,8 +52,9 @@ def judge(found: Identification) -> Verdict:
 def _about_data(found: Identification) -> str:
     if found.validation:
         mean = np.mean([s.mean_nrmse_percent for s in found.validation])
+        logs = "1 log" if len(found.validation) == 1 else f"{len(found.validation)} logs"
         return (
-            f"On data that was not used ({len(found.validation)} log(s)) the torque error is {mean:.1f} % of the "
+            f"On data that was not used ({logs}) the torque error is {mean:.1f} % of the "
             "torque's standard deviation, averaged over joints."
         )
     return "No data was kept for validation: the scores are of the data the model was fitted to, and flatter it."
