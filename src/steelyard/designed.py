@@ -222,7 +222,7 @@ def read_designed(folder: str | Path, robot: Robot) -> Read:
     if tuple(names) != robot.joint_names:
         raise SteelyardError(
             f"{place} was designed for joints {', '.join(names)}; "
-            f"robot '{robot.name}' has {', '.join(robot.joint_names)}."
+            f"robot '{robot.name}' has {', '.join(robot.joint_names)}; name those of the motion (--joints)."
         )
     return Read(motions, Limits(**tables), settings)
 

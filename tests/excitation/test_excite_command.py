@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_bytes_and_json_is_json(made, tmp_path):
         ("--optimiser", "ga", "--population", "6", "--generations", "2"),
         ("--optimiser", "ga", "--via-points", "2", "--population", "4", "--generations", "1", "--criterion", "d"),
         ("--criterion", "a", "--scaling", "unit", "--terms", "default", "--floor", "0.3", "--jerk", "200"),
-        ("--joints", "q2,q3", "--equations", "q2,q3", "--posture", "0.1,0.2,0.3", "--tau", "none,", "--power", "none"),
+        ("--moving", "q2,q3", "--equations", "q2,q3", "--posture", "0.1,0.2,0.3", "--tau", "none,", "--power", "none"),
         ("--family", "bspline", "--box=-0.4,0.4,-0.4,0.4,0.2,1.4", "--weights", "1,2,3"),
         ("--motions", "2", "--bandwidth", "2"),
     ],

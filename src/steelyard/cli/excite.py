@@ -41,7 +41,10 @@ def excite(
     term_names: Annotated[
         str, typer.Option("--terms", metavar="T,…", help="Joint terms beside the links; 'default': those of identify.")
     ] = "",
-    joints: Annotated[str, typer.Option(metavar="A,B,…", help="The joints that move; the others stand.")] = "",
+    joints: opt.Joints = "",
+    moving: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Of these joints, those that move here; the others stand.")
+    ] = "",
     equations: Annotated[str, typer.Option(metavar="A,B,…", help="The joints whose torque rows count.")] = "",
     parameters: Annotated[str, typer.Option(metavar="P,…", help="Design for these base parameters alone.")] = "",
     wanted: Annotated[str, typer.Option(metavar="P,…", help="These count; the others must be found too.")] = "",
@@ -88,7 +91,7 @@ def excite(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded = opt.robot_from(robot, "", gravity, snap)
+    loaded = opt.robot_from(robot, joints, gravity, snap)
     wishes = Wishes(
         source=robot,
         limits={"q": q, "dq": dq, "ddq": ddq, "jerk": jerk, "tau": tau, "power": power},
@@ -101,7 +104,7 @@ def excite(
         scaling=scaling,
         weights=weights,
         terms=opt.words(term_names),
-        joints=opt.words(joints),
+        joints=opt.words(moving),
         equations=opt.words(equations),
         parameters=opt.words(parameters),
         wanted=opt.words(wanted),

@@ -108,7 +108,7 @@ def _check(w: Wishes) -> None:
     if w.given and w.weights:
         raise SteelyardError("With --given the weights follow from the log; leave --weights out.")
     if w.optimiser != "gradient" and (w.joints or w.posture or w.bandwidth):
-        raise SteelyardError("--joints, --posture and --bandwidth go with --optimiser gradient.")
+        raise SteelyardError("--moving, --posture and --bandwidth go with --optimiser gradient.")
 
 
 def _terms(robot: Robot, w: Wishes) -> Terms | None:

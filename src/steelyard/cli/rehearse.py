@@ -25,6 +25,7 @@ def rehearse(
     passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the planted robot and of the noise.")] = 0,
     term_names: opt.TermNames = "",
+    joints: opt.Joints = "",
     gravity: opt.Gravity = "",
     snap: opt.Snap = None,
     output: opt.Output = "",
@@ -41,7 +42,7 @@ def rehearse(
 
     if output:
         check_target(Path(output), overwrite)
-    loaded = opt.robot_from(robot, "", gravity, snap)
+    loaded = opt.robot_from(robot, joints, gravity, snap)
     made = read_designed(run, loaded)
     given = opt.words(term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
     found = play(
