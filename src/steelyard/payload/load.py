@@ -114,7 +114,7 @@ class Load:
         """The robot that carries this load; the link it hangs on must have a known inertia."""
         place = robot.frame(self.frame)
         link = robot.links[place.host]
-        own = between(place, Place(place.host, link.frame_rotation, link.frame_translation)) @ self.parameters
+        own = between(place, own_frame(link, place.host)) @ self.parameters
         blocks = robot.inertial_parameters.reshape(-1, 10).copy()
         blocks[place.host] += own
         return robot.with_inertial_parameters(blocks)

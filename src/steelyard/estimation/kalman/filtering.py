@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ _KEPT = 200
 
 
 @dataclass(frozen=True)
-class KalmanFilter:
+class KalmanFilter(ABC):
     """Filters over (q, q̇, β): torques drive the model, measured positions correct it.
 
     All runs share the parameters; every run starts with a state of its own. The estimate is the filter's at the end of
@@ -49,9 +50,9 @@ class KalmanFilter:
     on_loss: Literal["stop", "continue"] = "stop"
     square_root: bool = False
 
+    @abstractmethod
     def predictor(self) -> Predictor:
         """How a step is predicted."""
-        raise NotImplementedError
 
     def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         with one_blas_thread():

@@ -18,7 +18,7 @@ from steelyard.robot.spatial import Array
 
 def beside(data: RegressionData, columns: Columns) -> FreeFit:
     """Ordinary least squares: refuses rows that are not finite or do not show every parameter, gives error bars."""
-    return OrdinaryLeastSquares().free(data, columns)  # type: ignore[arg-type]  # needs no more than columns
+    return OrdinaryLeastSquares().free(data, columns)
 
 
 def excitation(free: FreeFit) -> dict[str, Any]:
