@@ -16,8 +16,8 @@ from pathlib import Path
 
 from common import machine, save, show
 
-from steelyard.compare_estimators import NOISES, Protocol, monte_carlo
-from steelyard.compare_estimators.monte_carlo import cores
+from steelyard.compare import NOISES, Protocol, monte_carlo
+from steelyard.compare.monte_carlo import cores
 from steelyard.robot.library import builtin
 
 # Ten estimators of all kinds; twenty experiments of each of the five noise levels: 1000 runs.

@@ -15,7 +15,7 @@ from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.payload import Load, SensorModel, repeats, weigh_by_sensor
 from steelyard.payload.excite import NOISE, excite_load
 from steelyard.payload.load import cuboid
-from steelyard.payload.wrench import wrench_regressor
+from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation

@@ -25,8 +25,8 @@ from common import save, show
 from scoreboard_baseline import Baseline, Recipe, emps_baseline
 
 from steelyard.assessment.holdout import keep_blocks, keep_last
-from steelyard.identification import Identification
-from steelyard.identify_logs import identify
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import prepare

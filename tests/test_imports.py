@@ -16,7 +16,7 @@ PLAN = ROOT / "docs" / "architecture.md"
 # Files that reach up to a later room, and why that is right there. None does so while it is being imported.
 REACHES_UP = {
     ("robot/robot.py", "dynamics"): "robot.dynamics and robot.torque_regressor(…) for people's sake, when called",
-    ("identification.py", "report"): "Identification.report(…) for people's sake, when called",
+    ("identification/identification.py", "report"): "Identification.report(…) for people's sake, when called",
     ("assessment/verdict.py", "identification"): "a type annotation",
     ("friction/write.py", "report"): "a run folder holds its report, which is made when the folder is written",
 }

@@ -17,11 +17,11 @@ from .estimation.recursion.stream import recursive
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .excitation import ExcitationError, Plan, excite
-from .identification import Identification
-from .identify_logs import identify
-from .inspection import Inspection, inspect_robot
+from .identification.identification import Identification
+from .identification.identify import identify
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
 from .regression.base_parameters import BaseParameters, base_parameters
+from .regression.inspection import Inspection, inspect_robot
 from .robot.library import builtin_names
 from .robot.load import load_robot
 from .robot.robot import Joint, Link, Robot

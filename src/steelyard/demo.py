@@ -17,13 +17,13 @@ import numpy as np
 from rich.console import Console
 
 from steelyard.dynamics.model import Model
-from steelyard.identification import Identification
-from steelyard.identification_terms import identification_terms
-from steelyard.identify_logs import identify
+from steelyard.ground.arrays import Array
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.parameters.chosen import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.simulation import ComputedTorque, Sensors, simulate
 from steelyard.write_run import write_run

@@ -38,3 +38,35 @@ class SimulationError(SteelyardError):
 
 class LogError(SteelyardError):
     """A log that cannot be used: names the file, the signal, the row or sample, and what would fix it."""
+
+
+# The error of a motion that cannot be designed as asked.
+
+
+class ExcitationError(SteelyardError):
+    """A design problem without an answer: names the limit, the joint or the region, and what would help."""
+
+
+# What an interpolator refuses.
+
+
+class ProgramError(SteelyardError):
+    """A via-point program that cannot be run: names the move, the joint or the pose, and what would fix it."""
+
+
+# What can go wrong with regions and banks of local models.
+
+
+class LocalError(SteelyardError):
+    """A region or a bank that cannot be used as asked: names it, and what would help."""
+
+
+class OutsideError(LocalError):
+    """A question about a posture that no region of a bank knows anything of."""
+
+
+# The error of everything that cannot be written down in, or read back from, a foreign format.
+
+
+class ExportError(SteelyardError):
+    """A model that a format cannot hold: names the link, joint or term, and what would work instead."""

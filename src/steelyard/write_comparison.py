@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.run_folder import run_folder
+from steelyard.ground.files import run_folder
 
 
 def write_comparison(result: Mapping[str, Any], page: str, folder: Path, *, overwrite: bool = False) -> None:

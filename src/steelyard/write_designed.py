@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from steelyard.designed import Designed
+from steelyard.excitation.designed import Designed
 from steelyard.excitation.interpolator import program_text, program_to_dict
 from steelyard.excitation.plan import Plan
+from steelyard.ground.files import run_folder
 from steelyard.report.designed import designed_report
-from steelyard.run_folder import run_folder
 
 
 def write_designed(made: Designed, folder: str | Path, *, overwrite: bool = False) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from steelyard.ground.files import run_folder
 from steelyard.rehearse import Rehearsal
 from steelyard.report.rehearsal import rehearsal_report
-from steelyard.run_folder import run_folder
 
 
 def write_rehearsal(found: Rehearsal, folder: str | Path, *, overwrite: bool = False) -> Path:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.export import model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
-from steelyard.identification import Identification
-from steelyard.result import result_json
-from steelyard.run_folder import run_folder
+from steelyard.ground.files import run_folder
+from steelyard.identification.identification import Identification
+from steelyard.identification.result import result_json
 
 
 def write_run(

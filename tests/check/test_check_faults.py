@@ -7,8 +7,7 @@ import pytest
 from checked_logs import clean, column, exchanged, later, robot_of, spoiled
 
 from steelyard.check import Check, check_log
-from steelyard.signals.finding import Finding
-from steelyard.signals.log import Log
+from steelyard.signals.log import Finding, Log
 
 SIDEWAYS = [(9.81, 0.0, 0.0), (0.0, -9.81, 0.0), (0.0, 0.0, 9.81), (0.0, -6.94, -6.94)]
 

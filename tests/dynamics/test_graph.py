@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard import scalars as sc
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import dense, trace
 from steelyard.dynamics.graph import Graph, count_operations, evaluate, forward, reverse
+from steelyard.ground import scalars as sc
 
 
 def everything(x, y):

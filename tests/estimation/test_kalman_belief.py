@@ -7,9 +7,8 @@ import pytest
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.kalman.belief import LostPositiveError, RootBelief, WholeBelief
-from steelyard.estimation.kalman.predict import BySigmaPoints, StepNoise
-from steelyard.estimation.kalman.rts import Trail
-from steelyard.estimation.kalman.rules import CentralDifference, Cubature, Unscented
+from steelyard.estimation.kalman.filtering import Trail
+from steelyard.estimation.kalman.rules import BySigmaPoints, CentralDifference, Cubature, StepNoise, Unscented
 
 KINDS = [WholeBelief, RootBelief]
 RULES = [Unscented(), Unscented(alpha=1.0), Cubature(), CentralDifference()]

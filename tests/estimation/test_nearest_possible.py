@@ -9,8 +9,8 @@ import pytest
 from estimation_cases import case, motion
 
 from steelyard.estimation import EstimationError, Prior, make_estimator, make_physical
-from steelyard.estimation.possible.nearest_possible import nearest_possible
-from steelyard.identify_logs import identify
+from steelyard.estimation.possible.physical import nearest_possible
+from steelyard.identification.identify import identify
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.signals.log import Log
 

@@ -10,8 +10,8 @@ from estimation_cases import case, in_blocks, nothing, without_columns
 from steelyard.errors import SteelyardError
 from steelyard.estimation import NETWORKS, Adaline, EstimationError, Hopfield, HopfieldTank, Prior, Result
 from steelyard.estimation import make_estimator as made
-from steelyard.estimation.neural.epoch import Epoch
-from steelyard.estimation.neural.implicit import implicit_step
+from steelyard.estimation.neural.hopfield import implicit_step
+from steelyard.estimation.neural.network import Epoch
 from steelyard.regression.data import RegressionData
 
 networks = pytest.mark.parametrize("name", NETWORKS)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.estimation.possible.nominal_prior import nominal_prior
-from steelyard.identification_terms import identification_terms
+from steelyard.estimation.possible.reference import nominal_prior
+from steelyard.parameters.chosen import identification_terms
 
 BODY = '<inertial><mass value="{m}"/><inertia ixx="{i}" iyy="{i}" izz="{i}"/></inertial>'
 JOINT = (

@@ -8,7 +8,7 @@ from estimation_cases import case
 
 from steelyard.errors import UnknownNameError
 from steelyard.estimation import EstimationError, RestrictedTotalLeastSquares, make_estimator
-from steelyard.estimation.linear.restricted_tls import EXACT, _solved
+from steelyard.estimation.linear.total_least_squares import EXACT, _solved
 from steelyard.parameters.library import TERMS
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from steelyard.dynamics import Dynamics
 from steelyard.estimation import OrdinaryLeastSquares, WeightedLeastSquares
-from steelyard.papers.printed import printed
+from steelyard.papers.paper import printed
 from steelyard.parameters import nominal_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.data import RegressionData

@@ -9,10 +9,9 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import Settings
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.random_motion import random_motion
-from steelyard.excitation.requirements import requirements
+from steelyard.excitation.requirements import random_motion, requirements
 from steelyard.excitation.trajectories import Fourier
-from steelyard.identification_terms import identification_terms
+from steelyard.parameters.chosen import identification_terms
 from steelyard.rehearse.planted import planted
 from steelyard.rehearse.rehearse import expected_noise, rehearse
 

@@ -13,10 +13,9 @@ from random_robots import make_tree
 import steelyard as sy
 from steelyard.dynamics.graph import evaluate
 from steelyard.excitation.constraints import JointLimits, Plane, Point, box
-from steelyard.excitation.constraints.drives import power_limit, torque_limit
-from steelyard.excitation.constraints.interval import Interval, IntervalLibrary
+from steelyard.excitation.constraints.certify import Interval, IntervalLibrary
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.constraints.space import workspace
+from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
 GRID = np.linspace(0.0, 4.0, 41)

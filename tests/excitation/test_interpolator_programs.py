@@ -23,7 +23,7 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.robot import load_robot
-from steelyard.robot.inverse_kinematics import InverseKinematics, Pose
+from steelyard.robot.kinematics.inverse import InverseKinematics, Pose
 
 NS16 = load_robot("ns16")
 HOME = np.array([0.1, 0.1, 1.8, 0.2, 0.8, 0.1])  # elbow and wrist bent: far from singular postures

@@ -16,7 +16,7 @@ from steelyard.excitation import (
     given_by,
     static_poses,
 )
-from steelyard.identification_terms import identification_terms
+from steelyard.parameters.chosen import identification_terms
 from steelyard.rehearse.rehearse import rehearse
 
 QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
@@ -39,7 +39,7 @@ def test_poses_beat_random_ones_and_keep_to_limits_and_floor():
     floor = ([Point(robot.link_names[-1])], [Plane.floor(0.5)])
     poses = static_poses(robot, 6, limits=LIMITS, regions=[floor])
     assert np.all(np.abs(poses.q) <= [2.5, 1.2, 2.5])
-    from steelyard.robot.kinematics import link_poses
+    from steelyard.robot.kinematics.poses import link_poses
 
     assert link_poses(robot, poses.q)[1][:, -1, 2].min() >= 0.5 - 1e-9
     base = sy.base_parameters(robot)

@@ -12,7 +12,7 @@ import steelyard as sy
 from steelyard.cli import app
 from steelyard.excitation import Settings
 from steelyard.excitation.trajectories import Fourier, Trajectory
-from steelyard.identification_terms import identification_terms
+from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.rehearse import rehearse
 from steelyard.rehearse.planted import planted
@@ -65,7 +65,7 @@ def test_wrong_error_bars_are_noticed(plan):
     found = rehearse(robot, plan.trajectory, terms=["rotor", "viscous", "coulomb"], truth="nominal")
     from dataclasses import replace
 
-    from steelyard.rehearse.judge import judge_parameters
+    from steelyard.rehearse.rehearse import judge_parameters
 
     wrong = found.truth.theta.copy()
     wrong[30:] *= 1.5  # half as much friction again, which the log never saw

@@ -17,8 +17,7 @@ from random_robots import make_tree, trees
 
 from steelyard.dynamics.model import Model
 from steelyard.export import ExportError, model_to_c
-from steelyard.export.c import c_functions
-from steelyard.export.regroup import regrouped
+from steelyard.export.c import c_functions, regrouped
 from steelyard.parameters import TERMS, make_term, terms
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names

@@ -11,7 +11,7 @@ import pytest
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError
 from steelyard.export import parameters_to_csv
-from steelyard.files import write_whole
+from steelyard.ground.files import write_whole
 from steelyard.robot import load_robot
 
 

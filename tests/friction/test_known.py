@@ -17,7 +17,7 @@ from steelyard.estimation.recursion.stream import recursive
 from steelyard.friction import measure_friction
 from steelyard.friction.known import known_curves, read_friction, with_known_friction
 from steelyard.friction.write import write_friction
-from steelyard.identify_logs import identify
+from steelyard.identification.identify import identify
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log

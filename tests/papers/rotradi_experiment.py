@@ -8,7 +8,7 @@ import numpy as np
 import papers.closed_forms as forms
 
 from steelyard.dynamics import Dynamics
-from steelyard.papers.printed import printed
+from steelyard.papers.paper import printed
 from steelyard.papers.rotradi import lab
 from steelyard.papers.rotradi.lab import CUTOFF as RATE
 from steelyard.papers.rotradi.lab import LIMITS, PERIOD, clock, identification_torque, played, validation_torque

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from steelyard.errors import SteelyardError
 from steelyard.parameters import terms
-from steelyard.parameters.inertial import inertial_parameters_of, smallest_pseudo_eigenvalues
-from steelyard.parameters.log_cholesky import LogCholesky, link_coordinates, link_parameters
+from steelyard.parameters.inertial import (
+    LogCholesky,
+    inertial_parameters_of,
+    link_coordinates,
+    link_parameters,
+    smallest_pseudo_eigenvalues,
+)
 from steelyard.robot.library import builtin
 
 numbers = st.lists(st.floats(-1.5, 1.5), min_size=10, max_size=10).map(np.array)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import relative, states
 
-from steelyard import scalars as sc
 from steelyard.dynamics import Dynamics, Model
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground import scalars as sc
 from steelyard.parameters import (
     TERMS,
     AsymmetricCoulomb,

@@ -10,7 +10,7 @@ from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.errors import SteelyardError
 from steelyard.excitation.search import Settings
 from steelyard.payload.excite import NOISE, _Sensor, excite_load
-from steelyard.payload.wrench import wrench_regressor
+from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
 
 ROBOT = load_robot("irp6-wrist")

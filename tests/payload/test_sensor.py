@@ -10,7 +10,7 @@ from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.errors import SteelyardError
 from steelyard.payload import Load, SensorModel, repeats, weigh_by_sensor
 from steelyard.payload.load import cuboid
-from steelyard.payload.wrench import wrench_regressor
+from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.parameters.nearest_body import nearest_body, parameters_of_pseudo_inertia
+from steelyard.parameters.inertial import nearest_body, parameters_of_pseudo_inertia
 from steelyard.parameters.terms import nominal_terms
 from steelyard.payload import Load, drive_gains, repeats, weigh
 from steelyard.payload.load import cuboid

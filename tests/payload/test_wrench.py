@@ -9,7 +9,7 @@ from oracles import pinocchio_of, public_robot_path
 
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.payload.load import cuboid
-from steelyard.payload.wrench import integral_regressor, wrench_regressor
+from steelyard.payload.sensor import integral_regressor, wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.robot.place import Place
 from steelyard.robot.robot import Robot

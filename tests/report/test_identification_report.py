@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 import steelyard as sy
-from steelyard.identification import Identification
-from steelyard.identify_logs import identify
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.identification.result import result_json
 from steelyard.report.identification import identification_report
 from steelyard.report.identified import print_identification
 from steelyard.report.parameters import described
-from steelyard.result import result_json
 from steelyard.robot.library import builtin
 
 TERMS = ("viscous", "coulomb:smooth=0.02", "offset", "spring")  # the arm has neither offset nor spring

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from steelyard.robot.arithmetic import FormulaError, evaluate
+from steelyard.ground.arithmetic import FormulaError, evaluate
+from steelyard.ground.documents import parse_document
 from steelyard.robot.dh import _OPTIONAL, _REQUIRED, read_dh, robot_from_dh
 from steelyard.robot.dh_row import _LINK_KEYS, _ROW_KEYS
-from steelyard.robot.document import parse_document
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio

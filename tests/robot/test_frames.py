@@ -11,7 +11,7 @@ import pytest
 
 from steelyard.errors import UnknownNameError
 from steelyard.robot import load_robot
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.place import Place
 from steelyard.robot.robot import Robot
 

@@ -12,7 +12,7 @@ from oracles import PinocchioOracle, public_robot_path
 
 from steelyard.errors import ShapeError, UnknownNameError
 from steelyard.robot import Joint, Link, Robot, load_robot
-from steelyard.robot.inverse_kinematics import InverseKinematics, Pose, ReachError
+from steelyard.robot.kinematics.inverse import InverseKinematics, Pose, ReachError
 from steelyard.robot.spatial import rotation_from_rpy
 
 QUARTER = np.pi / 2

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from steelyard.errors import UnknownNameError
-from steelyard.robot.arithmetic import evaluate
-from steelyard.robot.kinematics import link_poses
+from steelyard.ground.arithmetic import evaluate
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.library import builtin, builtin_names
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import inertia_matrix, pseudo_inertia, skew

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, freqz_sos, sosfiltfilt
 
-from steelyard.signals.ahead import ahead
 from steelyard.signals.blockwise import butterworth
 from steelyard.signals.filters import LowPass
+from steelyard.signals.source import ahead
 
 # SciPy's direct form loses digits as the square of the cut-off over the rate: 4e-12 at 5e-4 by a recursion in long
 # doubles, where ours loses 1e-13. Drawn cut-offs are above 2e-3; random walks and the order add one digit.

@@ -7,9 +7,9 @@ import pytest
 from log_files import chain, columns, motion, write_csv, write_parquet
 
 from steelyard.errors import LogError, ShapeError
-from steelyard.signals.chunks import log_chunks
 from steelyard.signals.log import Log, load_log
 from steelyard.signals.read import read_log
+from steelyard.signals.source import log_chunks
 
 ARM = chain("a", "b")
 

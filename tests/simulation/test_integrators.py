@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.parameters import terms
 from steelyard.robot import load_robot
 from steelyard.simulation import simulate
-from steelyard.simulation.lump import lump
+from steelyard.simulation.plant import lump
 
 
 def test_a_frictionless_pendulum_keeps_its_energy():

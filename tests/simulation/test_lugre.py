@@ -10,8 +10,7 @@ from steelyard.errors import SteelyardError
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
 from steelyard.simulation import PD
-from steelyard.simulation.lugre import LuGre, simulate_lugre
-from steelyard.simulation.lugre_fit import refine_lugre
+from steelyard.simulation.lugre import LuGre, refine_lugre, simulate_lugre
 
 BRISTLES = LuGre(stiffness=2e4, damping=40.0, viscous=0.8, coulomb=5.0, static=8.0, stribeck_speed=0.05)
 J = 0.5  # kg m²

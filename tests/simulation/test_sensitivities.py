@@ -9,9 +9,8 @@ from simulated_robots import block, double_pendulum, model_of
 from steelyard.errors import SimulationError
 from steelyard.parameters import Coulomb
 from steelyard.simulation import PD, PID, ComputedTorque, Controller, simulate
-from steelyard.simulation.command import command_of
+from steelyard.simulation.command import command_of, schedule_of
 from steelyard.simulation.plant import plant_of
-from steelyard.simulation.schedule import schedule_of
 from steelyard.simulation.sensitivities import Start, run_loop
 
 T = np.arange(400) * 2e-3

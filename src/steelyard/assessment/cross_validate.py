@@ -13,13 +13,13 @@ import numpy as np
 from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
-from steelyard.estimation.linear.wls import WeightedLeastSquares
+from steelyard.estimation.linear.least_squares import WeightedLeastSquares
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import Factor
 from steelyard.regression.observe import observe
 from steelyard.regression.schemes import Dynamic, Scheme
-from steelyard.robot.spatial import Array
 from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, prepare

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
+from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 
 # Random postures at which the mass matrix is looked at; the smallest eigenvalue of an arm varies slowly with them.

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
-from steelyard.robot.spatial import Array
-from steelyard.signals.ahead import ahead
+from steelyard.ground.arrays import Array
 from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion, Preparation, prepare
-from steelyard.signals.source import Source, pieces_of
+from steelyard.signals.source import Source, ahead, pieces_of
 
 # Samples whose signals are kept for plots.
 _KEPT_SAMPLES = 200_000

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SteelyardError
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
-from steelyard.robot.spatial import Array
 from steelyard.simulation.command import Drive
-from steelyard.simulation.ending import Outcome
 from steelyard.simulation.simulate import simulate
+from steelyard.simulation.simulation import Outcome
 
 
 def rms(observed: ArrayLike, predicted: ArrayLike) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.assessment.replay import Possibility, possibility
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.simulation import PD, ComputedTorque, FeedForward, Outcome, Simulation, simulate
 
 # Of tracking errors: a run in which a joint strays this far (rad, m) from its reference has not followed it.

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.estimation.estimate import Result
 
 if TYPE_CHECKING:
-    from steelyard.identification import Identification
+    from steelyard.identification.identification import Identification
 
 Grade = Literal["good", "usable", "poor"]
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from steelyard.check.entry import Entry, Severity
+from steelyard.check.evidence import Evidence
+from steelyard.estimation.linear.rounding import rounding_noise
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 
 # A step of a rounded torque against its standard deviation: at 1/5 rounding alone is 6 % of the signal, and the drives
@@ -100,3 +102,128 @@ def _moving(log: Log) -> Array:
     top = np.quantile(speed, 0.99, axis=0)
     active = np.any(speed > np.where(top > 0.0, 0.05 * top, np.inf), axis=1)
     return np.asarray(active, dtype=float)
+
+
+# Positions, velocities and torques against the limits of the description; degrees that pass for radians.
+
+
+# A joint may be driven a little beyond the limits that its description states.
+ALLOWANCE = 0.02
+# Without limits: three turns either way are rare in a motion for identification, a hundred degrees are not.
+TURNS = 6.0 * np.pi
+
+
+def check_limits(robot: Robot, log: Log) -> Iterator[Entry]:
+    """Degrees where most joints look so, else what exceeds its limit."""
+    turning = [k for k, j in enumerate(robot.joints) if j.kind == "revolute"]
+    suspect = [k for k in turning if _like_degrees(robot.joints[k], log.q[:, k])]
+    for k, joint in enumerate(robot.joints):
+        if k in suspect:
+            yield _degrees(joint, float(np.abs(log.q[:, k]).max()))
+            continue
+        yield from _position(joint, float(log.q[:, k].min()), float(log.q[:, k].max()))
+        if log.dq is not None and not suspect:
+            yield from _magnitude(joint, "velocity", float(np.quantile(np.abs(log.dq[:, k]), 0.999)), joint.velocity)
+        if log.tau is not None and robot.torque_used[k] and log.meta.get("torque_kind") != "current":
+            yield from _magnitude(joint, "torque", float(np.quantile(np.abs(log.tau[:, k]), 0.999)), joint.effort)
+
+
+def _like_degrees(joint: Joint, q: np.ndarray) -> bool:
+    top = float(np.abs(q).max())
+    room = max(abs(joint.lower), abs(joint.upper))
+    if not np.isfinite(room) or room > TURNS:
+        return top > TURNS
+    # Beyond its limits by far, but within them if they are read as degrees.
+    return top > 1.5 * room and bool(
+        np.all(np.deg2rad(q) >= joint.lower - 0.1) and np.all(np.deg2rad(q) <= joint.upper + 0.1)
+    )
+
+
+def _degrees(joint: Joint, top: float) -> Entry:
+    room = f"its limits are {joint.lower:.3g} to {joint.upper:.3g}" if np.isfinite(joint.upper) else "it has no limits"
+    message = f"The position of '{joint.name}' reaches {top:.4g} rad, and {room}: these look like degrees."
+    advice = 'State the unit in the mapping: units.position = "deg" (and units.velocity = "deg/s" if so).'
+    return Entry("degrees", "problem", message, advice, joint.name)
+
+
+def _position(joint: Joint, lowest: float, highest: float) -> Iterator[Entry]:
+    margin = ALLOWANCE * (joint.upper - joint.lower) if np.isfinite(joint.upper - joint.lower) else 0.0
+    if lowest >= joint.lower - margin and highest <= joint.upper + margin:
+        return
+    message = (
+        f"'{joint.name}' moves from {lowest:.4g} to {highest:.4g} {joint.unit}, beyond its limits "
+        f"{joint.lower:.4g} to {joint.upper:.4g}."
+    )
+    advice = f"Check the zero, the sign and the unit of the position of '{joint.name}'; else the limits are wrong."
+    yield Entry("position_limit", "warning", message, advice, joint.name)
+
+
+def _magnitude(joint: Joint, what: str, top: float, limit: float) -> Iterator[Entry]:
+    if not 0.0 < limit < np.inf or top <= (1.0 + ALLOWANCE) * limit:
+        return
+    unit = f"{joint.unit}/s" if what == "velocity" else joint.effort_unit
+    message = f"The {what} of '{joint.name}' reaches {top:.4g} {unit}; its limit is {limit:.4g}."
+    advice = f"Check the unit of the {what} of '{joint.name}'; limits of a description are often merely rated values."
+    # Drives exceed their rated values for a while; twice the limit is hardly a robot that works.
+    yield Entry(f"{what}_limit", "warning" if top > 2.0 * limit else "note", message, advice, joint.name)
+
+
+# Are the positions fine enough to be differentiated twice?
+
+
+# Rounding noise in the prepared accelerations against their spread. At 2 % a base parameter was moved by about one
+# standard error (rotradi), at 5 % by 1.6 to 3.6 (all built-in robots; docs/theory/error-bars.md).
+NOTED, COARSE_NOISE = 0.01, 0.02
+
+
+def check_rounding(log: Log, seen: Evidence) -> Iterator[Entry]:
+    """One entry for all joints whose encoder steps show in the accelerations."""
+    if all(m.velocity == "measured" for m in seen.motions):
+        return  # accelerations are then made from velocities, which nothing here knows the steps of
+    steps, noise = rounding_noise([log], min(m.filter.cutoff for m in seen.motions))
+    rough = np.flatnonzero(noise > NOTED)
+    if not len(rough):
+        return
+    worst = int(np.argmax(noise))
+    joint = seen.robot.joints[worst]
+    unit = "rad" if joint.kind == "revolute" else "m"
+    severity: Severity = "warning" if noise[worst] > COARSE_NOISE else "note"
+    names = ", ".join(seen.robot.joints[k].name for k in rough)
+    message = (
+        f"The steps of the positions ({steps[worst]:.2g} {unit} on '{joint.name}') make {100 * noise[worst]:.1f} % of "
+        f"its acceleration; seen on {names}. Inertias lean towards zero by it."
+    )
+    advice = "Log finer positions or the drive's own velocity, lower --cutoff, or play a faster motion."
+    yield Entry("position_steps", severity, message, advice, joint.name if len(rough) == 1 else None)
+
+
+# What reading the log told of its clock and its columns, and how long it is.
+
+
+# What to do about the findings of the reader, by their kind.
+_ADVICE = {
+    "gap": "Nothing is bridged; if samples are lost regularly, log at a lower rate or on a faster disk.",
+    "jitter": "The time stamps are used; if they are those of arrival, log the controller's own.",
+    "duplicate": "Log every sample once; check that two loggers do not write into one file.",
+    "reset": "Split the file where the clock starts again.",
+    "disorder": "Sort the log by time, or log the controller's own stamps.",
+    "isolated": "Cut the log there (window = [first, last] in the mapping).",
+    "remark": "",
+}
+# The reader's remark about zero torques is repeated joint by joint by the check of dead channels.
+_SAID_ELSEWHERE = ("zero_torque",)
+
+
+def check_times(log: Log) -> Iterator[Entry]:
+    """The reader's findings, each with an advice, and the log's length and rate."""
+    for finding in log.findings:
+        if finding.kind not in _SAID_ELSEWHERE:
+            advice = _ADVICE.get(finding.kind, "Look at the file there; state in the mapping what the columns mean.")
+            yield Entry(finding.kind, finding.severity, finding.message, advice)
+    if len(log) < 2:
+        yield Entry("short", "problem", f"The log has {len(log)} sample.", "Log a motion of at least ten seconds.")
+        return
+    period = float(np.median(np.diff(log.t)))
+    length = sum(float(log.t[stop - 1] - log.t[start]) for start, stop in log.segments)
+    pieces = f", {len(log.segments)} pieces" if len(log.segments) > 1 else ""
+    yield Entry("length", "ok", f"{len(log)} samples, {length:.4g} s at {1.0 / period:.4g} Hz{pieces}.")

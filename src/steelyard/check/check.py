@@ -8,30 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.check.channels import STILL, check_channels
-from steelyard.check.delay import check_delay
-from steelyard.check.description import States, check_description
-from steelyard.check.entry import Entry
-from steelyard.check.evidence import Evidence, gather
+from steelyard.check.channels import STILL, check_channels, check_limits, check_rounding, check_times
+from steelyard.check.delay import check_delay, check_velocity
+from steelyard.check.description import States, check_description, check_gravity
+from steelyard.check.entry import FATAL, Entry, Grade, advices, verdict
+from steelyard.check.evidence import Evidence, Fit, gather
 from steelyard.check.excitation import Excitation, excitation_of
-from steelyard.check.explained import check_explained, free_fits, friction_power, friction_share, giving
-from steelyard.check.fitted import Fit
-from steelyard.check.gravity import check_gravity
-from steelyard.check.limits import check_limits
-from steelyard.check.motion import check_motion
-from steelyard.check.rounding import check_rounding
-from steelyard.check.times import check_times
-from steelyard.check.velocity import check_velocity
-from steelyard.check.verdict import FATAL, Grade, advices, verdict
-from steelyard.check.warming import check_warming
+from steelyard.check.explained import (
+    check_explained,
+    check_motion,
+    check_warming,
+    free_fits,
+    friction_power,
+    friction_share,
+    giving,
+)
 from steelyard.errors import LogError, StructureError
-from steelyard.identification_terms import identification_terms
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.files import plain
+from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
-from steelyard.plain import plain
-from steelyard.regression.blas import one_blas_thread
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation

@@ -2,16 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from steelyard.check.channels import STILL
 from steelyard.check.entry import Entry, Severity
 from steelyard.check.evidence import Evidence
-from steelyard.check.shift import vertex
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
+from steelyard.robot.robot import Joint, Robot
+from steelyard.signals.filters import derivative
+from steelyard.signals.prepare import Motion
 
-LONGEST = 0.1  # s
+# By how many samples one signal lags another.
+
+
+def best_shift(a: Array, b: Array, most: int) -> tuple[float, float]:
+    """The lag of `b` behind `a`, in samples, where they have most in common, and the share r² they then have.
+
+    Signs do not matter. The lag is refined between samples by a parabola through r².
+    """
+    most = min(most, len(a) // 4)
+    x, y = a - a.mean(), b - b.mean()
+    size = 1 << (len(x) + most).bit_length()
+    product = np.fft.irfft(np.conj(np.fft.rfft(x, size)) * np.fft.rfft(y, size), size)
+    lags = np.arange(-most, most + 1)
+    before, after = np.cumsum(x * x), np.cumsum(y * y)
+    common = np.array([_energy(before, after, int(s)) for s in lags])
+    share = np.where(common > 0.0, product[lags] ** 2 / np.maximum(common, 1e-300), 0.0)
+    best = int(np.argmax(share))
+    return float(lags[best]) + vertex(share, best), float(min(share[best], 1.0))
+
+
+def vertex(values: Array, place: int) -> float:
+    """Where, relative to `place`, the parabola through it and its neighbours has its extreme; 0 at the ends."""
+    if not 0 < place < len(values) - 1:
+        return 0.0
+    left, middle, right = values[place - 1 : place + 2]
+    bend = left - 2.0 * middle + right
+    return float(np.clip(0.5 * (left - right) / bend, -0.5, 0.5)) if bend != 0.0 else 0.0
+
+
+def _energy(before: Array, after: Array, shift: int) -> float:
+    """Σa² Σb² over the samples that overlap when b is taken `shift` later."""
+    n = len(before)
+    if shift >= 0:
+        return float(before[n - shift - 1] * (after[-1] - (after[shift - 1] if shift else 0.0)))
+    return float((before[-1] - before[-shift - 1]) * after[n + shift - 1])
+
+
+LONGEST_DELAY = 0.1  # s
 STEPS = 40  # shifts that are tried either way
 MOST_ROWS = 2000
 # A shift counts if it leaves less than this part of what was left without it, for one joint on its own if it leaves
@@ -31,7 +71,7 @@ def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Entry
     """
     motion = max(seen.motions, key=lambda m: len(m.t))
     period = motion.filter.period
-    offsets = np.linspace(-LONGEST, LONGEST, 2 * STEPS + 1)
+    offsets = np.linspace(-LONGEST_DELAY, LONGEST_DELAY, 2 * STEPS + 1)
     found = {j: d for j in seen.joints if (d := _delay(seen, j, offsets)) is not None}
     out = {j: lag for j, (lag, part) in found.items() if part < BETTER and abs(lag) > max(SHORTEST, 0.5 * period)}
     late = {j: lag for j, lag in out.items() if friction.get(j, 0.0) < MOSTLY_FRICTION}
@@ -68,7 +108,7 @@ def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | 
         rows = slice(first, first + count)
         first += count
         kept = motion.t[motion.keep]
-        inside = (kept > motion.t[0] + LONGEST) & (kept < motion.t[-1] - LONGEST)
+        inside = (kept > motion.t[0] + LONGEST_DELAY) & (kept < motion.t[-1] - LONGEST_DELAY)
         A = seen.A[e][rows][inside]
         step = max(1, len(A) // MOST_ROWS)
         A, times = A[::step], kept[inside][::step]
@@ -94,3 +134,98 @@ def _basis(A: Array) -> Array:
     lengths = np.linalg.norm(A, axis=0)
     U, s, _ = np.linalg.svd(A / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
     return np.asarray(U[:, s > 1e-8 * s[0]])
+
+
+# Is the measured velocity the derivative of the measured position?
+
+
+DEGREES = 180.0 / np.pi
+# A slope further from 1 than this is another unit, another gear or another sign, not noise.
+FACTOR = 0.1
+# Less of the derivative's variance than this in common: the two are not the same joint's.
+ALIKE = 0.8
+LONGEST_VELOCITY_DELAY = 0.5  # s, of a delay that is looked for
+# A delay that makes the velocity differ by less than this part of it does no harm; `prepare` allows as much.
+HARMLESS = 0.1
+
+
+def check_velocity(
+    robot: Robot, motions: Sequence[Motion], measured: Sequence[Array | None]
+) -> Iterator[Entry]:  # fmt: skip
+    """Sign, factor, delay and likeness, joint by joint; `measured` are the velocities of each motion as logged."""
+    pairs = [(m, v) for m, v in zip(motions, measured, strict=True) if v is not None]
+    if not pairs:
+        yield Entry("velocity", "ok", "There is no measured velocity; it is made from the positions.")
+        return
+    longest, logged = max(pairs, key=lambda p: len(p[0].t))
+    period = longest.filter.period
+    made = longest.filter(derivative(longest.q, period))
+    low = longest.filter(logged)
+    inner = slice(longest.keep.start, longest.keep.stop)
+    lags: dict[str, tuple[float, float]] = {}
+    for k, joint in enumerate(robot.joints):
+        if np.ptp(longest.q[:, k]) > STILL[joint.kind] and np.ptp(logged[:, k]) > 0.0:
+            yield from _joint(joint, made[inner, k], low[inner, k], period, lags)
+    yield from _delays(lags)
+
+
+def _joint(
+    joint: Joint, made: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
+) -> Iterator[Entry]:
+    """Likeness and factor; the delay (s), and how much it makes the two differ, go into `lags`."""
+    shift, common = best_shift(made, logged, int(LONGEST_VELOCITY_DELAY / period))
+    a, b = _aligned(made, logged, round(shift))
+    slope = float(a @ b / (a @ a))
+    # A speed that hardly varies has only its mean to be recognised by.
+    common = max(common, slope * float(a @ b / (b @ b)))
+    name = joint.name
+    if common < ALIKE:
+        message = f"The velocity of '{name}' is not the derivative of its position: {100 * common:.0f} % in common."
+        advice = f"Check which column is the velocity of '{name}', or leave the velocity out (velocity = [])."
+        yield Entry("velocity_unlike", "warning", message, advice, name)
+        return
+    if abs(slope - 1.0) > FACTOR:
+        yield _wrong_factor(name, slope)
+    if abs(shift) > 1.5 and abs(shift) * period > 2e-3:
+        lags[name] = shift * period, float(np.std(logged / slope - made) / np.std(made))
+
+
+def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Entry]:
+    """One entry for those that do harm, one for those that do not."""
+    groups: tuple[tuple[Severity, list[str]], ...] = (
+        ("warning", [name for name, (_, harm) in lags.items() if harm > HARMLESS]),
+        ("note", [name for name, (_, harm) in lags.items() if harm <= HARMLESS]),
+    )
+    for severity, names in groups:
+        if not names:
+            continue
+        times = [1e3 * lags[name][0] for name in names]
+        word = "behind" if np.median(times) > 0.0 else "ahead of"
+        span = f"{min(map(abs, times)):.1f}"
+        if len(names) > 1:
+            span += f" to {max(map(abs, times)):.1f}"
+        message = f"The velocity is {span} ms {word} the position of {', '.join(names)}."
+        advice = "Leave the velocity out (velocity = []): made from the positions it has no delay."
+        yield Entry("velocity_delay", severity, message, advice, names[0] if len(names) == 1 else None)
+
+
+def _wrong_factor(name: str, slope: float) -> Entry:
+    seen = f"The velocity of '{name}' is {slope:.4g} times the derivative of its position"
+    if abs(abs(slope) / DEGREES - 1.0) < FACTOR:
+        advice = 'State units.velocity = "deg/s" in the mapping.'
+        return Entry("velocity_degrees", "problem", f"{seen}: it looks like degrees per second.", advice, name)
+    if abs(abs(slope) * DEGREES - 1.0) < FACTOR:
+        advice = 'State units.position = "deg" in the mapping.'
+        return Entry("degrees", "problem", f"{seen}: the position looks like degrees.", advice, name)
+    if abs(slope + 1.0) < FACTOR:
+        advice = f"Turn the sign of the velocity (or of the position) of '{name}' with sign in the mapping."
+        return Entry("velocity_sign", "problem", f"{seen}: its sign is wrong.", advice, name)
+    advice = f"Check unit, gear ratio and side (motor or joint) of position and velocity of '{name}'."
+    return Entry("velocity_factor", "warning", f"{seen}.", advice, name)
+
+
+def _aligned(a: Array, b: Array, shift: int) -> tuple[Array, Array]:
+    """a and b, b taken `shift` samples later."""
+    if shift >= 0:
+        return a[: len(a) - shift], b[shift:]
+    return a[-shift:], b[: len(b) + shift]

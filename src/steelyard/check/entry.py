@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,3 +28,61 @@ class Entry:
     def rank(self) -> int:
         """0 for "ok" up to 3 for "problem"."""
         return SEVERITIES.index(self.severity)
+
+
+# What to do, in order, and a verdict in one sentence.
+
+
+Grade = Literal["good", "usable", "mend", "unusable"]
+MOST_ADVICES = 5
+# What makes a log useless as it stands, whatever else it holds.
+FATAL = ("no_torque", "current", "short", "nothing_moves", "all_dead")
+# First what spoils everything, then what spoils a joint, then what would make a good log better.
+_ORDER = (
+    *FATAL, "degrees", "velocity_degrees", "order", "gravity", "sign", "dead_torque", "velocity_sign", "torque_scale",
+    "velocity_factor", "unexplained", "quantised", "saturated", "motionless", "delay", "position_steps",
+    "rank", "condition", "hidden",
+)  # fmt: skip
+
+
+def advices(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """At most five, the gravest first, joints with the same trouble together."""
+    places = {kind: k for k, kind in enumerate(_ORDER)}
+    graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
+    lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
+    ranked = sorted(graves, key=lambda e: (-e.rank, places.get(e.kind, len(places)))) + lights
+    out: list[str] = []
+    told: set[tuple[str, str]] = set()
+    for entry in ranked:
+        if entry.advice in out or (entry.kind, entry.severity) in told:
+            continue
+        alike = [e.joint for e in ranked if e.kind == entry.kind and e.severity == entry.severity and e.joint]
+        told.add((entry.kind, entry.severity))
+        others = [name for name in dict.fromkeys(alike) if name != entry.joint]
+        same = f" The same for {', '.join(others)}." if others and entry.joint else ""
+        out.append(entry.advice + same)
+    return tuple(out[:MOST_ADVICES])
+
+
+def verdict(entries: Sequence[Entry]) -> tuple[Grade, str]:
+    """How far the log can be trusted."""
+    problems = [e for e in entries if e.severity == "problem"]
+    warnings = [e for e in entries if e.severity == "warning"]
+    fatal = [e for e in problems if e.kind in FATAL]
+    if fatal:
+        return "unusable", f"This log cannot be identified from: {_small(fatal[0].message)}"
+    if problems:
+        return "mend", f"Mend {_count(problems, 'problem')} before identifying from this log."
+    if warnings:
+        return "usable", f"This log can be identified from, with {_count(warnings, 'reservation')}."
+    return "good", "This log is fit for identification."
+
+
+def _count(entries: Sequence[Entry], word: str) -> str:
+    joints = list(dict.fromkeys(e.joint for e in entries if e.joint))
+    many = f"{len(entries)} {word}{'s' if len(entries) > 1 else ''}"
+    return f"{many} ({', '.join(joints)})" if joints else many
+
+
+def _small(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -8,9 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.check.evidence import Evidence
-from steelyard.check.fitted import Fit, memory
-from steelyard.robot.spatial import Array
+from steelyard.check.evidence import Evidence, Fit, memory
+from steelyard.ground.arrays import Array
 
 Shown = Literal["shown", "small", "not shown"]
 # A parameter is shown if its standard error is below this part of it …

@@ -46,10 +46,10 @@ def schemes(
     """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
     from pathlib import Path
 
-    from steelyard.compare_schemes import compare_schemes
+    from steelyard.compare.schemes import compare_schemes
+    from steelyard.ground.files import check_target
     from steelyard.regression.schemes import SCHEMES
     from steelyard.report.terminal import console
-    from steelyard.run_folder import check_target
     from steelyard.signals.prepare import Preparation
     from steelyard.signals.read import read_log
 

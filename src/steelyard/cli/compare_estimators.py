@@ -77,7 +77,7 @@ def estimators(
         logs = [read_log(path, loaded, mapping or None) for path in (log, *(validate or ()))]
         _on_log(loaded, logs, options, output, overwrite, as_json)
         return
-    from steelyard.compare_estimators import NOISES, Protocol, noise_from
+    from steelyard.compare import NOISES, Protocol, noise_from
 
     protocol = Protocol(
         estimators=tuple(opt.words(only)),
@@ -108,8 +108,8 @@ def _frequency(text: str) -> float:
 def _simulated(
     robot: Any, protocol: Any, workers: int, output: str, overwrite: bool, resume: bool, as_json: bool
 ) -> None:
-    from steelyard.compare_estimators.monte_carlo import monte_carlo
-    from steelyard.compare_estimators.write import RUNS, begin, finish
+    from steelyard.compare.monte_carlo import monte_carlo
+    from steelyard.compare.write import RUNS, begin, finish
     from steelyard.report.estimators import estimators_report, print_estimators
     from steelyard.report.progress import counted
     from steelyard.report.terminal import console
@@ -137,10 +137,10 @@ def _simulated(
 
 
 def _on_log(robot: Any, logs: list[Any], options: dict[str, Any], output: str, overwrite: bool, as_json: bool) -> None:
-    from steelyard.compare_estimators.on_log import compare_on_log
+    from steelyard.compare.on_log import compare_on_log
+    from steelyard.ground.files import check_target
     from steelyard.report.estimators_on_log import log_report, print_log_estimators
     from steelyard.report.terminal import console
-    from steelyard.run_folder import check_target
     from steelyard.write_comparison import write_comparison
 
     if output:

@@ -87,7 +87,7 @@ def excite(
     from pathlib import Path
 
     from steelyard.cli.excite_design import Wishes, design
-    from steelyard.run_folder import check_target
+    from steelyard.ground.files import check_target
 
     if output:
         check_target(Path(output), overwrite)

@@ -12,17 +12,17 @@ import numpy as np
 
 from steelyard.cli.excite_options import collision_of, family_of, limit, limits_of, regions_of
 from steelyard.cli.options import numbers
-from steelyard.designed import Designed
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.excitation import Progress, excite, excite_next, excite_several, given_by
 from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.designed import Designed
 from steelyard.excitation.evolution import Covariance, Genetic, ViaPoints, evolve
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.interpolator import Region
 from steelyard.excitation.plan import Plan
-from steelyard.identification_terms import identification_terms
+from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.terms import Terms
-from steelyard.robot.inverse_kinematics import InverseKinematics
+from steelyard.robot.kinematics.inverse import InverseKinematics
 from steelyard.robot.robot import Robot
 
 OPTIMISERS = ("gradient", "ga", "cma")
@@ -160,7 +160,7 @@ def _region(robot: Robot, w: Wishes, bounds: Any) -> Region:
         low, high = np.maximum(bounds.lower, -np.pi), np.minimum(bounds.upper, np.pi)
         return Region(low, high, (0.1, 1.0), "joints")
     from steelyard.excitation.interpolator import rpy
-    from steelyard.robot.inverse_kinematics import Pose
+    from steelyard.robot.kinematics.inverse import Pose
 
     x0, x1, y0, y1, z0, z1 = numbers("--box", w.box, 6)
     low, high = np.array([x0, y0, z0]), np.array([x1, y1, z1])

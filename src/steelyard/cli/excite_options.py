@@ -12,7 +12,7 @@ from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.excitation.constraints import Plane, Point, box
 from steelyard.excitation.requirements import Region
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, Idle, SplinedQuintic
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 FAMILIES = ("fourier", "bspline", "quintic", "acceleration")
@@ -91,8 +91,8 @@ def collision_of(
         raise SteelyardError(
             f"{source} has no collision geometry (a URDF with <collision> is needed); leave --collision out."
         )
+    from steelyard.errors import ExcitationError
     from steelyard.excitation.constraints.collision import collision
-    from steelyard.excitation.error import ExcitationError
 
     folders = words(packages) or [str(p) for p in list(path.resolve().parents)[:6]]
     try:

@@ -45,7 +45,7 @@ def friction(
     from pathlib import Path
 
     from steelyard.friction.measure import measure_friction
-    from steelyard.run_folder import check_target
+    from steelyard.ground.files import check_target
     from steelyard.signals.read import read_log
 
     if output:

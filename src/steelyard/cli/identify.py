@@ -71,9 +71,9 @@ def identify(
     """Find a robot's parameters from logs, judge them, and write a run folder."""
     from pathlib import Path
 
-    from steelyard.identify_files import identify_files
-    from steelyard.result import result_json
-    from steelyard.run_folder import check_target
+    from steelyard.ground.files import check_target
+    from steelyard.identification.files import identify_files
+    from steelyard.identification.result import result_json
 
     if output:
         check_target(Path(output), overwrite)

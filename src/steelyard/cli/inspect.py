@@ -39,8 +39,8 @@ def inspect(
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a robot's joints, links and drives, and which parameters its motion can show."""
-    from steelyard.inspection import inspect_robot
     from steelyard.regression.base_parameters import Method
+    from steelyard.regression.inspection import inspect_robot
 
     loaded = opt.robot_from(robot, joints, gravity, snap, locked=dict(_lock(text) for text in lock or ()))
     seen = inspect_robot(loaded, _terms(loaded, term_names), cast(Method, method))

@@ -52,11 +52,11 @@ def design(
     as_json: opt.AsJson = False,
 ) -> None:
     """Design a motion inside every region, to be played on the robot."""
-    from steelyard.identification_terms import identification_terms
     from steelyard.local.design import Design
     from steelyard.local.identify import planned
     from steelyard.local.regions import read_regions
     from steelyard.local.write import motions_json, write_motions
+    from steelyard.parameters.chosen import identification_terms
 
     target = _target(output, overwrite)
     loaded = opt.robot_from(robot, "", gravity, snap)
@@ -213,7 +213,7 @@ def _target(output: str, overwrite: bool) -> Any:
     """Where to write, refused early what would be refused at the end; None: nowhere."""
     from pathlib import Path
 
-    from steelyard.run_folder import check_target
+    from steelyard.ground.files import check_target
 
     if not output:
         return None
@@ -224,7 +224,7 @@ def _target(output: str, overwrite: bool) -> Any:
 def _source(robot: Robot, logs: list[str] | None, simulate: bool, mapping: str, noise: float, seed: int) -> Any:
     """A simulated arm, or logs by region."""
     from steelyard.dynamics.model import Model
-    from steelyard.local.plant import SimulatedArm, default_sensors
+    from steelyard.local.identify import SimulatedArm, default_sensors
 
     if simulate == bool(logs):
         raise SteelyardError("Give logs (--log REGION=LOG, one for every region), or --simulate; one of the two.")

@@ -42,8 +42,8 @@ def payload(
     """Weigh what a robot carries: mass, centre of gravity and inertia, with error bars."""
     from pathlib import Path
 
+    from steelyard.ground.files import check_target
     from steelyard.payload import weigh, weigh_by_sensor
-    from steelyard.run_folder import check_target
     from steelyard.signals.read import read_log
 
     if output:

@@ -36,9 +36,9 @@ def rehearse(
     from pathlib import Path
 
     from steelyard.cli.excite_options import limit
-    from steelyard.designed import read_designed
+    from steelyard.excitation.designed import read_designed
+    from steelyard.ground.files import check_target
     from steelyard.rehearse import rehearse as play
-    from steelyard.run_folder import check_target
 
     if output:
         check_target(Path(output), overwrite)

@@ -24,9 +24,8 @@ def reproduce(
     """Regenerate the tables and figures of a source paper beside the printed ones, and test what it claims."""
     from pathlib import Path
 
+    from steelyard.papers.run import print_reproduction, reproduction_to_json
     from steelyard.papers.run import reproduce as run
-    from steelyard.papers.saved import reproduction_to_json
-    from steelyard.papers.terminal import print_reproduction
     from steelyard.report.terminal import console
 
     out = console()

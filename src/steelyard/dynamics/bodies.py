@@ -13,9 +13,9 @@ from steelyard.dynamics.kinematics import (
     placements,
     unit_screw,
 )
+from steelyard.ground.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, times, transposed
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import parameter_transfer
-from steelyard.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, times, transposed
 
 Parameters = Sequence[Scalar]
 

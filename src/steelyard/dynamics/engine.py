@@ -12,11 +12,11 @@ from steelyard.dynamics import bodies, regressors
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
 from steelyard.errors import ShapeError, UnknownNameError
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Vector
 from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.terms import Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Vector
 
 
 class Dynamics:

@@ -18,7 +18,7 @@ from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import evaluate
 from steelyard.dynamics.native import Code, vector_width
 from steelyard.errors import ShapeError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
 

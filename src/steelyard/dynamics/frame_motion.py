@@ -12,10 +12,10 @@ from steelyard.dynamics import kinematics
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import trace
 from steelyard.errors import RobotError
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Vector, matvec, transposed
 from steelyard.robot.place import Place
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Vector, matvec, transposed
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ class Node:
             return self.graph.unary(_UFUNC_UNARY[ufunc], inputs[0])
         if ufunc in _UFUNC_BINARY:
             return _UFUNC_BINARY[ufunc](self.graph, *inputs)
-        raise TypeError(f"np.{ufunc.__name__} cannot be traced; use the functions of steelyard.scalars.")
+        raise TypeError(f"np.{ufunc.__name__} cannot be traced; use the functions of steelyard.ground.scalars.")
 
 
 _UFUNC_UNARY = {function: name for name, function in UNARY.items() if isinstance(function, np.ufunc)}

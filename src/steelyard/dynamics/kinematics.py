@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector, cos, cross, matmul, matvec, plus, sin, times, transposed
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Scalar, Vector, cos, cross, matmul, matvec, plus, sin, times, transposed
 
 ZERO = [0.0, 0.0, 0.0]
 

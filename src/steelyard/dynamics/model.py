@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError
+from steelyard.ground.arrays import Array, frozen
 from steelyard.parameters.terms import Terms, nominal_terms
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array, frozen
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from steelyard.dynamics.kinematics import (
     unit_screw,
     velocities,
 )
+from steelyard.ground.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, transposed
 from steelyard.robot.robot import Robot
-from steelyard.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, transposed
 
 Entries = dict[tuple[int, int], Scalar]
 

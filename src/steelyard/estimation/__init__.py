@@ -12,13 +12,11 @@ from steelyard.estimation.kalman import (
 )
 from steelyard.estimation.linear.covariance import confidence_intervals, relative_standard_deviations
 from steelyard.estimation.linear.fit_log import fit_log
-from steelyard.estimation.linear.ols import OrdinaryLeastSquares
-from steelyard.estimation.linear.restricted_tls import RestrictedTotalLeastSquares
+from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from steelyard.estimation.linear.ridge import Ridge
 from steelyard.estimation.linear.robust import Robust
 from steelyard.estimation.linear.significance import Significance, fit_significant, joint_test, significance
-from steelyard.estimation.linear.tls import TotalLeastSquares
-from steelyard.estimation.linear.wls import WeightedLeastSquares
+from steelyard.estimation.linear.total_least_squares import RestrictedTotalLeastSquares, TotalLeastSquares
 from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.recursion.forgetting import Constant, Directional, Forgetting, Variable

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array, frozen
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.robot.spatial import Array, frozen
 
 
 class EstimationError(SteelyardError):

@@ -16,12 +16,10 @@ from steelyard.estimation.kalman import (
     SigmaPointKalman,
     Unscented,
 )
-from steelyard.estimation.linear.ols import OrdinaryLeastSquares
-from steelyard.estimation.linear.restricted_tls import RestrictedTotalLeastSquares
+from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from steelyard.estimation.linear.ridge import Ridge
 from steelyard.estimation.linear.robust import Robust
-from steelyard.estimation.linear.tls import TotalLeastSquares
-from steelyard.estimation.linear.wls import WeightedLeastSquares
+from steelyard.estimation.linear.total_least_squares import RestrictedTotalLeastSquares, TotalLeastSquares
 from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.recursion.rls import RecursiveLeastSquares

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import UnknownNameError
-from steelyard.excitation.error import ExcitationError
-from steelyard.robot.spatial import Array
+from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.ground.arrays import Array
 
 # A direction that a motion does not show at all has an eigenvalue of rounding; it must not become negative.
 _FLOOR = 1e-15

@@ -11,23 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics.model import Model
-from steelyard.excitation.centre import find_centre
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
-from steelyard.excitation.error import ExcitationError
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import Problem
 from steelyard.excitation.requirements import Region, requirements
 from steelyard.excitation.search import Progress, Search, Settings
+from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Family, Fourier
-from steelyard.excitation.trajectories.idle import Idle
+from steelyard.excitation.trajectories.fixed import Idle
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.terms import Terms
-from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 
 def excite(

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.excitation.constraints.constraint import Constraint
-from steelyard.robot.spatial import Array
+from steelyard.excitation.constraints.limits import Constraint
+from steelyard.ground.arrays import Array
 
 Objective = Callable[[Array], tuple[float, Array]]
 

@@ -18,7 +18,7 @@ from steelyard.dynamics.drivers import TILE
 from steelyard.dynamics.emit_llvm import LANES, STRIDE
 from steelyard.dynamics.llvm_text import Text
 from steelyard.dynamics.native import Code, vector_width
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ShapeError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.trajectories import Trajectory
-from steelyard.plain import plain
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import plain
 
 FORMAT = "steelyard-plan-1"
 

@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.excitation.columns import independent_of
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA
-from steelyard.excitation.error import ExcitationError
+from steelyard.excitation.design import independent_of
 from steelyard.excitation.requirements import Region, requirements
 from steelyard.excitation.trajectories import Family
-from steelyard.excitation.trajectories.idle import Idle
+from steelyard.excitation.trajectories.fixed import Idle
+from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 _CANDIDATES = 400
 _ROUNDS = 20

@@ -11,7 +11,7 @@ from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.settle import grid_settled
 from steelyard.excitation.trajectories import Trajectory
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 # Starts keep this share of their limits: at the edge, the first steps would be all about the limits.
 _START = 0.8

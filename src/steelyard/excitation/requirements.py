@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.dynamics.model import Model
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits, Plane, Point
-from steelyard.excitation.constraints.drives import power_limit, torque_limit
-from steelyard.excitation.constraints.space import workspace
-from steelyard.excitation.error import ExcitationError
-from steelyard.excitation.trajectories import Family
+from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
+from steelyard.excitation.settle import settle
+from steelyard.excitation.trajectories import Family, Trajectory
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 Region = tuple[Sequence[Point], Sequence[Plane]]
 
@@ -59,3 +59,25 @@ def grid(families: Sequence[Family], per_coefficient: int) -> Array:
     """Times all over the motion, both ends included."""
     count = max(64, per_coefficient * max(f.size for f in families))
     return np.linspace(0.0, families[0].duration, count + 1)
+
+
+# A motion that nobody designed: what a careful person might play, and what a design is held against.
+
+
+# As starts of a search do: limits are neared, not touched.
+_SHARE = 0.8
+
+
+def random_motion(
+    families: Sequence[Family],
+    limits: Limits,
+    seed: int = 0,
+    needs: Sequence[Constraint] = (),
+    centre: Trajectory | None = None,
+) -> Trajectory:
+    """Random coefficients, every joint up to 80 % of its limits, drawn back until `needs` hold at every instant."""
+    calm = centre or Trajectory.standing(families, limits.middle)
+    keep = JointLimits(limits, families, grid(families, 40))
+    wild = calm.coefficients + 1e3 * np.random.default_rng([seed, 8]).normal(size=calm.size)
+    edge = calm.coefficients + _SHARE * (keep.drawn_back(wild, calm.coefficients) - calm.coefficients)
+    return settle(calm.with_coefficients(edge), calm, (keep, *needs))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.emit_llvm import LANES, STRIDE
 from steelyard.excitation.trajectories import Family
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
 

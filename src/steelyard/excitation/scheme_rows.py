@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.errors import UnknownNameError
-from steelyard.excitation.error import ExcitationError
+from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.sampled import Sampled
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 Scheme = Literal["energy", "momentum"]
 # Which regressors appear as differences over a window, and which are integrated over it.

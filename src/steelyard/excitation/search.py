@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits
-from steelyard.excitation.error import ExcitationError
 from steelyard.excitation.lagrangian import Iterate, step
 from steelyard.excitation.problem import Problem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
-from steelyard.files import write_whole
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import write_whole
 
 FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5

@@ -2,18 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.criteria import criterion_named
-from steelyard.excitation.error import ExcitationError
 from steelyard.excitation.excite import excite
-from steelyard.excitation.given import Given, motion_factor
 from steelyard.excitation.plan import Plan
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
-from steelyard.regression.base_parameters import base_parameters
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.factor import Factor
+from steelyard.regression.reduce import reduce
+from steelyard.regression.rows import Rows
+from steelyard.regression.schemes.dynamic import Dynamic
 from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+
+# `Given`: what logs have shown already, so that the next motion can be designed for what is still unknown.
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The triangular factor of logs, the spread `sigma` (N m, N) of what they leave unexplained, per equation, and the
+    time between their rows (s)."""
+
+    factor: Factor
+    sigma: Array
+    period: float
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return tuple(e.name for e in self.factor.equations)
+
+    def of(self, equations: Sequence[str] | None) -> Given:
+        """What some equations alone have shown."""
+        if equations is None:
+            return self
+        for name in equations:
+            if name not in self.equations:
+                raise UnknownNameError("equation", name, self.equations)
+        kept = [self.equations.index(name) for name in equations]
+        f = self.factor
+        some = replace(
+            f,
+            equations=tuple(f.equations[k] for k in kept),
+            triangles=tuple(f.triangles[k] for k in kept),
+            rows=tuple(f.rows[k] for k in kept),
+        )
+        return Given(some, self.sigma[kept], self.period)
+
+
+def given_by(
+    robot: Robot, logs: Sequence[Log], terms: Terms | None = None, preparation: Preparation | None = None
+) -> Given:
+    """What these logs say about the base parameters, filtered and thinned as `identify` does it."""
+    if not logs:
+        raise ExcitationError("There is no log that could say what is known; give one, or design from nothing.")
+    settings = preparation or Preparation()
+    base = base_parameters(robot, terms)
+    cutoff = chosen_cutoff(logs, settings)
+
+    def motions() -> Iterator[Motion]:
+        for log in logs:
+            yield from prepare(log, settings, cutoff)
+
+    data = Dynamic().data(Dynamics(robot, base.terms), base, motions, settings.mask)
+    factor = data.factor()
+    triangle = factor.joined(columns=base.independent)
+    # What the logs do not show at all stays zero: it explains nothing, and the spread is what counts here.
+    theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
+    sums = factor.residual_sums(theta, base.independent)
+    sigma = np.sqrt(sums / np.maximum(np.array(factor.rows) - base.rank, 1))
+    return Given(factor, np.maximum(sigma, 1e-9), data.period)
+
+
+def excite_next(
+    robot: Robot,
+    logs: Sequence[Log] | Given,
+    *,
+    terms: Terms | None = None,
+    equations: Sequence[str] | None = None,
+    rate: float | None = None,
+    criterion: Any = "d",
+    design: Any = excite,
+    **options: Any,
+) -> Plan:
+    """The next motion, given what has been measured: `excite` for the information of old and new rows together.
+
+    Rows are weighted by what the logs left unexplained, and the new motion is sampled as often as the logs' rows
+    (unless `rate` says otherwise), so that a second of it counts as a second of the logs. The criterion is "d" by
+    default: the error bars of all parameters together. `design` is `excite`, or `evolve` with its options.
+    """
+    known = (logs if isinstance(logs, Given) else given_by(robot, logs, terms)).of(equations)
+    plan: Plan = design(
+        robot,
+        terms=terms,
+        equations=equations,
+        rate=rate or 1.0 / known.period,
+        criterion=criterion,
+        weights=1.0 / known.sigma,
+        prior=known.factor,
+        **options,
+    )
+    return plan
+
+
+def motion_factor(base: BaseParameters, trajectory: Trajectory, rate: float) -> Factor:
+    """What playing a motion would show, as the factor of a log."""
+    q, dq, ddq = trajectory.sample(trajectory.times(rate))
+    return reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
 
 
 def excite_several(

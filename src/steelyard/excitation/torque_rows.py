@@ -11,10 +11,10 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import Evaluator, aligned
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.native import vector_width
+from steelyard.excitation.goal import place_columns
 from steelyard.excitation.lanes import LaneEquations, block_kernel
-from steelyard.excitation.observation import place_columns
 from steelyard.excitation.sampled import Sampled
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 # Blocks whose rows are kept between the two passes of a gradient: a megabyte or two, which a core's caches hold. Longer
 # motions are cut into parts whose rows are computed twice; reading them back from memory would take longer.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 
 class View(Protocol):

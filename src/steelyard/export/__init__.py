@@ -1,7 +1,7 @@
 """The identified model for other programs: URDF with a sidecar, MJCF, C code, tables."""
 
+from steelyard.errors import ExportError
 from steelyard.export.c import model_to_c
-from steelyard.export.error import ExportError
 from steelyard.export.mjcf import model_to_mjcf
 from steelyard.export.read_sidecar import load_model, read_sidecar
 from steelyard.export.sidecar import Sidecar, model_to_sidecar, sidecar_path

@@ -8,16 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.export.error import ExportError
+from steelyard.errors import ExportError
+from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Joint, Kind, Link, Robot
-from steelyard.robot.spatial import (
-    Array,
-    inertia_matrix,
-    move_parameters,
-    parameters_from_com,
-    rotation_about,
-)
+from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_from_com, rotation_about
 
 # Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
 _ROUNDING = 1e-12

@@ -7,13 +7,113 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from steelyard.dynamics.function import Function, trace
+from steelyard.dynamics.graph import Node, arguments, live
 from steelyard.dynamics.model import Model
-from steelyard.export.c_text import HELPERS, body_lines, used_helpers
-from steelyard.export.error import ExportError
-from steelyard.export.regroup import regrouped
-from steelyard.files import write_whole
-from steelyard.scalars import Vector
+from steelyard.errors import ExportError, StructureError
+from steelyard.ground.files import write_whole
+from steelyard.ground.scalars import Vector
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import base_parameters
+
+# A traced function as lines of C.
+
+
+HELPERS = {
+    "sign": "static double sign_of(double x)\n{\n    return (double)((x > 0.0) - (x < 0.0));\n}",
+    "step": "static double step_of(double x)\n{\n    return x > 0.0 ? 1.0 : 0.0;\n}",
+    "min": "static double least_of(double a, double b)\n{\n    return a < b ? a : b;\n}",
+    "max": "static double most_of(double a, double b)\n{\n    return a > b ? a : b;\n}",
+}
+_CALLS = {
+    **{name: name for name in ("sin", "cos", "sqrt", "exp", "tanh", "atan")},
+    **{"abs": "fabs", "sign": "sign_of", "step": "step_of", "min": "least_of", "max": "most_of"},
+}
+_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+def used_helpers(function: Function) -> set[str]:
+    """The helpers that the function's code calls; others would be warned about as unused."""
+    return set(function.operation_counts) & set(HELPERS)
+
+
+def body_lines(function: Function, result: str) -> list[str]:
+    """One line per operation, then the results; every entry of the result is written."""
+    graph, operations = function.graph, function.graph.operations
+    order = live(graph, function.outputs)
+    lines, names = [], {}
+    for index in order:
+        op = operations[index]
+        if op[0] == "const":
+            names[index] = literal(op[1])
+        elif op[0] == "in":
+            names[index] = f"{op[1]}[{op[2]}]"
+        else:
+            names[index] = f"v{index}"
+            lines.append(f"const double v{index} = {_expression(op[0], [names[k] for k in arguments(op)])};")
+    found = {
+        int(place): names[value.index] if isinstance(value, Node) else literal(float(value))
+        for place, value in zip(function.places, function.outputs, strict=True)
+    }
+    lines += [f"{result}[{k}] = {found.get(k, '0.0')};" for k in range(function.size)]
+    read = {operations[k][1] for k in order if operations[k][0] == "in"}
+    return [*lines, *(f"(void){name};" for name in function.inputs if name not in read)]
+
+
+def literal(value: float) -> str:
+    """A number that C reads back to the last bit."""
+    text = repr(value)
+    if "." not in text and "e" not in text:
+        text += ".0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def _expression(kind: str, args: list[str]) -> str:
+    if kind == "neg":
+        return f"-{args[0]}"
+    if kind in _OPERATORS:
+        return f"{args[0]} {_OPERATORS[kind]} {args[1]}"
+    return f"{_CALLS[kind]}({', '.join(args)})"
+
+
+# The same torques from fewer numbers: a model whose parameters are its base parameters and zeros.
+
+
+# Regrouping is exact but for rounding; where the structure is not clear enough for that it is not done.
+_ROUNDING = 2e-13
+_STATES = 32
+
+
+def regrouped(model: Model) -> Model:
+    """A model with the same torques and the same mass matrix, most of whose parameters are zero.
+
+    Zeros drop out of traced code: a six-axis arm loses a fifth of its operations, and most of those of its gravity
+    torque. The parameters mean nothing one by one. Where the structure cannot be decided the model comes back.
+    """
+    robot = model.robot.with_torque_used(model.robot.joint_names)
+    try:
+        base = base_parameters(robot, Terms(robot, model.terms.terms))
+    except StructureError:
+        return model
+    theta = np.zeros(len(model.theta))
+    theta[list(base.independent)] = base.values(model.theta)
+    lean = Model(model.robot, model.terms, theta)
+    return lean if _same(lean, model) else model
+
+
+def _same(a: Model, b: Model) -> bool:
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.uniform(-2.0, 2.0, (3, _STATES, a.robot.dof))
+    still = np.zeros_like(q)
+    pairs = [
+        (a.torque(q, dq, ddq), b.torque(q, dq, ddq)),
+        (a.torque(q, still, still), b.torque(q, still, still)),
+        (a.mass_matrix(q), b.mass_matrix(q)),
+    ]
+    return all(float(np.max(np.abs(x - y))) <= _ROUNDING * float(np.max(np.abs(y))) for x, y in pairs)
+
 
 _KEYWORDS = frozenset(
     [

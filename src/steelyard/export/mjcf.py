@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.dynamics.model import Model
+from steelyard.errors import ExportError
 from steelyard.export.bodies import Body, bodies_of, children_of, impossible_links
-from steelyard.export.error import ExportError
 from steelyard.export.simple_terms import ARMATURE, DAMPING, FRICTION, STIFFNESS, SimpleTerms, simple_terms
 from steelyard.export.xml_text import comment, number, numbers, quaternion_of, tag
-from steelyard.files import write_whole
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import write_whole
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 
 def model_to_mjcf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:

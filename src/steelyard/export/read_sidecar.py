@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import RobotError, SteelyardError
-from steelyard.export.error import ExportError
+from steelyard.errors import ExportError, RobotError, SteelyardError
 from steelyard.export.sidecar import SCHEMA, Sidecar, SidecarLink, SidecarTerm, sidecar_path
+from steelyard.ground.documents import Field
 from steelyard.parameters.library import TERMS, make_term
 from steelyard.parameters.term import SIDES, Term
 from steelyard.parameters.terms import Terms
-from steelyard.robot.dh_drives import read_transmission
-from steelyard.robot.fields import Field
+from steelyard.robot.dh import read_transmission
 from steelyard.robot.load import load_robot
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.robot import Joint, Link, NominalTerm, Robot

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.export.error import ExportError
-from steelyard.files import write_whole
+from steelyard.errors import ExportError
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import write_whole
 from steelyard.parameters.library import TERMS, Custom
 from steelyard.parameters.term import Term
 from steelyard.robot.robot import Joint, Robot
-from steelyard.robot.spatial import Array
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
 SCHEMA = "steelyard.sidecar/1"

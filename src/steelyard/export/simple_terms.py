@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.dynamics.model import Model
+from steelyard.ground.arrays import Array
 from steelyard.parameters.library import StribeckAtan
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Coordinate
-from steelyard.robot.spatial import Array
 from steelyard.robot.transmission import ConstantRatio
 
 # What a format may be able to say.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError
-from steelyard.files import write_whole
+from steelyard.ground.files import write_whole
 
 COLUMNS = ("name", "unit", "value", "standard_error", "lower", "upper", "of")
 

@@ -3,17 +3,249 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from steelyard.dynamics.model import Model
-from steelyard.export.bodies import impossible_links
-from steelyard.export.error import ExportError
-from steelyard.export.simple_terms import DAMPING, FRICTION, simple_terms
-from steelyard.export.urdf_edit import edit_urdf
-from steelyard.export.urdf_new import new_urdf
-from steelyard.files import write_whole
-from steelyard.robot.xml import parse_xml
+from steelyard.errors import ExportError
+from steelyard.export.bodies import Inertial, displaced, impossible_links, inertials_of
+from steelyard.export.simple_terms import DAMPING, FRICTION, SimpleTerms, simple_terms
+from steelyard.export.urdf_new import (
+    dynamics_tag,
+    gravity_is_standard,
+    inertial_lines,
+    mujoco_lines,
+    new_urdf,
+    origin_tag,
+)
+from steelyard.export.xml_text import Document, comment, numbers, tag
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import write_whole
+from steelyard.ground.xml import Element, parse_xml
+from steelyard.robot.lock import lock_joints
+from steelyard.robot.place import Place
+from steelyard.robot.robot import Link, Robot
+from steelyard.robot.spatial import rotation_from_rpy
+from steelyard.robot.urdf import robot_from_urdf
+
+# Write a model into the URDF its robot came from, and leave the rest of the file alone.
+
+
+# Reading a robot sets entries of rotations this close to 0 and ±1 to just that (`load_robot`), no more than which
+# the placements of a file may differ from the model's before they are written anew.
+_SNAPPED = 2e-11
+_MOVED = 1e-12  # m
+
+
+def edit_urdf(
+    model: Model, terms: SimpleTerms, source: Path, target: Path, locked: Mapping[str, float], notes: Sequence[str]
+) -> tuple[bytes, list[str]]:
+    """The bytes of the edited file, and more notes about it."""
+    return _Editor(model, terms, source, locked).edit(target, notes)
+
+
+class _Editor:
+    def __init__(self, model: Model, terms: SimpleTerms, source: Path, locked: Mapping[str, float]) -> None:
+        self.model, self.terms = model, terms
+        self.document = Document(source)
+        root = self.document.root
+        whole = robot_from_urdf(root)
+        _check_same(model.robot, whole, locked, source)
+        self.links = {element.attributes["name"]: element for element in root.all("link")}
+        self.joints = {element.attributes["name"]: element for element in root.all("joint")}
+        self.wanted = {link.joint: link for link in model.robot.links}
+        self.inertials = dict(zip(model.robot.link_names, inertials_of(model), strict=True))
+        # Joints that move in the file but not in the model, with the value they are fixed at.
+        at = {name: float(value) for name, value in locked.items()}
+        self.fixed = {
+            link.joint: (link, link.ratio * at.get(whole.joints[link.coordinate].name, 0.0) + link.offset)
+            for link in whole.links
+            if link.joint not in self.wanted
+        }
+        self.merged: list[str] = []
+        self.replaced = 0
+
+    def edit(self, target: Path, notes: Sequence[str]) -> tuple[bytes, list[str]]:
+        self._walk()
+        more = []
+        if self.fixed:
+            more.append(f"Fixed here, because the model does not move them: {', '.join(sorted(self.fixed))}.")
+        if self.replaced:
+            more.append(f"{self.replaced} joint placement(s) are written anew, as the model has them.")
+        if self._relative_meshes() and target.resolve().parent != self.document.path.resolve().parent:
+            more.append("Mesh file names are relative to the folder of the original description.")
+        self._mujoco()
+        self._head([*notes, *more])  # last, so that it stands first
+        return self.document.edited(), more
+
+    # ------------------------------------------------------------ the tree
+
+    def _walk(self) -> None:
+        """From the root to the leaves, with the place of every link in the joint frame of the link that carries it."""
+        children: dict[str, list[Element]] = {}
+        for joint in self.joints.values():
+            children.setdefault(_end(joint, "parent"), []).append(joint)
+        (base,) = set(self.links) - {_end(joint, "child") for joint in self.joints.values()}
+        names = self.model.robot.link_names
+        stack = [(base, Place())]
+        while stack:
+            name, place = stack.pop()
+            for joint in children.get(name, []):
+                child, wanted = _end(joint, "child"), self.wanted.get(joint.attributes["name"])
+                if wanted is None:
+                    where = self._fixed_joint(joint, place)
+                    if where.host >= 0:
+                        self._merge(self.links[child], names[where.host])
+                else:
+                    self._moving_joint(joint, wanted, place)
+                    self._inertial(self.links[child], self.inertials[wanted.name])
+                    where = Place(names.index(wanted.name))
+                stack.append((child, where))
+
+    def _fixed_joint(self, joint: Element, place: Place) -> Place:
+        rotation, translation = _origin(joint)
+        name = joint.attributes["name"]
+        if name in self.fixed:
+            link, value = self.fixed[name]
+            self._retype(joint)
+            if value != 0.0:
+                turn, slide = displaced(link.kind, link.axis, value)
+                rotation, translation = rotation @ turn, translation + rotation @ slide
+                self._set_origin(joint, rotation, translation)
+        return place.at(rotation, translation)
+
+    def _moving_joint(self, joint: Element, wanted: Link, place: Place) -> None:
+        """Friction, and the placement where the file's differs: what is between the two links is kept."""
+        rotation, translation = _origin(joint)
+        found = place.at(rotation, translation)
+        turned = float(np.max(np.abs(found.rotation - wanted.rotation)))
+        if turned > _SNAPPED or float(np.max(np.abs(found.translation - wanted.translation))) > _MOVED:
+            back = place.rotation.T
+            self._set_origin(joint, back @ wanted.rotation, back @ (wanted.translation - place.translation))
+            self.replaced += 1
+        axis = joint.find("axis")
+        given = np.array([1.0, 0.0, 0.0]) if axis is None else axis.vector("xyz", 3, (1.0, 0.0, 0.0))
+        if np.max(np.abs(given / np.linalg.norm(given) - wanted.axis)) > _SNAPPED:
+            self._put(joint, axis, tag("axis", {"xyz": numbers(wanted.axis)}))
+        self._dynamics(joint, wanted)
+
+    # ------------------------------------------------------------ single elements
+
+    def _put(self, owner: Element, element: Element | None, text: str) -> None:
+        if element is None:
+            self.document.insert_first(owner, [text])
+        else:
+            self.document.replace(element, text)
+
+    def _set_origin(self, joint: Element, rotation: Array, translation: Array) -> None:
+        self._put(joint, joint.find("origin"), origin_tag(rotation, translation))
+
+    def _retype(self, joint: Element) -> None:
+        """Make a joint fixed; what a fixed joint cannot have is taken out."""
+        before = self.document.start_tag(joint)
+        after = re.sub(r"""(?<=\s)type\s*=\s*("[^"]*"|'[^']*')""", 'type="fixed"', before, count=1)
+        self.document.replace_tag(joint, after)
+        for name in ("mimic", "limit", "dynamics", "axis"):
+            for element in joint.all(name):
+                self.document.remove(element)
+
+    def _dynamics(self, joint: Element, wanted: Link) -> None:
+        """The friction of a coordinate stands at the joint that leads it; those that follow have none of their own."""
+        robot, element = self.model.robot, joint.find("dynamics")
+        leads = robot.joints[wanted.coordinate].name == wanted.joint
+        damping, friction = (
+            (float(x[wanted.coordinate]) if leads else 0.0) for x in (self.terms.damping, self.terms.friction)
+        )
+        if element is None and not damping and not friction:
+            return
+        others = {} if element is None else element.attributes
+        self._put(joint, element, dynamics_tag(damping, friction, others))
+
+    def _inertial(self, link: Element, inertial: Inertial) -> None:
+        lines, element = inertial_lines(inertial), link.find("inertial")
+        if element is None:
+            self.document.insert_first(link, lines)
+        else:
+            self.document.replace(element, f"\n{self.document.indent(element)}".join(lines))
+
+    def _merge(self, link: Element, host: str) -> None:
+        """The inertia of what is welded to a moving link is part of that link's."""
+        for element in link.all("inertial"):
+            self.document.replace(element, comment([f"inertia merged into link '{host}'"]))
+            self.merged.append(link.attributes["name"])
+
+    def _head(self, notes: Sequence[str]) -> None:
+        gravity = numbers(self.model.robot.gravity)
+        lines = [
+            "Inertias and joint friction in this file were identified by Steelyard; the rest is as it was.",
+            f"The model holds for gravity {gravity} m/s2 in the root link.",
+            *notes,
+        ]
+        if self.merged:
+            lines.append("Links that are fixed to a moving one carry no inertia; it is part of that link's.")
+        self.document.insert_first(self.document.root, comment(lines).splitlines())
+
+    def _mujoco(self) -> None:
+        """MuJoCo would make up masses for the links that have none here, if it is not told."""
+        robot, element = self.model.robot, self.document.root.find("mujoco")
+        if element is None:
+            self.document.insert_first(self.document.root, mujoco_lines(robot))
+            return
+        wishes = {"compiler": {"inertiafromgeom": "false"}}
+        if not gravity_is_standard(robot.gravity):
+            wishes["option"] = {"gravity": numbers(robot.gravity)}
+        missing = []
+        for name, attributes in wishes.items():
+            found = element.find(name)
+            if found is None:
+                missing.append(tag(name, attributes))
+            else:
+                empty = self.document.span(found).empty
+                self.document.replace_tag(found, tag(name, {**found.attributes, **attributes}, closed=empty))
+        if missing:
+            self.document.insert_first(element, missing)
+
+    def _relative_meshes(self) -> bool:
+        names = [e.attributes.get("filename", "") for e in self.document.root.walk() if e.tag in ("mesh", "texture")]
+        return any(name and "://" not in name and not name.startswith("/") for name in names)
+
+
+def _end(joint: Element, side: str) -> str:
+    element = joint.find(side)
+    assert element is not None  # the reader has refused a joint without ends
+    return element.attributes["link"]
+
+
+def _origin(joint: Element) -> tuple[Array, Array]:
+    origin, zero = joint.find("origin"), (0.0, 0.0, 0.0)
+    if origin is None:
+        return np.eye(3), np.zeros(3)
+    return rotation_from_rpy(*origin.vector("rpy", 3, zero)), origin.vector("xyz", 3, zero)
+
+
+def _check_same(robot: Robot, whole: Robot, locked: Mapping[str, float], source: Path) -> None:
+    """The model's robot must be the file's, but for locked joints, gravity, order and small corrections."""
+    unknown = [name for name in robot.joint_names if name not in whole.joint_names]
+    if unknown:
+        raise ExportError(f"{source}: has no joint '{unknown[0]}' that moves freely; give the model's own description.")
+    known = {name: value for name, value in locked.items() if name not in robot.joint_names}
+    theirs = {link.name: link for link in lock_joints(whole, robot.joint_names, known).links}
+    names = list(theirs)
+    if set(names) != set(robot.link_names):
+        other = sorted(set(names) ^ set(robot.link_names))[0]
+        raise ExportError(f"{source}: link '{other}' is in one of file and model only; give the model's description.")
+    for link in robot.links:
+        other_link = theirs[link.name]
+        parents = [p.links[k.parent].name if k.parent >= 0 else "" for p, k in ((robot, link),)]
+        parents += [names[other_link.parent] if other_link.parent >= 0 else ""]
+        same = (link.joint, link.kind, parents[0]) == (other_link.joint, other_link.kind, parents[1])
+        if not same or (link.ratio, link.offset) != (other_link.ratio, other_link.offset):
+            raise ExportError(
+                f"{source}: joint '{link.joint}' is not the model's; give the description the robot was read from."
+            )
 
 
 def model_to_urdf(

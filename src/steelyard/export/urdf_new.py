@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.export.bodies import Body, bodies_of
+from steelyard.export.bodies import Body, Inertial, bodies_of
 from steelyard.export.simple_terms import SimpleTerms
-from steelyard.export.urdf_text import UNLIMITED, dynamics_tag, gravity_is_standard, inertial_lines, origin_tag
-from steelyard.export.xml_text import comment, number, numbers, tag
+from steelyard.export.xml_text import comment, number, numbers, rpy_of, tag
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
+
+# The elements of a URDF that an export writes.
+
+
+# URDF's own parsers want limits where none are known, and do not all understand "inf".
+UNLIMITED = 1e9
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+def inertial_lines(body: Inertial) -> list[str]:
+    t = body.tensor
+    entries = {"ixx": t[0, 0], "ixy": t[0, 1], "ixz": t[0, 2], "iyy": t[1, 1], "iyz": t[1, 2], "izz": t[2, 2]}
+    return [
+        "<inertial>",
+        f"  {tag('origin', {'xyz': numbers(body.com), 'rpy': '0 0 0'})}",
+        f"  {tag('mass', {'value': number(body.mass)})}",
+        f"  {tag('inertia', {name: number(value) for name, value in entries.items()})}",
+        "</inertial>",
+    ]
+
+
+def origin_tag(rotation: Array, translation: Array) -> str:
+    return tag("origin", {"xyz": numbers(translation), "rpy": numbers(rpy_of(rotation))})
+
+
+def dynamics_tag(damping: float, friction: float, others: Mapping[str, str] | None = None) -> str:
+    return tag("dynamics", {**(others or {}), "damping": number(damping), "friction": number(friction)})
+
+
+def gravity_is_standard(gravity: Array) -> bool:
+    return bool(np.array_equal(gravity, STANDARD_GRAVITY))
 
 
 def new_urdf(model: Model, terms: SimpleTerms, notes: Sequence[str]) -> str:

@@ -2,13 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.robot.spatial import Array
+from steelyard.errors import ExportError
+from steelyard.ground.arrays import Array
+from steelyard.ground.xml import Element, parse_xml
+
+# Where the elements of an XML file stand in its bytes, so that a few can be replaced and the rest kept.
+
+
+_DECLARED = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
+@dataclass(frozen=True)
+class Span:
+    """An element's bytes: its start tag is [start, inside), all of it is [start, end)."""
+
+    start: int
+    inside: int
+    end: int
+    empty: bool  # written as <tag/>
+
+
+class Document:
+    """A parsed file with its bytes, and the changes that are to be made to them."""
+
+    def __init__(self, path: Path) -> None:
+        self.root = parse_xml(path)
+        self.path, self.data = path, path.read_bytes()
+        declared = _DECLARED.match(self.data.removeprefix(b"\xef\xbb\xbf"))
+        self.encoding = declared[1].decode() if declared else "utf-8"
+        spans = _spans(self.data)
+        elements = list(self.root.walk())
+        if len(spans) != len(elements) or any(self.data[s.start : s.start + 1] != b"<" for s in spans):
+            raise ExportError(f"{path}: its encoding cannot be edited; save the file as UTF-8.")
+        self._spans = {id(element): span for element, span in zip(elements, spans, strict=True)}
+        self._edits: list[tuple[int, int, str]] = []
+
+    def span(self, element: Element) -> Span:
+        return self._spans[id(element)]
+
+    def replace(self, element: Element, text: str) -> None:
+        """Put `text` in the place of an element."""
+        span = self.span(element)
+        self._edits.append((span.start, span.end, text))
+
+    def remove(self, element: Element) -> None:
+        """Take an element out, with the line it stands on if nothing else stands there."""
+        span = self.span(element)
+        start = span.start - len(self.indent(element).encode(self.encoding))
+        alone = self.data[start - 1 : start] == b"\n" and self.data[span.end : span.end + 2].startswith(
+            (b"\n", b"\r\n")
+        )
+        self._edits.append((start - 1 if alone else span.start, span.end, ""))
+
+    def replace_tag(self, element: Element, text: str) -> None:
+        """Put `text` in the place of an element's start tag; of the same kind, empty or not."""
+        span = self.span(element)
+        self._edits.append((span.start, span.inside, text))
+
+    def insert_first(self, element: Element, lines: Sequence[str]) -> None:
+        """Put lines at the beginning of what is inside an element, indented one step further than the element."""
+        span, outer = self.span(element), self.indent(element)
+        text = "".join(f"\n{outer}  {line}" for line in lines)
+        if span.empty:
+            head = self.data[span.start : span.end].decode(self.encoding)
+            open_tag = head.rstrip("/> \t\r\n") + ">"
+            self._edits.append((span.start, span.end, f"{open_tag}{text}\n{outer}</{element.tag}>"))
+        else:
+            self._edits.append((span.inside, span.inside, text))
+
+    def indent(self, element: Element) -> str:
+        """The white space before an element on its line."""
+        line = self.data[: self.span(element).start].rpartition(b"\n")[2].decode(self.encoding, "replace")
+        return line if not line.strip() else ""
+
+    def start_tag(self, element: Element) -> str:
+        span = self.span(element)
+        return self.data[span.start : span.inside].decode(self.encoding)
+
+    def edited(self) -> bytes:
+        """The bytes with all changes made."""
+        data = self.data
+        # From the end, so that earlier places stay where they are; later insertions at one place come first.
+        for start, end, text in sorted(self._edits, key=lambda edit: edit[:2], reverse=True):
+            data = data[:start] + text.encode(self.encoding, "xmlcharrefreplace") + data[end:]
+        return data
+
+
+def _spans(data: bytes) -> list[Span]:
+    """The spans of all elements, in the order of their start tags."""
+    starts: list[int] = []
+    ends: dict[int, int] = {}
+    open_elements: list[int] = []
+    parser = expat.ParserCreate()
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        open_elements.append(len(starts))
+        starts.append(parser.CurrentByteIndex)
+
+    def end(tag: str) -> None:
+        ends[open_elements.pop()] = parser.CurrentByteIndex
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.Parse(data, True)
+    out = []
+    for k, begin in enumerate(starts):
+        inside = _tag_end(data, begin)
+        empty = data[inside - 2 : inside] == b"/>"
+        out.append(Span(begin, inside, inside if empty else _tag_end(data, ends[k]), empty))
+    return out
+
+
+def _tag_end(data: bytes, start: int) -> int:
+    """Just behind the > that ends the tag; a > inside quotes does not count."""
+    quote = 0
+    for k in range(start, len(data)):
+        byte = data[k]
+        if quote:
+            quote = 0 if byte == quote else quote
+        elif byte in b"\"'":
+            quote = byte
+        elif byte == 0x3E:
+            return k + 1
+    return len(data)
 
 
 def number(value: float) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 

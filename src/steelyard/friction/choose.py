@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.friction.laws import LAWS, FittedLaw, Law, fit_law
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

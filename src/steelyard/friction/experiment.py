@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints.limits import Limits, limits_from
 from steelyard.excitation.interpolator import JointMove, MotionLimits, Move, Program, ProgramMotion, interpolate
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import run_folder
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
-from steelyard.run_folder import run_folder
 
 # Kozłowski & Dutkiewicz 1996, section 4: 5, 10, 20, …, 100 % of the greatest speed.
 FRACTIONS = (0.05, *(0.1 * k for k in range(1, 11)))

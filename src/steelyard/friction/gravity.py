@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.friction.plateaus import Plateau, error_of_mean
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 # Two plateaus are a pair if their speeds agree to this part and they share at least this part of their ways.
 _SAME_SPEED = 0.05

@@ -14,13 +14,13 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.friction.laws import FittedLaw, law_named
 from steelyard.friction.measure import FrictionCurves
-from steelyard.identification_terms import DEFAULT_TERMS, SMOOTHING
+from steelyard.ground.arrays import Array
+from steelyard.parameters.chosen import DEFAULT_TERMS, SMOOTHING
 from steelyard.parameters.library import FrictionTable
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
 from steelyard.regression.schemes.known_friction import Curve
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 Given = FrictionCurves | Mapping[str, Curve]
 # Terms that a measured curve stands in for; an offset is left free, since it may be the sensor's.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.robot.spatial import Array, frozen
+from steelyard.ground.arrays import Array, frozen
 
 Columns = Callable[[Array, float], list[Array]]
 

@@ -15,8 +15,8 @@ from steelyard.friction.gravity import remove_gravity
 from steelyard.friction.laws import FittedLaw, law_named
 from steelyard.friction.plateaus import Plateau, find_plateaus
 from steelyard.friction.table import moving_joints, tabulated
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation

@@ -17,15 +17,14 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.library import AsymmetricCoulomb, Coulomb, Custom, Stribeck
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.factor import Factor
 from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
 
 # Which option of a term is its shape, and between which parts of the joint's top speed it is looked for.

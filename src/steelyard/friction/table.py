@@ -14,8 +14,9 @@ import numpy as np
 from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import LogError, SteelyardError
-from steelyard.estimation.linear.wls import WeightedLeastSquares
+from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
+from steelyard.ground.arrays import Array
 from steelyard.parameters.library import FrictionTable, Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
@@ -24,7 +25,6 @@ from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.still import moving_ranges

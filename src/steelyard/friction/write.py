@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 
 from steelyard.friction.measure import FrictionCurves
+from steelyard.ground.files import run_folder
 from steelyard.robot.robot import Robot
-from steelyard.run_folder import run_folder
 
 
 def write_friction(found: FrictionCurves, robot: Robot, folder: Path, *, overwrite: bool = False) -> None:

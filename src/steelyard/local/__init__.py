@@ -1,14 +1,11 @@
 """Local models: regions of a workspace with a model each, and the bank that joins them (Pedrocchi et al. 2013)."""
 
-from steelyard.local.bank import BLEND, Bank, Prediction
+from steelyard.errors import LocalError, OutsideError
+from steelyard.local.bank import BLEND, Bank, LocalModel, Prediction
 from steelyard.local.bank_files import bank_json, load_bank, save_bank
 from steelyard.local.design import Design, design
-from steelyard.local.error import LocalError, OutsideError
-from steelyard.local.identify import GLOBAL, identify_globally, identify_locally
-from steelyard.local.local_model import LocalModel
-from steelyard.local.motions import random_motion
-from steelyard.local.plant import SimulatedArm
-from steelyard.local.postures import home_posture, sample_postures
+from steelyard.local.identify import GLOBAL, SimulatedArm, identify_globally, identify_locally
+from steelyard.local.motions import home_posture, random_motion, sample_postures
 from steelyard.local.recalibrate import Drift, recalibrate
 from steelyard.local.region import CartesianRegion, JointRegion, Region
 from steelyard.local.regions import checked_regions, overlap, read_regions

@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
+from steelyard.errors import LocalError
 from steelyard.export import model_to_sidecar, model_to_urdf, read_sidecar
-from steelyard.identification import Settings
-from steelyard.local.bank import Bank
-from steelyard.local.error import LocalError
-from steelyard.local.local_model import LocalModel
+from steelyard.ground.files import plain, run_folder
+from steelyard.identification.identification import Settings
+from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import motion_from_dict, motion_to_dict
 from steelyard.local.region import region_from_dict
 from steelyard.parameters.library import TERMS, make_term
 from steelyard.parameters.terms import Terms
-from steelyard.plain import plain
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
-from steelyard.run_folder import run_folder
 from steelyard.signals.prepare import Preparation
 
 SCHEMA = "steelyard.bank/1"

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.local.bank import Bank
-from steelyard.local.error import LocalError
+from steelyard.errors import LocalError
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import plain
+from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import fit_region
-from steelyard.local.local_model import LocalModel
 from steelyard.local.motions import looks
-from steelyard.plain import plain
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import prepare
 

@@ -14,12 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.errors import UnknownNameError
+from steelyard.errors import LocalError, UnknownNameError
 from steelyard.excitation import Point
-from steelyard.local.error import LocalError
-from steelyard.robot.inverse_kinematics import Pose, Tip
+from steelyard.ground.arrays import Array, frozen
+from steelyard.robot.kinematics.inverse import Pose, Tip
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array, frozen
 
 
 @dataclass(frozen=True, eq=False)

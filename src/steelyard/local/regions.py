@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import RobotError
-from steelyard.local.error import LocalError
-from steelyard.local.postures import sample_postures
+from steelyard.errors import LocalError, RobotError
+from steelyard.ground.documents import Field, read_document
+from steelyard.local.motions import sample_postures
 from steelyard.local.region import CartesianRegion, JointRegion, Region
-from steelyard.robot.document import read_document
-from steelyard.robot.fields import Field
 from steelyard.robot.robot import Robot
 
 _CARTESIAN = ("frame", "lower", "upper", "offset", "spread")

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.local.bank import Bank
-from steelyard.local.error import LocalError
+from steelyard.errors import LocalError
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import plain
+from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import Logs, Plant, player_of
-from steelyard.local.local_model import LocalModel
-from steelyard.local.motions import MotionLike, random_motion
-from steelyard.local.postures import home_posture
-from steelyard.plain import plain
+from steelyard.local.motions import MotionLike, home_posture, random_motion
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, prepare
 

@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import SteelyardError
+from steelyard.errors import LocalError, SteelyardError
 from steelyard.export import load_model
-from steelyard.local.bank import Bank
-from steelyard.local.error import LocalError
+from steelyard.ground.files import run_folder
+from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import GLOBAL
-from steelyard.local.local_model import LocalModel
 from steelyard.local.motions import MotionLike, motion_from_dict, motion_to_dict
 from steelyard.local.region import Region
 from steelyard.local.validate import Validation
 from steelyard.robot.robot import Robot
-from steelyard.run_folder import run_folder
 
 SCHEMA = "steelyard.local-motions/1"
 _RATE = 500.0

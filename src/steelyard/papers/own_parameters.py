@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import steelyard as sy
-from steelyard.robot.arithmetic import evaluate
-from steelyard.robot.spatial import Array
+from steelyard.ground.arithmetic import evaluate
+from steelyard.ground.arrays import Array
 
 # Formulas are exact; what is left after regrouping is rounding.
 _EXACT = 1e-9

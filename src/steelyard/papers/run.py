@@ -7,21 +7,166 @@ import inspect
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from steelyard.files import write_whole
+from steelyard.ground.files import RunFolderError, plain, write_whole
 from steelyard.papers import load_paper
-from steelyard.papers.page import paper_page
-from steelyard.papers.paper import Item, Paper, Reproduction
-from steelyard.papers.saved import item_from_json, item_to_json, reproduction_to_json
-from steelyard.run_folder import RunFolderError
+from steelyard.papers.paper import Figure, Item, Paper, Reproduction, Statement, Table
+from steelyard.report.elements import Cell, Column, Html, Kind, callout, figure_html, join, paragraph, table_html, text
+from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.plots.lines import Line, Panel, line_panels
+from steelyard.report.terminal import table
+
+# One page of HTML per paper: what holds on top, then its tables and figures in its own order.
+
+
+_RESULTS = {True: "holds", False: "does not hold", None: "–"}
+
+
+def paper_page(done: Reproduction) -> str:
+    """The page, self-contained."""
+    paper = done.paper
+    sections = [Section("Statements", _summary(done))]
+    sections += [Section(item.title, _item(item)) for item in done.items]
+    if paper.missing:
+        rows = [[what, why] for what, why in paper.missing]
+        sections.append(Section("What cannot be regenerated", table_html(["what", "why"], rows)))
+    fast = " Fast mode: fewer repetitions and a shorter search than in a full run." if done.fast else ""
+    return render_report(
+        f"{paper.name}: a paper reproduced",
+        sections,
+        verdict=_verdict(done),
+        subtitle=f"{paper.title}. {paper.source}.",
+        footer=f"Made by steelyard {version('steelyard')}, steelyard reproduce {paper.name}.{fast}",
+    )
+
+
+def _verdict(done: Reproduction) -> Verdict:
+    must = [s for s in done.statements if s.kind == "asserted"]
+    if done.failures:
+        return Verdict(
+            "bad",
+            f"{len(done.failures)} of {len(must)} asserted statements fail.",
+            tuple(s.claim for s in done.failures),
+        )
+    rest = len(done.statements) - len(must)
+    also = f"; {rest} more are shown from both sides or measured for the first time" if rest else ""
+    return Verdict("good", f"All {len(must)} asserted statements hold{also}.")
+
+
+def _summary(done: Reproduction) -> Html:
+    rows: list[list[Cell]] = [[s.claim, s.kind, _RESULTS[s.holds], s.found] for s in done.statements]
+    explained = (
+        "Asserted statements must hold, or the run fails. Those that are shown hold under some conditions and not "
+        "under others; those that are measured had not been looked at before."
+    )
+    return join(
+        paragraph(done.paper.about),
+        table_html(["statement", "kind", "result", "what came out"], rows),
+        paragraph(explained),
+    )
+
+
+def _item(item: Item) -> Html:
+    pieces: list[Html] = [paragraph(item.text)] if item.text else []
+    pieces += [_table(t) for t in item.tables]
+    pieces += [_figure(f) for f in item.figures]
+    pieces += [callout(_tone(s), f"{s.claim} {s.found}") for s in item.statements]
+    if item.differences:
+        lines = "".join(f"<li>{text(line)}</li>" for line in item.differences)
+        pieces.append(Html(f"<h3>Differences from the paper</h3><ul>{lines}</ul>"))
+    return join(*pieces)
+
+
+def _tone(statement: Statement) -> Kind:
+    if statement.kind == "asserted":
+        return "good" if statement.holds else "bad"
+    return "note"
+
+
+def _table(table: Table) -> Html:
+    return Html(f'<div class="folded">{table_html(table.columns, table.rows, table.title)}</div>')
+
+
+def _figure(figure: Figure) -> Html:
+    return figure_html(line_panels(figure.panels), figure.title, figure.caption)
+
+
+# Results as JSON, and items back from it, so that an interrupted run goes on where it stopped.
+
+
+def item_to_json(item: Item) -> dict[str, Any]:
+    return plain(asdict(item))  # type: ignore[no-any-return]
+
+
+def item_from_json(saved: dict[str, Any]) -> Item:
+    return Item(
+        text=saved["text"],
+        tables=tuple(_saved_table(t) for t in saved["tables"]),
+        figures=tuple(_saved_figure(f) for f in saved["figures"]),
+        statements=tuple(Statement(**s) for s in saved["statements"]),
+        differences=tuple(saved["differences"]),
+        title=saved["title"],
+    )
+
+
+def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
+    paper = done.paper
+    return {
+        "format": "steelyard-reproduction-1",
+        "steelyard": version("steelyard"),
+        "paper": {"name": paper.name, "title": paper.title, "source": paper.source},
+        "fast": done.fast,
+        "holds": not done.failures,
+        "statements": [asdict(s) for s in done.statements],
+        "items": [item_to_json(item) for item in done.items],
+        "missing": [{"what": what, "why": why} for what, why in paper.missing],
+    }
+
+
+def _saved_table(saved: dict[str, Any]) -> Table:
+    columns = tuple(Column(**column) for column in saved["columns"])
+    return Table(columns, tuple(tuple(row) for row in saved["rows"]), saved["title"])
+
+
+def _saved_figure(saved: dict[str, Any]) -> Figure:
+    return Figure(saved["title"], tuple(_panel(panel) for panel in saved["panels"]), saved["caption"])
+
+
+def _panel(saved: dict[str, Any]) -> Panel:
+    ends = saved["range"]
+    lines = tuple(_line(line) for line in saved["lines"])
+    return Panel(**{**saved, "lines": lines, "range": None if ends is None else tuple(ends)})
+
+
+def _line(saved: dict[str, Any]) -> Line:
+    # A gap in a line is null in JSON.
+    x, y = (tuple(float("nan") if v is None else v for v in saved[axis]) for axis in ("x", "y"))
+    return Line(saved["name"], x, y, saved["dashed"])
+
+
+# What came out of a paper, for the terminal.
+
+
+_terminal_RESULTS = {True: "holds", False: "does not hold", None: "–"}
+
+
+def print_reproduction(done: Reproduction, out: Console, folder: Path) -> None:
+    """Its statements, and where the page is."""
+    rows = [[escape(s.claim), s.kind, _terminal_RESULTS[s.holds], escape(s.found)] for s in done.statements]
+    out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
+    for failure in done.failures:
+        out.print(f"[bold]Fails:[/bold] {escape(failure.claim)}")
+    out.print(f"Written to {escape(str(folder))}: result.json, report.html")
+
 
 _UNFINISHED = "unfinished"
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.scalars import Scalar, absolute, atan, cos, exp, maximum, minimum, sign, sin, tanh
 from steelyard.parameters.term import Column, Term
-from steelyard.scalars import Scalar, absolute, atan, cos, exp, maximum, minimum, sign, sin, tanh
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +258,7 @@ class Counterbalance(Term):
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(Term):
-    """A term of your own: `torque(u, du)` returns one value per column, written with `steelyard.scalars` or NumPy.
+    """A term of your own: `torque(u, du)` gives one value per column, written with `steelyard.ground.scalars` or NumPy.
 
     >>> from steelyard.parameters import Column, Custom
     >>> f3 = Column("F3", "N m s³/rad³", "N s³/m³")

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.scalars import Scalar
+from steelyard.ground.scalars import Scalar
 
 Side = Literal["joint", "drive", "motor"]
 SIDES: tuple[Side, ...] = ("joint", "drive", "motor")

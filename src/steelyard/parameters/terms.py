@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector, dot
 from steelyard.parameters.library import make_term
 from steelyard.parameters.term import Term
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.robot.transmission import ConstantRatio
-from steelyard.scalars import Scalar, Vector, dot
 
 Entries = dict[tuple[int, int], Scalar]
 

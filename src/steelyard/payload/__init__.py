@@ -4,10 +4,8 @@ from steelyard.payload.excite import excite_load
 from steelyard.payload.gains import DriveGains, drive_gains
 from steelyard.payload.load import Load, cuboid
 from steelyard.payload.online import OnlineLoad, weigh_online
-from steelyard.payload.repeat import Repeats, repeats
-from steelyard.payload.sensor import SensorModel, weigh_by_sensor
-from steelyard.payload.weigh import Weighing, weigh
-from steelyard.payload.wrench import wrench_regressor
+from steelyard.payload.sensor import SensorModel, weigh_by_sensor, wrench_regressor
+from steelyard.payload.weigh import Repeats, Weighing, repeats, weigh
 
 __all__ = [
     "DriveGains",

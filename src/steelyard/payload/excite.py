@@ -17,7 +17,6 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.dynamics.function import Function, trace
 from steelyard.errors import SteelyardError
-from steelyard.excitation.centre import find_centre
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, criterion_named
@@ -27,15 +26,15 @@ from steelyard.excitation.problem import Problem
 from steelyard.excitation.requirements import requirements
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.search import Search, Settings
+from steelyard.excitation.settle import find_centre
 from steelyard.excitation.torque_rows import TorqueRows
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.excitation.views import Linear
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.payload.sensor import AXES
-from steelyard.regression.blas import one_blas_thread
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Scalar, Vector
 
 # Noise of a sensor like the JR3 of Kozłowski & Dutkiewicz 1996: 0.3 N and 0.02 N m.
 NOISE = (0.3, 0.3, 0.3, 0.02, 0.02, 0.02)

@@ -15,8 +15,9 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.linear.wls import WeightedLeastSquares
+from steelyard.ground.arrays import Array
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.payload.load import Load, between, own_frame
@@ -24,7 +25,6 @@ from steelyard.payload.plan import Plan
 from steelyard.payload.weigh import prepared_rows
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 

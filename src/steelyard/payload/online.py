@@ -20,10 +20,10 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.recursion.live_rows import live_rows
+from steelyard.ground.arrays import Array
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 
 # Residuals so many times as large as the noise and the estimate's uncertainty explain come from another load.

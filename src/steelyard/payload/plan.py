@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part
-from steelyard.robot.spatial import Array
 
 Friction = Literal["own", "common"]
 

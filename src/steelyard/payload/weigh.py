@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg import qr
+from scipy.stats import norm, t
 
 from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.linear.wls import WeightedLeastSquares
-from steelyard.identification_terms import identification_terms
-from steelyard.parameters.inertial import INERTIAL_NAMES
-from steelyard.parameters.nearest_body import nearest_body
+from steelyard.ground.arrays import Array
+from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.payload.load import Load, between, own_frame
@@ -33,11 +34,41 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.still import moving_ranges
+
+# Statistics of a load that was weighed several times.
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Mean and standard deviation of the ten parameters over `count` weighings in one frame."""
+
+    count: int
+    mean: Array
+    deviation: Array
+
+    def interval(self, level: float = 0.99) -> Array:
+        """Half the width of the confidence interval of the mean: Student's t over √n."""
+        return np.asarray(t.ppf(0.5 * (1.0 + level), self.count - 1) * self.deviation / np.sqrt(self.count))
+
+    def interval_as_printed(self, level: float = 0.99) -> Array:
+        """The same by the rule behind Table I of Kozłowski & Dutkiewicz 1996: the normal quantile over √(n − 1)."""
+        return np.asarray(norm.ppf(0.5 * (1.0 + level)) * self.deviation / np.sqrt(self.count - 1))
+
+
+def repeats(loads: Sequence[Load]) -> Repeats:
+    """Statistics over several weighings of the same load."""
+    if len(loads) < 2:
+        raise SteelyardError("Statistics need at least two weighings.")
+    frames = {load.frame for load in loads}
+    if len(frames) > 1:
+        raise SteelyardError(f"The loads are in different frames ({', '.join(sorted(frames))}); use seen_from first.")
+    values = np.array([load.parameters for load in loads])
+    return Repeats(len(loads), values.mean(axis=0), values.std(axis=0, ddof=1))
+
 
 # Part of a column that must be left beside the others for it to count as seen.
 _INDEPENDENT = 1e-8

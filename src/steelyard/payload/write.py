@@ -7,9 +7,9 @@ from pathlib import Path
 
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_urdf
+from steelyard.ground.files import run_folder
 from steelyard.payload.load import Load
 from steelyard.robot.robot import Robot
-from steelyard.run_folder import run_folder
 
 
 def write_load(load: Load, robot: Robot, folder: Path, *, overwrite: bool = False, source: Path | None = None) -> None:

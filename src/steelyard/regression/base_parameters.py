@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
+from steelyard.ground.arrays import Array, frozen, one_blas_thread
 from steelyard.parameters.terms import Parameter, Terms
-from steelyard.regression.blas import one_blas_thread
-from steelyard.regression.elimination import METHODS
+from steelyard.regression.elimination import METHODS, Order, preferred
 from steelyard.regression.kernel import by_kernel, sixteen_parameters, ten_from_sixteen
-from steelyard.regression.order import Order, preferred
 from steelyard.regression.structure import HIDDEN, Structure, find_structure, fresh_rows
 from steelyard.regression.written import Written, write_groups
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array, frozen
 
 Method = Literal["qr", "rref", "svd", "kernel"]
 Class = Literal["alone", "combined", "none"]

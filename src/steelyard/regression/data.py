@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import StructureError
-from steelyard.regression.blas import one_blas_thread
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
-from steelyard.robot.spatial import Array
 
 # Rows up to this size are kept between passes; beyond it they are computed again each time.
 _KEPT_BYTES = 700_000_000

@@ -7,12 +7,50 @@ than `tolerance` is zero; without one it must be plain what is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from steelyard.errors import StructureError
-from steelyard.robot.spatial import Array
+from steelyard.errors import StructureError, UnknownNameError
+from steelyard.ground.arrays import Array
+from steelyard.parameters.inertial import INERTIAL_NAMES
+from steelyard.parameters.terms import Parameter
+
+# In which order columns are preferred: of a group of dependent columns, the first keeps its place.
+
+
+Order = Sequence[str] | Callable[[Parameter], Any] | None
+
+
+def preferred(parameters: Sequence[Parameter], links: int, order: Order = None) -> list[int]:
+    """The indices of the parameters, those to keep first.
+
+    Args:
+        parameters: ten per link, then those of the terms.
+        links: how many links there are.
+        order: None for link by link in Pinocchio's order, then the terms; the ten names m … Izz in another order
+            to use within each link; names of parameters to put in front of all others; or a key to sort by.
+    """
+    natural = list(range(len(parameters)))
+    if order is None:
+        return natural
+    if callable(order):
+        return sorted(natural, key=lambda k: order(parameters[k]))
+    names = tuple(order)
+    for name in names:
+        if names.count(name) > 1:
+            raise StructureError(f"order names '{name}' twice; name each parameter once.")
+    if set(names) == set(INERTIAL_NAMES):
+        within = [INERTIAL_NAMES.index(name) for name in names]
+        return [10 * link + k for link in range(links) for k in within] + natural[10 * links :]
+    known = [p.name for p in parameters]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("parameter", name, known)
+    first = [known.index(name) for name in names]
+    return first + [k for k in natural if k not in set(first)]
+
 
 # E has orthonormal rows, so a column's part outside the span of the columns before it is a number between 0 and 1.
 # Over seventy robots independent columns have 1e-4 or more. Dependent ones have 1e-11 or less, or, where the structure

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from steelyard.errors import StructureError
+from steelyard.ground.arrays import Array
 from steelyard.regression.rows import Equation
-from steelyard.robot.spatial import Array
 
 # A scaled pivot says how much of a column the earlier ones leave. The normal equations know it to the square
 # root of rounding (1e-8); asking for 1e-6 leaves at least four digits. QR knows it to rounding.

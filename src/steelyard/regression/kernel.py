@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Parameter
 from steelyard.regression.elimination import DEPENDENT, from_null_space, null_space
-from steelyard.robot.spatial import Array
 
 SIXTEEN = (
     *("m", "mx", "my", "mz"),

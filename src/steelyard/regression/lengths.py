@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 # Lengths closer than this (relative) are the same length written twice.
 _SAME = 1e-9

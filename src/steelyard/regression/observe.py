@@ -9,12 +9,12 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import on_cache_lines
 from steelyard.errors import StructureError
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Rows
-from steelyard.robot.spatial import Array
-from steelyard.signals.ahead import ahead
 from steelyard.signals.prepare import Motion
+from steelyard.signals.source import ahead
 
 # Samples whose rows are in memory at once: some 200 rows of 20,000 samples are 32 MB. Never more than the second.
 _CHUNK = 20_000

@@ -12,10 +12,9 @@ from steelyard.dynamics.drivers import TILE, driver
 from steelyard.dynamics.evaluate import Batch, in_threads
 from steelyard.dynamics.native import vector_width
 from steelyard.errors import SteelyardError
-from steelyard.regression.blas import one_blas_thread
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Rows
-from steelyard.robot.spatial import Array
 
 Method = Literal["qr", "normal"]
 

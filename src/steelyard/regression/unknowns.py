@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
-from steelyard.robot.spatial import Array
 
 
 class Columns(Protocol):

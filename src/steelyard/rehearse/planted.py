@@ -9,10 +9,10 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.possible.reference import default_bodies
 from steelyard.excitation.constraints import default_limits
-from steelyard.parameters.log_cholesky import LogCholesky
+from steelyard.ground.arrays import Array
+from steelyard.parameters.inertial import LogCholesky
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 KINDS = ("nominal", "perturbed")
 # Where a description states no inertia: rods of this mass per joint (kg), as small arms have them.

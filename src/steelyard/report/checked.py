@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.check import Check, Excitation
+from steelyard.ground.arrays import Array
 from steelyard.report.elements import Cell, Column, Html, Kind, callout, figure_html, join, paragraph, table_html, text
 from steelyard.report.html import Section
 from steelyard.report.plots.excitation import singular_values
-from steelyard.robot.spatial import Array
 
 _KINDS: dict[str, Kind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
 _GRADES: dict[str, Kind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}

@@ -8,14 +8,14 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from steelyard.designed import Designed
+from steelyard.excitation.designed import Designed
 from steelyard.excitation.plan import Plan
 from steelyard.report.elements import Cell, Column, Html, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.designed_motion import joint_motion, search_history, torque_limits, workspace_coverage
 from steelyard.report.plots.skeleton import skeleton
 from steelyard.report.terminal import number, table
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 
 
 def print_designed(made: Designed, out: Console, folder: str = "") -> None:

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from rich.console import Console
 from rich.markup import escape
 
-from steelyard.compare_estimators import RULES, Advice, Comparison, Summary, advice
-from steelyard.compare_estimators.advice import LEFT
+from steelyard.compare import RULES, Advice, Comparison, Summary, advice
+from steelyard.compare.comparison import LEFT
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.boxes import error_boxes

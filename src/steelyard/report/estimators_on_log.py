@@ -7,7 +7,7 @@ from importlib.metadata import version
 from rich.console import Console
 from rich.markup import escape
 
-from steelyard.compare_estimators.on_log import LogComparison, LogResult
+from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.report.elements import Cell, Column, Html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import number, table

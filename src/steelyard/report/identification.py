@@ -8,7 +8,8 @@ from importlib.metadata import version
 import numpy as np
 
 from steelyard.assessment.score import Score
-from steelyard.identification import Identification
+from steelyard.ground.arrays import Array
+from steelyard.identification.identification import Identification
 from steelyard.report.checked import checked
 from steelyard.report.efforts import effort_unit, effort_units
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, side_by_side, table_html
@@ -19,7 +20,6 @@ from steelyard.report.plots.friction import friction_curve
 from steelyard.report.plots.residuals import residuals
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.reduced import reduced
-from steelyard.robot.spatial import Array
 
 
 def identification_report(found: Identification) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from steelyard.identification import Identification
+from steelyard.identification.identification import Identification
 from steelyard.report.reduced import significance_sentence
 from steelyard.report.terminal import number, table
 

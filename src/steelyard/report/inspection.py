@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from steelyard.inspection import Inspection, TransmissionRow
+from steelyard.regression.inspection import Inspection, TransmissionRow
 from steelyard.report.terminal import number, table
 
 _MEANING = {

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.identification import Identification
+from steelyard.ground.arrays import Array
+from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section
 from steelyard.report.plots.parameters import parameter_intervals
-from steelyard.robot.spatial import Array
 
 
 def base_parameters_section(found: Identification) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from steelyard.assessment.score import Score
 from steelyard.estimation.linear.significance import Removals
-from steelyard.identification import Identification
+from steelyard.identification.identification import Identification
 from steelyard.report.efforts import effort_unit
 from steelyard.report.elements import Cell, Column, Html, callout, join, paragraph, table_html
 from steelyard.report.html import Section

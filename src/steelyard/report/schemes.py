@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from steelyard.compare_schemes import SchemeComparison, SchemeResult
+from steelyard.compare.schemes import SchemeComparison, SchemeResult
 from steelyard.report.elements import Cell, Column, Html, callout, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.terminal import number, table

@@ -1,6 +1,6 @@
 """What is known of a robot before it moves: its joints, links, drives and, where stated, its inertias."""
 
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.load import load_robot
 from steelyard.robot.mjcf import read_mjcf
 from steelyard.robot.robot import Joint, Link, NominalTerm, Robot

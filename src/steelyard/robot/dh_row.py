@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.robot.fields import Field
+from steelyard.ground.arrays import Array
+from steelyard.ground.documents import Field
 from steelyard.robot.robot import Joint, Kind
-from steelyard.robot.spatial import Array, inertia_matrix, inertial_parameters, parameters_from_com
+from steelyard.robot.spatial import inertia_matrix, inertial_parameters, parameters_from_com
 
 COLUMNS = ("theta", "d", "a", "alpha")
 _ROW_KEYS = ("joint", "type", "dh", *COLUMNS, "sign", "parent", "limits", "link")

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
+from steelyard.ground.arrays import Array
+from steelyard.ground.xml import parse_xml
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.mjcf import robot_from_mjcf
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import Array
 from steelyard.robot.spatial import snap as snap_entries
 from steelyard.robot.urdf import read_urdf, robot_from_urdf
-from steelyard.robot.xml import parse_xml
 
 # Entries this close to 0 and ±1 are rounding of angles written with twelve or more digits. Exact zeros and
 # ones let the tracer drop whole products, and make the structure of the base parameters the intended one.

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.errors import RobotError
+from steelyard.ground.arrays import Array
 from steelyard.robot.place import Place
 from steelyard.robot.robot import NominalTerm, Robot
-from steelyard.robot.spatial import Array, rotation_about
+from steelyard.robot.spatial import rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 from steelyard.robot.tree import Tree
 

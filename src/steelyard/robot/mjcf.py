@@ -14,14 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
+from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.mjcf_document import Defaults, choice, expand_includes, read_compiler
-from steelyard.robot.mjcf_inertia import body_inertia
+from steelyard.robot.mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
 from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Kind, Link, Robot
-from steelyard.robot.spatial import Array
 from steelyard.robot.tree import Follower, Tree, couple, joint_terms
-from steelyard.robot.xml import Element, parse_xml, shorten
 
 ZERO = (0.0, 0.0, 0.0)
 KINDS: dict[str, Kind] = {"hinge": "revolute", "slide": "prismatic"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
+from steelyard.ground.arrays import Array, frozen
 from steelyard.robot.place import Place
-from steelyard.robot.spatial import Array, frozen
 from steelyard.robot.transmission import Transmission
 
 if TYPE_CHECKING:

@@ -8,16 +8,9 @@ Ixy = -∫ x y dm.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
-
-
-def frozen(values: ArrayLike) -> Array:
-    """A private, read-only float64 copy, so that what a robot holds can never change."""
-    array = np.array(values, dtype=np.float64)
-    array.setflags(write=False)
-    return array
+from steelyard.ground.arrays import Array
 
 
 def skew(v: ArrayLike) -> Array:

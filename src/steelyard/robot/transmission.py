@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError
-from steelyard.robot.spatial import Array, frozen
-from steelyard.scalars import Scalar, cos, sin, sqrt
+from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.scalars import Scalar, cos, sin, sqrt
 
 
 class Ratio(Protocol):
     """The angle of a motor as a function F(u) of the drive coordinate u it moves.
 
-    `slope` is dF/du and `curvature` d²F/du², both written over the scalars of `steelyard.scalars`, so that
+    `slope` is dF/du and `curvature` d²F/du², both written over the scalars of `steelyard.ground.scalars`, so that
     they can be traced and differentiated. `value` is F.
     """
 

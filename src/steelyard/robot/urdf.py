@@ -14,11 +14,12 @@ from urllib.parse import unquote
 import numpy as np
 
 from steelyard.errors import RobotError
+from steelyard.ground.arrays import Array
+from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Kind, Link, Robot
-from steelyard.robot.spatial import Array, move_parameters, parameters_from_com, rotation_from_rpy
+from steelyard.robot.spatial import move_parameters, parameters_from_com, rotation_from_rpy
 from steelyard.robot.tree import Follower, Tree, couple, joint_terms
-from steelyard.robot.xml import Element, parse_xml, shorten
 
 MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 # Samples in a block, if every row is wanted: longer blocks multiply more, shorter ones pay more for each product.
 _BLOCK = 64

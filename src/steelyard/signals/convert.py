@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.errors import LogError
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.layout import Layout
-from steelyard.signals.mapping import LogMapping
+from steelyard.signals.mapping import LogMapping, unit_dimension, unit_size
 from steelyard.signals.table import Table
-from steelyard.signals.units import unit_dimension, unit_size
 
 NAMES = {"position": "q", "velocity": "dq", "acceleration": "ddq", "torque": "tau", "current": "tau"}
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.blockwise import both_ways, butterworth
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]

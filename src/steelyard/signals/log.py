@@ -12,14 +12,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from steelyard.errors import LogError, ShapeError
-from steelyard.files import write_whole
-from steelyard.robot.spatial import Array, frozen
-from steelyard.signals.finding import Finding
+from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.files import write_whole
+
+# `Finding`: something that reading a log brought to light and that its owner should know.
+
+
+Severity = Literal["note", "warning"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found, how often, where first, and one sentence about it.
+
+    `kind` is a word for programs ("gap", "duplicate", …), `message` one for people. `row` is the row of the file,
+    from 1, where it happens first, or None where it concerns the whole log. A "note" is for information, a
+    "warning" may spoil a result. What makes a log useless is not a finding but an error.
+    """
+
+    kind: str
+    message: str
+    severity: Severity = "note"
+    count: int = 1
+    row: int | None = None
+
 
 __all__ = ["SIGNALS", "Log", "LogError", "load_log"]
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
 from steelyard.signals.log import Log
 

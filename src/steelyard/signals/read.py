@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError, ShapeError, UnknownNameError
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.clock import Clock, mend_clock
 from steelyard.signals.convert import joint_signals, seconds
-from steelyard.signals.finding import Finding
 from steelyard.signals.layout import Layout, find_layout
-from steelyard.signals.log import Log
+from steelyard.signals.log import Finding, Log
 from steelyard.signals.mapping import LogMapping, Window, as_mapping
 from steelyard.signals.table import Table, column_names, count_rows, read_table
 

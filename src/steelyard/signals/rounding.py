@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.filters import LowPass, derivative
 from steelyard.signals.log import Log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 

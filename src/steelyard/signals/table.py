@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import LogError, UnknownNameError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 Column = NDArray[Any]
 
@@ -172,10 +172,10 @@ def _read_whole(path: Path, kind: str, topic: str | None) -> Table:
 
         return read_npz(path)
     if kind == "mcap":
-        from steelyard.signals.readers.mcap import read_mcap
+        from steelyard.signals.readers.bags import read_mcap
 
         return read_mcap(path, topic)
-    from steelyard.signals.readers.rosbag2 import read_rosbag2
+    from steelyard.signals.readers.bags import read_rosbag2
 
     return read_rosbag2(path, topic)
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
-from steelyard.robot.spatial import Array, frozen
-from steelyard.scalars import Scalar, Vector
+from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.scalars import Scalar, Vector
 from steelyard.simulation.controllers import Controller, Wanted, effective_inertia
 
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector, maximum, minimum
 from steelyard.parameters import AsymmetricCoulomb, Coulomb, Term, Terms
 from steelyard.parameters.terms import Coordinate
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Scalar, Vector, maximum, minimum
 
 Friction = Literal["smooth", "stick"]
 

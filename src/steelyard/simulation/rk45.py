@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.simulation.lanes import Problem
 from steelyard.simulation.plant import Single
 

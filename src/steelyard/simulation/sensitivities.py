@@ -26,12 +26,12 @@ from steelyard.dynamics.evaluate import aligned, default_threads
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.graph import Node, evaluate, forward
 from steelyard.dynamics.native import vector_width
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Scalar, Vector
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector
+from steelyard.simulation.command import Schedule
 from steelyard.simulation.controllers import Controller
 from steelyard.simulation.plant import Kernel, Plant
 from steelyard.simulation.rk4_driver import ARGUMENTS, rk4_driver
-from steelyard.simulation.schedule import Schedule
 
 SIGNALS = ("q", "dq", "ddq", "tau")
 

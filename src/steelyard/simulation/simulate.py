@@ -11,16 +11,14 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
-from steelyard.robot.spatial import Array
-from steelyard.simulation.command import Drive, command_of
-from steelyard.simulation.ending import Outcome, check_start, complaint, find_endings
+from steelyard.ground.arrays import Array
+from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.friction import Friction
 from steelyard.simulation.lanes import Problem, run_lanes
 from steelyard.simulation.plant import Single, plant_of
-from steelyard.simulation.schedule import schedule_of
 from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
-from steelyard.simulation.simulation import Simulation
+from steelyard.simulation.simulation import Outcome, Simulation, check_start, complaint, find_endings
 
 Method = Literal["rk4", "rk45"]
 # Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).

@@ -3,15 +3,111 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
-from steelyard.simulation.ending import Outcome
 from steelyard.simulation.sensors import Sensors
+
+# How runs end: states that leave all bounds, and inertias that no body can have.
+
+
+Flags = NDArray[np.bool_]
+
+
+class Outcome(IntEnum):
+    """How the run of one robot ended."""
+
+    COMPLETED = 0
+    DIVERGED = 1
+    IMPOSSIBLE = 2  # its mass matrix was not positive definite
+
+
+def doubtful(model: Model, theta: Array) -> Flags:
+    """Robots whose mass matrix might fail: a link's pseudo-inertia is not positive definite, or a rotor is negative.
+
+    All others have a positive definite mass matrix in every posture and need no further check.
+    """
+    robots = len(theta)
+    p = theta[:, : 10 * len(model.robot.links)].reshape(robots, -1, 10)
+    J = np.empty((*p.shape[:2], 4, 4))
+    J[..., :3, 3] = J[..., 3, :3] = p[..., 1:4]
+    J[..., 3, 3] = p[..., 0]
+    half = 0.5 * (p[..., 4] + p[..., 6] + p[..., 9])  # Wensing, Kim & Slotine 2018: Σ = ½tr(I)·1 − I
+    for (i, j), k in {(0, 0): 4, (0, 1): 5, (1, 1): 6, (0, 2): 7, (1, 2): 8, (2, 2): 9}.items():
+        J[..., i, j] = J[..., j, i] = (half if i == j else 0.0) - p[..., k]
+    bad: Flags = ~np.all(_definite(J), axis=1)
+    first = 10 * len(model.robot.links)
+    for term, _ in model.terms.placed:
+        if term.inertial:
+            bad |= theta[:, first] < 0.0
+        first += len(term.columns)
+    return bad
+
+
+def _definite(matrices: Array) -> Flags:
+    """Whether each symmetric matrix is positive definite."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.eigvalsh(matrices)[..., 0] > 0.0)
+    return np.ones(matrices.shape[:-2], dtype=bool)
+
+
+def check_start(model: Model, theta: Array, q: Array) -> Flags:
+    """Refuse robots that are impossible where they start; returns those to be watched on the way."""
+    watched = doubtful(model, theta)
+    for robot in np.flatnonzero(watched):
+        smallest = float(np.linalg.eigvalsh(model.dynamics.mass_matrix(q[robot], theta[robot]))[0])
+        if smallest <= 0.0:
+            raise SimulationError(
+                f"The mass matrix of robot {robot} is not positive definite at the start (smallest eigenvalue "
+                f"{smallest:.3g}): such masses and inertias are physically impossible; check theta."
+            )
+    return watched
+
+
+def find_endings(
+    model: Model, theta: Array, watched: Flags, results: dict[str, Array], bound: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Outcome and first bad sample of each robot; that sample and all later ones become NaN."""
+    robots, count = results["q"].shape[:2]
+    # Extremes first, since all is well as a rule; NaN and infinity show in them, too.
+    if not watched.any() and all(
+        -reach <= float(np.min(results[name])) and float(np.max(results[name])) <= reach
+        for name, reach in (("q", bound), ("dq", np.finfo(float).max), ("ddq", np.finfo(float).max))
+    ):
+        return np.full(robots, Outcome.COMPLETED, dtype=np.int64), np.full(robots, count, dtype=np.int64)
+    good = np.all(np.abs(results["q"]) <= bound, axis=-1)  # False for NaN, too
+    for name in ("dq", "ddq"):
+        good &= np.all(np.isfinite(results[name]), axis=-1)
+    outcome = np.where(good.all(axis=1), Outcome.COMPLETED, Outcome.DIVERGED).astype(np.int64)
+    first = np.where(good.all(axis=1), count, np.argmin(good, axis=1)).astype(np.int64)
+    for robot in np.flatnonzero(watched):
+        possible = _definite(model.dynamics.mass_matrix(results["q"][robot, : first[robot]], theta[robot]))
+        if not possible.all():
+            outcome[robot], first[robot] = Outcome.IMPOSSIBLE, int(np.argmin(possible))
+    for robot in np.flatnonzero(outcome != Outcome.COMPLETED):
+        for x in results.values():
+            x[robot, first[robot] :] = np.nan
+    return outcome, first
+
+
+def complaint(outcome: NDArray[np.int64], stopped: Array, bound: float) -> SimulationError:
+    """The error about the robot that went wrong first."""
+    robot = int(np.nanargmin(stopped))
+    if outcome[robot] == Outcome.IMPOSSIBLE:
+        reason = "its mass matrix is no longer positive definite: theta is physically impossible"
+    else:
+        reason = f"a state is not finite or a position has left ±{bound:g}; shorten `step`, or lower torques or gains"
+    count = int(np.sum(outcome != Outcome.COMPLETED))
+    others = f" {count - 1} more of {len(outcome)} robots went wrong, too." if count > 1 else ""
+    return SimulationError(f"Robot {robot} diverged by t = {stopped[robot]:g} s: {reason}.{others}")
 
 
 @dataclass(frozen=True, eq=False)

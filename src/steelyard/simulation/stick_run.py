@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from steelyard.errors import SimulationError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.simulation.lanes import Problem
 from steelyard.simulation.rk45 import Tolerances
 from steelyard.simulation.stick import Modes, Sticking

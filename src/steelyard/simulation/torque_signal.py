@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import SimulationError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 Draw = Literal["run", "sample"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg.lapack import dgeqrf, dpotrf, dtrtrs
 
 from steelyard.errors import SteelyardError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 
 class LostPositiveError(SteelyardError):

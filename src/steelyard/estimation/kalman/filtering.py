@@ -7,20 +7,57 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.kalman.belief import Belief, LostPositiveError, RootBelief, WholeBelief
-from steelyard.estimation.kalman.path import FilterPath
-from steelyard.estimation.kalman.predict import Predictor
-from steelyard.estimation.kalman.prepare_filter import Ready, ready
-from steelyard.estimation.kalman.rts import Trail
+from steelyard.estimation.kalman.prepare_filter import FilterPath, Ready, ready
+from steelyard.estimation.kalman.rules import ByDerivatives, BySigmaPoints, Predictor, Rule, Unscented
 from steelyard.estimation.kalman.transition import Method
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.linear.free import nearest_theta
 from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.regression.blas import one_blas_thread
-from steelyard.robot.spatial import Array
+
+# The backward pass of Rauch, Tung and Striebel (1965): every state in the light of the whole run.
+
+
+# A pass keeps two covariances per sample; more than this is refused.
+_MOST_BYTES = 2_000_000_000
+
+
+@dataclass(eq=False)
+class Trail:
+    """What the backward pass needs of one run: before and after every step."""
+
+    samples: int
+    filtered: list[tuple[Array, Array]] = field(default_factory=list)
+    predicted: list[tuple[Array, Array, Array]] = field(default_factory=list)
+
+    def check(self, width: int) -> None:
+        need = 16 * width**2 * self.samples
+        if need > _MOST_BYTES:
+            raise EstimationError(
+                f"Smoothing {self.samples} samples of {width} unknowns needs {need / 1e9:.1f} GB; cut the log into "
+                "shorter runs or leave `smooth` off (parameters that do not drift gain nothing by it)."
+            )
+
+    def smoothed(self) -> tuple[Array, Array]:
+        """(parameters and state) `(samples, …)` with their standard deviations."""
+        z, P = self.filtered[-1]
+        means, spreads = [z], [np.sqrt(np.maximum(np.diag(P), 0.0))]
+        p = len(z) - len(self.predicted[0][2]) if self.predicted else 0
+        for (before, Pf), (after, Pp, slope) in zip(self.filtered[-2::-1], self.predicted[::-1], strict=True):
+            scale = np.sqrt(np.diag(Pp))  # unknowns of very different size would spoil the factorisation
+            C = np.hstack([Pf[:, :p], Pf @ slope.T]) / scale
+            G = cho_solve(cho_factor(Pp / np.outer(scale, scale), lower=True), C.T).T / scale
+            z = before + G @ (z - after)
+            P = Pf + G @ (P - Pp) @ G.T
+            means.append(z)
+            spreads.append(np.sqrt(np.maximum(np.diag(P), 0.0)))
+        return np.array(means[::-1]), np.array(spreads[::-1])
+
 
 # Samples between two looks at the health of a filter, and points of the path that is kept.
 _LOOK = 64
@@ -162,3 +199,37 @@ class _Way:
                 "something, or the noise is set too small. The error bars were widened by that much."
             )
         return tuple(notes)
+
+
+# `ExtendedKalman` (EKF): state and base parameters together, linearised along the way.
+
+
+@dataclass(frozen=True)
+class ExtendedKalman(KalmanFilter):
+    """The joint extended Kalman filter, with exact derivatives of the Runge–Kutta (or Euler) step.
+
+    With `square_root` the covariance is kept as a triangular root (same estimate, half the digits needed). Claims:
+    the parameters of a well-excited, well-tuned run to a few of its standard errors. Does not claim: minimum variance
+    (it is linearised about its own estimate), nor robustness against a wrong start: a bad one may diverge, and says so.
+    """
+
+    def predictor(self) -> Predictor:
+        return ByDerivatives()
+
+
+# `SigmaPointKalman` (UKF, CKF, CDKF): the belief is carried by points instead of derivatives.
+
+
+@dataclass(frozen=True)
+class SigmaPointKalman(KalmanFilter):
+    """Sigma points by a rule of `kalman.rules`; two for every parameter, coordinate of the state and torque.
+
+    With `square_root` the points come from a root that is never squared. Claims and does not claim what the extended
+    filter does; curvature (a Coulomb jump within the uncertainty of a velocity) is seen to second order. Parameters far
+    out may make a point's mass matrix indefinite; the filter then stops, and says so.
+    """
+
+    rule: Rule = field(default_factory=Unscented)
+
+    def predictor(self) -> Predictor:
+        return BySigmaPoints(self.rule)

@@ -8,14 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
-from steelyard.estimation.kalman.path import FilterPath
-from steelyard.estimation.kalman.prepare_filter import Ready, ready
+from steelyard.estimation.kalman.prepare_filter import FilterPath, Ready, ready
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.linear.free import nearest_theta
 from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.regression.blas import one_blas_thread
-from steelyard.robot.spatial import Array
 
 _LOOK = 64
 _KEPT = 200

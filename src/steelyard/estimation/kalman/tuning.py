@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError, Prior
-from steelyard.estimation.kalman.predict import StepNoise
+from steelyard.estimation.kalman.rules import StepNoise
 from steelyard.estimation.linear.free import prior_theta
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.estimation.simulated.start import Start
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.robot.spatial import Array
 from steelyard.simulation.plant import Plant
 
 Level = float | Sequence[float] | None

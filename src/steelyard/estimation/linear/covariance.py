@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError
-from steelyard.regression.blas import one_blas_thread
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
-from steelyard.robot.spatial import Array
 
 # What a residual does to the estimate, ψ(u), and the mean slope ψ': (equation, residuals) → (ψ, ψ'). None: ψ(u) = u.
 Influence = Callable[[int, Array], tuple[Array, Array]]

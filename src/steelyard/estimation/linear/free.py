@@ -12,9 +12,8 @@ import numpy as np
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance, Influence, covariance
 from steelyard.estimation.linear.problem import Problem
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.regression.blas import one_blas_thread
-from steelyard.robot.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)

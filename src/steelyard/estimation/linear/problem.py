@@ -10,11 +10,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.regression.blas import one_blas_thread
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.unknowns import Columns
-from steelyard.robot.spatial import Array
 
 # σ_min/σ_max of the columns scaled to unit length. Rounding leaves 1e-13 or less where columns are dependent; at 1e-10
 # torques known to six digits would say nothing about the worst combination anyway.

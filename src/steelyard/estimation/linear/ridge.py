@@ -10,11 +10,11 @@ import numpy as np
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
 from steelyard.estimation.linear.free import FreeFit, nearest_theta, prior_theta
+from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.linear.wls import weighted
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.robot.spatial import Array
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.rounding import acceleration_noise, position_steps, rounded_again

@@ -1,7 +1,6 @@
 """Networks as estimators: Adaline, Hopfield, Hopfield–Tank."""
 
 from steelyard.estimation.neural.adaline import Adaline
-from steelyard.estimation.neural.hopfield import Hopfield
-from steelyard.estimation.neural.hopfield_tank import HopfieldTank
+from steelyard.estimation.neural.hopfield import Hopfield, HopfieldTank
 
 __all__ = ["Adaline", "Hopfield", "HopfieldTank"]

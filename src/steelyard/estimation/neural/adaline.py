@@ -9,13 +9,11 @@ import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
 from steelyard.estimation.linear.free import FreeFit, prior_theta
-from steelyard.estimation.neural.epoch import Epoch
-from steelyard.estimation.neural.network import beside, finished, repeat
-from steelyard.estimation.neural.patterns import Patterns
+from steelyard.estimation.neural.network import Epoch, Patterns, beside, finished, repeat
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
-from steelyard.robot.spatial import Array
 
 # A network that sees a parameter by less than this part of its column does not see it.
 _UNSEEN = 1e-9

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import Result
 from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.linear.ols import OrdinaryLeastSquares
+from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares
+from steelyard.estimation.recursion.simultaneous import simultaneous
+from steelyard.ground.arrays import Array
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
-from steelyard.robot.spatial import Array
 
 
 def beside(data: RegressionData, columns: Columns) -> FreeFit:
@@ -53,3 +56,110 @@ def repeat(epoch: Any, w: Array, times: int, tolerance: float) -> tuple[Array, i
         if not np.isfinite(change) or change < tolerance:
             return w, k + 1, change
     return w, times, change
+
+
+# `Epoch`: one pass over all patterns as the affine map that it is, w → G w + h; computed once, repeated for free.
+
+
+# Rows that are taken together: their products with one another fit into the second cache.
+_TOGETHER = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """w → `matrix` w + `shift`."""
+
+    matrix: Array
+    shift: Array
+
+    @classmethod
+    def of_delta_rule(cls, X: Array, d: Array, step: float) -> Epoch:
+        """w ← w + γ (d − x·w) x, row after row (Widrow & Hoff 1960), exactly.
+
+        The errors e of a block of rows obey (I + γ tril(XXᵀ, −1)) e = d − X w, and w grows by γ Xᵀe.
+        """
+        p = X.shape[1]
+        state = np.hstack([np.eye(p), np.zeros((p, 1))])  # columns: what becomes of every start, and of zero
+        for first in range(0, len(X), _TOGETHER):
+            rows, wanted = X[first : first + _TOGETHER], d[first : first + _TOGETHER]
+            lower = step * np.tril(rows @ rows.T, -1)
+            with np.errstate(all="ignore"):  # a step that is too long shows in `growth`
+                right = -rows @ state
+                right[:, -1] += wanted
+                errors = solve_triangular(lower, right, lower=True, unit_diagonal=True, check_finite=False)
+                state = state + step * rows.T @ errors
+        return cls(state[:, :-1], state[:, -1])
+
+    @classmethod
+    def of_steps(cls, inputs: Array, targets: Array, length: float) -> Epoch:
+        """w ← w + l Φᵀ(I + l ΦΦᵀ)⁻¹(y − Φ w), instant after instant: implicit Euler of ẇ = Φᵀ(y − Φ w)."""
+        p = inputs.shape[2]
+        state = np.hstack([np.eye(p), np.zeros((p, 1))])
+        grams = np.eye(inputs.shape[1]) + length * inputs @ inputs.transpose(0, 2, 1)
+        gains = length * np.linalg.solve(grams, inputs).transpose(0, 2, 1)
+        for gain, rows, wanted in zip(gains, inputs, targets, strict=True):
+            right = -rows @ state
+            right[:, -1] += wanted
+            state = state + gain @ right
+        return cls(state[:, :-1], state[:, -1])
+
+    def __call__(self, w: Array) -> Array:
+        return np.asarray(self.matrix @ w + self.shift)
+
+    @property
+    def growth(self) -> float:
+        """How much the slowest error is multiplied by in a pass; above 1 it grows."""
+        if not np.all(np.isfinite(self.matrix)):
+            return np.inf
+        return float(np.abs(np.linalg.eigvals(self.matrix)).max())
+
+
+# `Patterns`: the rows of a log as a network sees them: instant by instant, scaled if wanted.
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Inputs `(instants, rows, weights)` and targets `(instants, rows)`; β = weights · `target_scale` / `scales`.
+
+    Where rows are masked nobody knows which belong to the same instant: then every row is an instant of its own.
+    """
+
+    inputs: Array
+    targets: Array
+    scales: Array
+    target_scale: float
+
+    @classmethod
+    def of(cls, data: RegressionData, columns: Columns, free: FreeFit, scaled: bool) -> Patterns:
+        stretches = list(simultaneous(data, cast(BaseParameters, columns)))
+        whole = [s for s in stretches if s is not None]
+        if len(whole) < len(stretches):
+            whole = [_alone(data, columns)]
+        rows = np.concatenate(whole)
+        A, y = rows[:, :, :-1], rows[:, :, -1]
+        scales, size = np.ones(columns.rank), 1.0
+        if scaled:
+            count = float(free.problem.rows.sum())
+            norms = np.linalg.norm(free.joined, axis=0) / np.sqrt(count)
+            scales, size = norms[:-1], float(norms[-1]) or 1.0
+        return cls(A / scales, y / size, scales, size)
+
+    def beta(self, weights: Array) -> Array:
+        """Base parameters of weights."""
+        return np.asarray(weights * self.target_scale / self.scales)
+
+    def weights(self, beta: Array) -> Array:
+        return np.asarray(beta * self.scales / self.target_scale)
+
+
+def _alone(data: RegressionData, columns: Columns) -> Array:
+    place = {int(c): k for k, c in enumerate(columns.independent)}
+    out = []
+    for block in data.blocks():
+        rows = np.zeros((len(block.y), 1, columns.rank + 1))
+        for k, column in enumerate(data.equations[block.equation].columns):
+            if int(column) in place:
+                rows[:, 0, place[int(column)]] = block.A[:, k]
+        rows[:, 0, -1] = block.y
+        out.append(rows)
+    return np.concatenate(out)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.possible.program import Program
-from steelyard.robot.spatial import Array
+from steelyard.estimation.possible.formulate import Program
+from steelyard.ground.arrays import Array
 
 
 def solve_conic(program: Program) -> Array:

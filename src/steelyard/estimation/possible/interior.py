@@ -13,9 +13,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.possible.program import Program
-from steelyard.regression.blas import one_blas_thread
-from steelyard.robot.spatial import Array
+from steelyard.estimation.possible.formulate import Program
+from steelyard.ground.arrays import Array, one_blas_thread
 
 # The last μ: the cost is within μ·(number of barrier degrees, some forty) squared standard deviations of the best.
 # With a prior, whose own log det keeps all matrices well inside, it can be small; on the bare boundary, where they

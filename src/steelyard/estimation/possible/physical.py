@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -12,19 +12,91 @@ from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.linear.ols import OrdinaryLeastSquares
-from steelyard.estimation.linear.restricted_tls import RestrictedTotalLeastSquares
+from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from steelyard.estimation.linear.robust import Robust
-from steelyard.estimation.linear.tls import TotalLeastSquares
-from steelyard.estimation.linear.wls import WeightedLeastSquares
-from steelyard.estimation.possible.boundary import boundary_shares
+from steelyard.estimation.linear.total_least_squares import RestrictedTotalLeastSquares, TotalLeastSquares
 from steelyard.estimation.possible.conic import solve_conic
 from steelyard.estimation.possible.formulate import Formulation, formulate
 from steelyard.estimation.possible.interior import Solution, solve_interior
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.robot.spatial import Array
+
+# Which links and bounds stand between the free fit and what is physically possible, and what each costs.
+
+
+# A share of the cost below this (half a standard deviation, squared) is not worth naming.
+_WORTH_NAMING = 0.25
+
+
+def boundary_shares(made: Formulation, inside: Array) -> dict[str, float]:
+    """What each link and bound adds to ‖R(Mθ) − y‖² (σ²) when the constraints alone decide; they sum to the whole.
+
+    At the optimum z = Σ_i Bᵀ E_iᵀ Z_i with the multipliers Z_i ⪰ 0 of the links (and of the bounds), hence
+    ‖z‖² = Σ_i ⟨Z_i, E_i B z⟩: the cost of impossibility splits exactly. `inside`: a point to start from.
+    """
+    program = made.program.bare(inside)
+    found = solve_interior(program, first=0.1)
+    return {name: share for name, share in _split(made, found).items() if share > _WORTH_NAMING}
+
+
+def _split(made: Formulation, found: Solution) -> dict[str, float]:
+    p = made.program.bare(found.x)
+    B, _ = p.frame
+    way = B @ (p.G @ found.x - p.g)
+    out: dict[str, float] = {}
+    for link, E, X in zip(made.base.robot.links, p.cones, p.matrices(found.x), strict=True):
+        multiplier = found.barrier * (np.linalg.inv(X - p.margin * np.eye(4)) - np.eye(4))
+        out[f"link '{link.name}'"] = float(multiplier.ravel() @ (E @ way))
+    for name, row, constant in zip((*made.lines, *made.scalars), p.C, p.c, strict=True):
+        multiplier = found.barrier * (1.0 / (float(row @ found.x) + constant) - 1.0)
+        out[name] = out.get(name, 0.0) + float(multiplier * (row @ way))
+    return out
+
+
+# `nearest_possible`: the robot that can exist nearest to an estimate, by the estimate's own error bars.
+
+
+def nearest_possible(
+    estimate: Estimate, prior: Prior | None = None, *, strength: float = 0.05, margin: float = 1e-6
+) -> Estimate:
+    """min ½(β − β̂)ᵀ Σ⁻¹ (β − β̂) + strength·(log-det divergence from the reference bodies), pseudo-inertias ≻ 0.
+
+    A physically consistent form for estimators that have none of their own: instruments, likelihood.
+    What `PhysicallyConsistent` does with the triangle of the rows is done with the covariance Σ of any estimate; for
+    weighted least squares with white residuals the two are the same. The error bars are those of the free estimate.
+    """
+    base = estimate.base
+    with one_blas_thread():
+        errors = estimate.standard_errors
+        if not np.all(np.isfinite(errors)) or not np.all(errors > 0.0):
+            raise EstimationError("The estimate has no error bars, and nearness cannot be measured without.")
+        correlation = estimate.covariance / np.outer(errors, errors)
+        values, vectors = np.linalg.eigh(correlation)
+        # Rounding leaves directions of no variance at all; nothing is known better than to a millionth.
+        roots = 1.0 / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+        R = (vectors * roots).T / errors
+        made = formulate(base, R, estimate.beta, prior, strength, margin, None, {})
+        found = solve_interior(made.program)
+    theta = made.theta(found.x)
+    smallest = smallest_pseudo_eigenvalues(theta[: 10 * len(base.robot.links)])
+    if smallest.min() <= 0.0:
+        raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
+    beta = base.values(theta)
+    rise = float(np.sum((R @ (beta - estimate.beta)) ** 2))
+    shares = boundary_shares(made, found.x)
+    result = estimate.result
+    if not found.converged:
+        result = Result.NOT_CONVERGED
+    elif shares and result is Result.CONVERGED:
+        result = Result.BOUNDARY
+    details = {**estimate.details, "free_beta": estimate.beta, "cost_rise": rise, "boundary": shares}
+    return replace(
+        estimate, beta=beta, theta=theta, physical=True, result=result, details=details,
+        notes=(*estimate.notes, *made.notes),
+    )  # fmt: skip
+
 
 Weighting = Literal["ols", "wls", "huber", "bisquare", "tls", "rtls"]
 Bounds = tuple[float, float]

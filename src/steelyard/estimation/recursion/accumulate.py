@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.ground.arrays import Array
 from steelyard.regression.schemes import FilteredDynamic, FilteredPower, Momentum, Scheme
 from steelyard.regression.schemes.balance import EnergyBalance, MomentumBalance
-from steelyard.robot.spatial import Array
 
 Flags = NDArray[np.bool_]
 

@@ -24,10 +24,10 @@ from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.llvm_text import Text
 from steelyard.dynamics.native import Code
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Vector
 from steelyard.parameters.terms import Entries
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.robot.spatial import Array
-from steelyard.scalars import Vector
 
 _ARGUMENTS = (
     "kernel", "rows_in", "rows_out", "sample", "inputs", "stored", "lost", "mean", "entries", "factor", "new", "old",

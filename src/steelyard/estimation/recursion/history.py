@@ -8,8 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from steelyard.estimation.recursion.information import Information, determined
-from steelyard.regression.blas import one_blas_thread
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array, one_blas_thread
 
 # A change of the predictions below this part of them does not show, also where there is no noise at all.
 _NOTHING = 1e-6

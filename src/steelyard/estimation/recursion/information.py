@@ -21,9 +21,8 @@ from steelyard.dynamics.evaluate import on_cache_lines
 from steelyard.errors import ShapeError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.recursion.reflect_driver import MOST_ROWS, arguments, padded, reflect_driver
-from steelyard.regression.blas import one_blas_thread
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import triangle
-from steelyard.robot.spatial import Array
 
 # A pivot below this part of its column is rounding: the column is still a combination of the earlier ones.
 _DEPENDENT = 1e-12

@@ -20,12 +20,12 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import LogError
 from steelyard.estimation.recursion.accumulate import Accumulate, Flags, make_accumulator
 from steelyard.estimation.recursion.balance_kernel import BalanceKernel
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.schemes import Dynamic, FilteredDynamic, Momentum, Power, Scheme
 from steelyard.regression.schemes.balance import check_all_torques
 from steelyard.regression.schemes.known_friction import KnownFriction
 from steelyard.regression.schemes.still import Stillness
-from steelyard.robot.spatial import Array
 
 # An interval so many times as long as the one before is a gap, which nothing may be filtered or integrated across.
 GAP = 5.0

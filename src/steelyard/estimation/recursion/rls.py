@@ -11,15 +11,15 @@ from scipy.linalg import solve_triangular
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
 from steelyard.estimation.linear.free import FreeFit, prior_theta
+from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.linear.wls import weighted
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
 from steelyard.estimation.recursion.information import Information
 from steelyard.estimation.recursion.reflect_driver import MOST_ROWS
 from steelyard.estimation.recursion.simultaneous import simultaneous
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.robot.spatial import Array
 
 # Instants that go through the compiled loop in one call.
 _AT_ONCE = 1024

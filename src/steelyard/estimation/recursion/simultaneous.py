@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
-from steelyard.robot.spatial import Array
 
 
 def simultaneous(data: RegressionData, base: BaseParameters) -> Iterator[Array | None]:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.files import write_whole
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import write_whole
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 _FORMAT = "steelyard-recursive-1"
 # What must be the same for a state to go on, and how a person calls it.

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion
 

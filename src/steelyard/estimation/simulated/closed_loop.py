@@ -10,16 +10,15 @@ import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.simulated.experiment import Experiment, Run
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
-from steelyard.simulation.command import command_of
+from steelyard.simulation.command import Schedule, command_of, schedule_of
 from steelyard.simulation.controllers import Controller
 from steelyard.simulation.plant import Plant, plant_of
-from steelyard.simulation.schedule import Schedule, schedule_of
 from steelyard.simulation.sensitivities import Start, run_loop
 
 Signal = Literal["q", "tau"]

@@ -10,12 +10,12 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.ground.arrays import Array, frozen
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array, frozen
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.simulation.controllers import Controller

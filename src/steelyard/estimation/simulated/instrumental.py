@@ -15,10 +15,9 @@ from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import moved_by, starting_point
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.data import Block, RegressionData
-from steelyard.robot.spatial import Array
 
 
 @dataclass(frozen=True)

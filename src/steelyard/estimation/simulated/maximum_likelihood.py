@@ -13,9 +13,9 @@ from steelyard.estimation.linear.free import FreeFit, nearest_theta
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import Start, moved_by, reweighted, starting_point
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
-from steelyard.robot.spatial import Array
 from steelyard.signals.filters import derivative
 from steelyard.signals.prepare import Motion
 

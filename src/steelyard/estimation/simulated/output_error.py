@@ -9,16 +9,16 @@ import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.linear.wls import weighted
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import moved_by, starting_point
-from steelyard.parameters.log_cholesky import LogCholesky
+from steelyard.ground.arrays import Array
+from steelyard.parameters.inertial import LogCholesky
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
-from steelyard.robot.spatial import Array
 
 _SIGNALS: dict[str, Signal] = {"position": "q", "torque": "tau"}
 # A step is halved so often before the search is given up.

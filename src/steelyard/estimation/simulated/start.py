@@ -8,13 +8,13 @@ import numpy as np
 
 from steelyard.estimation.estimate import EstimationError, Prior
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.linear.wls import WeightedLeastSquares
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.robot.spatial import Array
 
 # A step is over, whatever the noise, when it changes no column's part of the torque by more than this.
 _NOTHING = 1e-6

@@ -14,12 +14,149 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.excitation.constraints.constraint import Pull
-from steelyard.excitation.constraints.scene import Scene
+from steelyard.errors import ExcitationError
+from steelyard.excitation.constraints.limits import Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
+
+# `Scene`: a robot's bodies and what stands around it, as Pinocchio and Coal see them: distances and gradients.
+
+
+class Measured:
+    """Distances of all pairs at one posture, and what their gradients need."""
+
+    def __init__(self, scene: Scene, q: Array, distances: Array, points: list[tuple[Array, Array, Array]]) -> None:
+        self._scene, self._q, self.distances, self._points = scene, q, distances, points
+
+    def pull(self, multipliers: Array) -> Array:
+        """Σ μ_k ∂d_k/∂q."""
+        s, total = self._scene, np.zeros(len(self._q))
+        s.pin.computeJointJacobians(s.model, s.data, s.configuration(self._q))
+        for k in np.flatnonzero(multipliers):
+            first, second, normal = self._points[k]
+            one, other = s.joints_of[k]
+            slope = normal @ (s.point_jacobian(other, second) - s.point_jacobian(one, first))
+            total += multipliers[k] * (slope @ s.spread)
+        return total
+
+
+class Scene:
+    """Pinocchio's model of the robot's bodies and the obstacles around it."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        urdf: Path,
+        package_dirs: Sequence[str | Path],
+        srdf: str | Path | None,
+        ignore: Sequence[tuple[str, str]],
+        obstacles: Sequence[tuple[str, Any, Array]],
+    ) -> None:
+        try:
+            import pinocchio as pin
+        except ImportError:
+            raise ExcitationError("Collision needs Pinocchio; pip install 'steelyard[oracle]'.") from None
+        self.pin = pin
+        self.model = pin.buildModelFromUrdf(str(urdf))
+        folders = [str(d) for d in package_dirs]
+        self.geometry = pin.buildGeomFromUrdf(self.model, str(urdf), pin.GeometryType.COLLISION, None, folders)
+        if not self.geometry.ngeoms:
+            raise ExcitationError(f"{urdf} describes no collision geometry; name the points of links in `regions`.")
+        _use_hulls(self.geometry)
+        self._own = self.geometry.ngeoms
+        for name, shape, place in obstacles:
+            placed = pin.SE3(np.asarray(place, dtype=float))
+            self.geometry.addGeometryObject(pin.GeometryObject(name, 0, 0, placed, shape))
+        self._add_pairs(srdf, ignore)
+        self.data, self._distances = self.model.createData(), self.geometry.createData()
+        self._follow(robot, urdf)
+        objects = self.geometry.geometryObjects
+        pairs = [(p.first, p.second) for p in self.geometry.collisionPairs]
+        self.names = [(objects[a].name, objects[b].name) for a, b in pairs]
+        self.joints_of = [(objects[a].parentJoint, objects[b].parentJoint) for a, b in pairs]
+        if not pairs:
+            raise ExcitationError(f"{urdf}: no pair of bodies is left that could collide.")
+        self.approach = np.array([self._approach(a, b) for a, b in pairs])
+
+    def _add_pairs(self, srdf: str | Path | None, ignore: Sequence[tuple[str, str]]) -> None:
+        """All pairs but those of one joint, of neighbours, and those to be ignored."""
+        pin, objects = self.pin, self.geometry.geometryObjects
+        left_out = {frozenset(pair) for pair in ignore}
+        for a in range(len(objects)):
+            for b in range(a + 1, len(objects)):
+                one, other = objects[a].parentJoint, objects[b].parentJoint
+                near = one == other or self.model.parents[one] == other or self.model.parents[other] == one
+                obstacle = b >= self._own and one != 0  # an obstacle stands by the base but is no neighbour
+                if (obstacle or not near) and frozenset((objects[a].name, objects[b].name)) not in left_out:
+                    self.geometry.addCollisionPair(pin.CollisionPair(a, b))
+        if srdf is not None:
+            pin.removeCollisionPairs(self.model, self.geometry, str(srdf))
+
+    def _follow(self, robot: Robot, urdf: Path) -> None:
+        """`spread` (model velocities × joints): which of the model's joints each of the robot's moves."""
+        self.spread = np.zeros((self.model.nv, robot.dof))
+        for j, name in enumerate(robot.joint_names):
+            if not self.model.existJointName(name):
+                raise ExcitationError(f"{urdf} has no joint '{name}'; collision needs the file of the same robot.")
+            self.spread[self.model.joints[self.model.getJointId(name)].idx_v, j] = 1.0
+
+    def configuration(self, q: Array) -> Array:
+        neutral = self.pin.neutral(self.model)
+        return np.asarray(self.pin.integrate(self.model, neutral, self.spread @ q))
+
+    def point_jacobian(self, joint: int, point: Array) -> Array:
+        """Velocity of a point fixed to the joint's body, per model velocity."""
+        if joint == 0:
+            return np.zeros((3, self.model.nv))
+        frame = self.pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        J = self.pin.getJointJacobian(self.model, self.data, joint, frame)
+        return np.asarray(J[:3] - self.pin.skew(point - self.data.oMi[joint].translation) @ J[3:])
+
+    def measure(self, q: Array) -> Measured:
+        self.pin.computeDistances(self.model, self.data, self.geometry, self._distances, self.configuration(q))
+        results = self._distances.distanceResults
+        distances = np.array([r.min_distance for r in results])
+        points = []
+        for r in results:
+            first, second = np.array(r.getNearestPoint1()), np.array(r.getNearestPoint2())
+            points.append((first, second, np.array(r.normal)))
+        return Measured(self, q, distances, points)
+
+    def _approach(self, a: int, b: int) -> Array:
+        """Speed of approach of two bodies per joint speed: the reach from each joint that moves only one of them."""
+        out = np.zeros(self.model.nv)
+        one, other = self._reaches(a), self._reaches(b)
+        for joint in set(one) ^ set(other):
+            out[self.model.joints[joint].idx_v] = one.get(joint, other.get(joint, 0.0))
+        return np.asarray(out @ self.spread)
+
+    def _reaches(self, index: int) -> dict[int, float]:
+        """For every joint that moves a body: how far from its axis any point of the body can be."""
+        body = self.geometry.geometryObjects[index]
+        body.geometry.computeLocalAABB()
+        centre = body.placement.act(np.array(body.geometry.aabb_center))
+        reach, joint = float(np.linalg.norm(centre)) + float(body.geometry.aabb_radius), body.parentJoint
+        out: dict[int, float] = {}
+        while joint:
+            prismatic = "P" in self.model.joints[joint].shortname().replace("JointModel", "")[:1]
+            out[joint] = 1.0 if prismatic else reach
+            if prismatic:
+                first = self.model.joints[joint].idx_q
+                limits = (self.model.lowerPositionLimit[first], self.model.upperPositionLimit[first])
+                reach += max(abs(float(x)) for x in limits)
+            reach += float(np.linalg.norm(self.model.jointPlacements[joint].translation))
+            joint = self.model.parents[joint]
+        return out
+
+
+def _use_hulls(geometry: Any) -> None:
+    for body in geometry.geometryObjects:
+        if hasattr(body.geometry, "buildConvexHull"):
+            body.geometry.buildConvexHull(True, "Qt")
+            body.geometry = body.geometry.convex
+
 
 # Pieces are halved until two bodies can approach by less than this within one (m).
 _RESOLUTION = 1e-3

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.excitation.constraints.constraint import Pull
-from steelyard.excitation.constraints.limits import Limits
+from steelyard.excitation.constraints.limits import Limits, Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 _WORDS = ("position", "velocity", "acceleration", "jerk")
 

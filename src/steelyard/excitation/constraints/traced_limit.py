@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics.evaluate import Evaluator
-from steelyard.dynamics.function import Function
+from steelyard.dynamics.function import Function, trace
+from steelyard.dynamics.kinematics import base_pose, placements
+from steelyard.dynamics.model import Model
+from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints.certify import Certifier
-from steelyard.excitation.constraints.constraint import Pull
+from steelyard.excitation.constraints.limits import Limits, Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Vector, dot, matvec, plus
+from steelyard.robot.robot import Robot
 
 _ORDER = {"q": 0, "dq": 1, "ddq": 2}
 
@@ -83,3 +90,137 @@ class TracedLimit:
         excess = self.excess(trajectory)
         by = f"{excess:.3g} m" if self._metres else f"{100.0 * excess:.3g} %"
         return f"the {self.name} cannot be kept (by {by}); {self._advice}"
+
+
+# Limits of the drives: torque and power, of the nominal model with its friction.
+
+
+def torque_limit(
+    model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
+) -> TracedLimit:
+    """|τ_j| ≤ (1 − margin)·limit_j; the margin is for what the nominal model does not know."""
+    _check_margin(margin)
+    allowed = (1.0 - margin) * limits.tau
+    theta = model.theta.tolist()
+
+    def torque(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+        values = model.dynamics.inverse_over_scalars(q, dq, ddq, theta)
+        return {(j,): v for j, v in enumerate(values) if np.isfinite(allowed[j])}
+
+    return _limit(
+        "torque limits",
+        torque,
+        model,
+        allowed,
+        families,
+        grid,
+        lazy,
+        "allow more torque (limits['tau'], None lifts it)",
+    )
+
+
+def power_limit(
+    model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
+) -> TracedLimit:
+    """|τ_j q̇_j| ≤ (1 − margin)·limit_j."""
+    _check_margin(margin)
+    allowed = (1.0 - margin) * limits.power
+    theta = model.theta.tolist()
+
+    def power(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+        values = model.dynamics.inverse_over_scalars(q, dq, ddq, theta)
+        return {(j,): v * dq[j] for j, v in enumerate(values) if np.isfinite(allowed[j])}
+
+    return _limit(
+        "power limits", power, model, allowed, families, grid, lazy, "allow more power (limits['power'], None lifts it)"
+    )
+
+
+def _limit(
+    name: str,
+    body: Any,
+    model: Model,
+    allowed: Array,
+    families: Sequence[Family],
+    grid: Array,
+    lazy: bool,
+    advice: str,
+) -> TracedLimit:
+    n = model.robot.dof
+    function = trace(name, {"q": n, "dq": n, "ddq": n}, body, (n,))
+    scale = np.where(np.isfinite(allowed), allowed, 1.0)
+    return TracedLimit(name, function, -allowed, allowed, scale, families, grid, advice, lazy)
+
+
+def _check_margin(margin: float) -> None:
+    if not 0.0 <= margin < 1.0:
+        raise ExcitationError(f"The margin is {margin:g}; give the share of the limit to keep free, 0 ≤ margin < 1.")
+
+
+# Limits of space: points of links that stay inside boxes or on one side of planes.
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a link, `offset` (m) from the origin of the link's joint frame; `radius` of a ball around it (m)."""
+
+    link: str
+    offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    radius: float = 0.0
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The points stay where normal·p ≤ distance (base frame, m); the normal may have any length."""
+
+    normal: tuple[float, float, float]
+    distance: float
+
+    @staticmethod
+    def floor(height: float = 0.0) -> Plane:
+        """Nothing below this height."""
+        return Plane((0.0, 0.0, -1.0), -height)
+
+
+def box(lower: Sequence[float], upper: Sequence[float]) -> tuple[Plane, ...]:
+    """The six planes of a box with these corners (base frame, m)."""
+    if not all(a < b for a, b in zip(lower, upper, strict=True)):
+        raise ExcitationError(f"The box {tuple(lower)} … {tuple(upper)} is empty; every lower must be below its upper.")
+    axes = [tuple(float(i == k) for i in range(3)) for k in range(3)]
+    high = [Plane(a, float(u)) for a, u in zip(axes, upper, strict=True)]  # type: ignore[arg-type]
+    low = [Plane(tuple(-x for x in a), -float(u)) for a, u in zip(axes, lower, strict=True)]  # type: ignore[arg-type]
+    return (*high, *low)
+
+
+def workspace(
+    robot: Robot, points: Sequence[Point], planes: Sequence[Plane], families: Sequence[Family], grid: Array
+) -> TracedLimit:
+    """All points on the inner side of all planes; shares are metres."""
+    names = robot.link_names
+    for point in points:
+        if point.link not in names:
+            raise UnknownNameError("link", point.link, names)
+    units = [np.array(p.normal, dtype=float) for p in planes]
+    if not points or not planes or any(np.linalg.norm(u) == 0.0 for u in units):
+        raise ExcitationError("A region needs at least one point, one plane, and planes whose normals are not zero.")
+    lengths = [float(np.linalg.norm(u)) for u in units]
+
+    def heights(q: Vector) -> dict[tuple[int, ...], Any]:
+        poses = base_pose(robot, placements(robot, q))
+        out: dict[tuple[int, ...], Any] = {}
+        for point in points:
+            rotation, origin = poses[names.index(point.link)]
+            place = plus(origin, matvec(rotation, list(point.offset)))
+            for unit, length in zip(units, lengths, strict=True):
+                out[(len(out),)] = dot([float(x) / length for x in unit], place)
+        return out
+
+    count = len(points) * len(planes)
+    function = trace("heights", {"q": robot.dof}, heights, (count,))
+    upper = np.array(
+        [p.distance / length - k.radius for k in points for p, length in zip(planes, lengths, strict=True)]
+    )
+    advice = "give a larger region, or another one that the points can reach"
+    return TracedLimit(
+        "region", function, np.full(count, -np.inf), upper, np.ones(count), families, grid, advice, metres=True
+    )

@@ -11,29 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
-from steelyard.excitation.centre import find_centre
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
-from steelyard.excitation.error import ExcitationError
-from steelyard.excitation.evolution.by_pieces import ByPieces
-from steelyard.excitation.evolution.coefficients import Coefficients
-from steelyard.excitation.evolution.genetic import Genetic
-from steelyard.excitation.evolution.genome import Genome, Optimiser
+from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
 from steelyard.excitation.evolution.run import Evolution, Record
 from steelyard.excitation.evolution.score import AtSamples, Score
+from steelyard.excitation.evolution.strategies import ByPieces, Genetic
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.requirements import Region, requirements
 from steelyard.excitation.search import Progress
-from steelyard.excitation.settle import holds
+from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
+from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.terms import Terms
-from steelyard.regression.blas import one_blas_thread
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 # Torques at samples may be this near their limits; between samples they rise by less, or the winner is slowed down.
 _ROOM = 0.995

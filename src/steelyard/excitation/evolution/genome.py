@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
-from steelyard.excitation.constraints import Constraint
+import numpy as np
+
+from steelyard.excitation.constraints import Constraint, JointLimits
+from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.settle import settle
 from steelyard.excitation.trajectories import Trajectory
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 # q, q̇, q̈, each (samples, joints)
 Signals = tuple[Array, Array, Array]
@@ -58,3 +64,77 @@ class Optimiser(Protocol):
     def start(self, genes: int, seed: int) -> Strategy:
         """A fresh strategy; the same seed and the same values told lead to the same populations."""
         ...
+
+
+# `Coefficients`: genes of smooth families: a gene is a coefficient; joints are drawn back into their limits.
+
+
+# One coefficient alone may take a joint this many times as far as its limits; what is too much is drawn back.
+_REACH = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Motions of the families of `centre`, a calm motion that keeps to all `needs`.
+
+    Joint limits are kept by drawing each joint back; what breaks another constraint on its grid is rejected.
+    """
+
+    centre: Trajectory
+    needs: tuple[Constraint, ...]
+
+    @property
+    def size(self) -> int:
+        return self.centre.size
+
+    @property
+    def label(self) -> str:
+        return f"coefficients of {[f.settings() for f in self.centre.families]}, {[c.name for c in self.needs]}"
+
+    @cached_property
+    def _limits(self) -> JointLimits:
+        return next(c for c in self.needs if isinstance(c, JointLimits))
+
+    @cached_property
+    def _span(self) -> Array:
+        """How far each coefficient alone can be taken before its joint meets a limit, times some."""
+        calm = self.centre.coefficients
+        out = np.zeros(self.size)
+        for k in range(self.size):
+            far = calm.copy()
+            far[k] += 1e3
+            out[k] = _REACH * abs(self._limits.drawn_back(far, calm)[k] - calm[k])
+        return out
+
+    def coefficients(self, genes: Array) -> Array:
+        calm = self.centre.coefficients
+        return self._limits.drawn_back(calm + self._span * (2.0 * genes - 1.0), calm)
+
+    def signals(self, population: Array, rate: float) -> list[Signals | None]:
+        sampled = self._sampled(rate)
+        others = [c for c in self.needs if not isinstance(c, JointLimits) and c.smooth]
+        out: list[Signals | None] = []
+        for genes in population:
+            x = self.coefficients(genes)
+            kept = all(float(c.evaluate(x)[0].max(initial=-1.0)) <= 0.0 for c in others)
+            q, dq, ddq = sampled.signals(x) if kept else (None, None, None)
+            out.append(None if q is None or dq is None or ddq is None else (q, dq, ddq))
+        return out
+
+    def _sampled(self, rate: float) -> Sampled:
+        return self._sampled_at.setdefault(rate, Sampled(self.centre.families, self.centre.times(rate)))
+
+    @cached_property
+    def _sampled_at(self) -> dict[float, Sampled]:
+        return {}
+
+    def trajectory(self, genes: Array) -> Trajectory:
+        """Settled: what exceeds a limit between the samples is drawn back."""
+        wanted = self.centre.with_coefficients(self.coefficients(genes))
+        return settle(wanted, self.centre, self.needs)
+
+    def calmer(self, genes: Array) -> Array | None:
+        return None  # settled already
+
+    def constraints(self, trajectory: Trajectory) -> Sequence[Constraint]:
+        return self.needs

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.excitation.error import ExcitationError
+from steelyard.errors import ExcitationError
 from steelyard.excitation.evolution.genome import Optimiser
 from steelyard.excitation.search import Progress
-from steelyard.files import write_whole
-from steelyard.plain import plain
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import plain, write_whole
 
 FORMAT = "steelyard-evolution-1"
 # Generations without a single feasible individual after which a run is given up.

@@ -10,17 +10,17 @@ import numpy as np
 from steelyard.dynamics.drivers import TILE
 from steelyard.dynamics.evaluate import Batch, default_threads
 from steelyard.dynamics.model import Model
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Plane, Point
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
-from steelyard.excitation.error import ExcitationError
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.goal import Goal
+from steelyard.ground.arrays import Array
 from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 Accepts = Callable[[Signals], bool]
 

@@ -9,15 +9,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
-from steelyard.excitation.error import ExcitationError
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.interpolator import JointMove, MotionLimits, Program, ProgramError, ProgramMotion, Region
 from steelyard.excitation.interpolator.interpolate import interpolate
 from steelyard.excitation.trajectories import Fixed, Trajectory
-from steelyard.robot.inverse_kinematics import InverseKinematics, Pose
+from steelyard.ground.arrays import Array, frozen
+from steelyard.robot.kinematics.inverse import InverseKinematics, Pose
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array, frozen
 
 # Jerk that a controller's S-curves would have: the acceleration limit is reached within a tenth of a second.
 _RISES_PER_SECOND = 10.0
@@ -78,7 +78,7 @@ class ViaPoints:
         middle = 0.5 * (self.region.low + self.region.high)
         if self.region.space == "joints":
             return frozen(middle)
-        from steelyard.robot.inverse_kinematics import ReachError
+        from steelyard.robot.kinematics.inverse import ReachError
 
         pose = Pose.from_rpy(middle[:3], middle[3:])
         near = np.clip(self.limits.middle, self.limits.lower, self.limits.upper)
@@ -108,7 +108,7 @@ class ViaPoints:
     def _posture(self, pose: Pose, near: Array) -> Array | None:
         """The nearest posture. Its closed form is asked for branches: a refusal in words would take far longer."""
         if self.solver.arm is None:
-            from steelyard.robot.inverse_kinematics import ReachError
+            from steelyard.robot.kinematics.inverse import ReachError
 
             try:
                 return self.solver.solve(pose, near)

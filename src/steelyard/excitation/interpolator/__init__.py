@@ -1,11 +1,9 @@
 """Via-point programs and what an industrial controller makes of them."""
 
-from steelyard.excitation.interpolator.error import ProgramError
-from steelyard.excitation.interpolator.genome import Region
+from steelyard.errors import ProgramError
 from steelyard.excitation.interpolator.interpolate import ProgramMotion, interpolate
-from steelyard.excitation.interpolator.limits import MotionLimits, ToolLimits
-from steelyard.excitation.interpolator.moves import CircleMove, JointMove, LineMove, Move, Pause, Program
-from steelyard.excitation.interpolator.profile import Profile, Ramp, profile
+from steelyard.excitation.interpolator.moves import CircleMove, JointMove, LineMove, Move, Pause, Program, Region
+from steelyard.excitation.interpolator.profile import MotionLimits, Profile, Ramp, ToolLimits, profile
 from steelyard.excitation.interpolator.program_text import program_from_dict, program_text, program_to_dict, rpy
 
 __all__ = [

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import ShapeError
-from steelyard.excitation.interpolator.compose import within_limits
-from steelyard.excitation.interpolator.error import ProgramError
-from steelyard.excitation.interpolator.follow import follow
-from steelyard.excitation.interpolator.limits import MotionLimits
+from steelyard.errors import ProgramError, ShapeError
+from steelyard.excitation.interpolator.compose import Course, Pace, Standing, straight, within_limits
+from steelyard.excitation.interpolator.follow import circle, follow, line
 from steelyard.excitation.interpolator.moves import JointMove, LineMove, Move, Pause, Program
-from steelyard.excitation.interpolator.paths import circle, line
-from steelyard.excitation.interpolator.segment import Course, Pace, Standing, straight
+from steelyard.excitation.interpolator.profile import MotionLimits
 from steelyard.excitation.trajectories.pieces import evaluate, piece_extents
-from steelyard.robot.inverse_kinematics import InverseKinematics, Pose, ReachError
+from steelyard.ground.arrays import Array
+from steelyard.robot.kinematics.inverse import InverseKinematics, Pose, ReachError
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)

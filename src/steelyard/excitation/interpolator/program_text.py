@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import UnknownNameError
-from steelyard.excitation.interpolator.error import ProgramError
+from steelyard.errors import ProgramError, UnknownNameError
 from steelyard.excitation.interpolator.moves import CircleMove, JointMove, LineMove, Move, Pause, Program
-from steelyard.robot.inverse_kinematics import Pose
+from steelyard.ground.arrays import Array
+from steelyard.robot.kinematics.inverse import Pose
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 FORMAT = "steelyard-program-1"
 

@@ -8,12 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from steelyard.excitation.trajectories.conditions import eliminate
-from steelyard.excitation.trajectories.family import TrajectoryError, check_duration
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
 from steelyard.excitation.trajectories.pieces import evaluate
 from steelyard.excitation.trajectories.piecewise import Piecewise
-from steelyard.excitation.trajectories.registry import known
-from steelyard.robot.spatial import Array
+from steelyard.excitation.trajectories.sinusoids import eliminate
+from steelyard.ground.arrays import Array
 
 
 @known

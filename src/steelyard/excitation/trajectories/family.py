@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from steelyard.errors import SteelyardError
-from steelyard.robot.spatial import Array
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.arrays import Array
+
+# Which families JSON knows, by name.
+
+
+class _Named(Protocol):
+    kind: ClassVar[str]
+
+
+F = TypeVar("F", bound=_Named)
+_families: dict[str, type] = {}
+
+
+def known(cls: type[F]) -> type[F]:
+    """Makes a family class known under its `kind`; its settings are its constructor's keywords."""
+    _families[cls.kind] = cls
+    return cls
+
+
+def family_to(family: Family) -> dict[str, Any]:
+    return {"family": family.kind, **family.settings()}
+
+
+def family_from(document: dict[str, Any]) -> Family:
+    """The family of one joint's entry; what is not a setting (`coefficients`) is left to the caller."""
+    name = document.get("family")
+    if not isinstance(name, str) or name not in _families:
+        raise UnknownNameError("trajectory family", str(name), sorted(_families))
+    settings = {key: value for key, value in document.items() if key not in ("family", "coefficients")}
+    try:
+        family: Family = _families[name](**settings)
+    except TypeError as error:
+        raise TrajectoryError(f"The settings of family '{name}' cannot be read: {error}.") from None
+    return family
+
 
 # position, velocity, acceleration, jerk
 ORDERS = (0, 1, 2, 3)

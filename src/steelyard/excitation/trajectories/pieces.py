@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 # Parts into which a piece is cut for its bounds: the hull is then wide by less than 0.1 % of the motion's range.
 _PARTS = 64

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.interpolate import BSpline as Spline
 
-from steelyard.excitation.trajectories.family import TrajectoryError
-from steelyard.excitation.trajectories.pieces import evaluate, extent
-from steelyard.robot.spatial import Array
+from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
+from steelyard.excitation.trajectories.pieces import evaluate, extent, taylor
+from steelyard.ground.arrays import Array
 
 
 class Piecewise(ABC):
@@ -105,3 +106,151 @@ def tied_ends(
     if not family.closed:
         place([*last], family.end)
     return np.column_stack(columns) if columns else np.zeros((rows, 0)), y0
+
+
+# `BSpline`: clamped B-splines that rest at both ends; with one span, plain polynomials.
+
+
+@known
+@dataclass(frozen=True)
+class BSpline(Piecewise):
+    """A clamped B-spline of `spans` equal spans; its coefficients are control points (rad or m).
+
+    The first (last) control point is the start (end); `rest` = 1 makes the velocity zero at both ends, 2 the
+    acceleration too: the first (last) `rest` + 1 control points are then one. `start` and `end` are coefficients
+    unless given; `closed` makes the end the start.
+    """
+
+    kind: ClassVar[str] = "bspline"
+
+    duration: float
+    spans: int = 8
+    degree: int = 5
+    rest: int = 2
+    start: float | None = None
+    end: float | None = None
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        check_duration(self.duration, "B-spline")
+        if self.spans < 1 or not 1 <= self.degree <= 9:
+            raise TrajectoryError(
+                f"A B-spline of {self.spans} spans, degree {self.degree}: it takes 1 or more; 1 to 9."
+            )
+        if not 0 <= self.rest <= 2:
+            raise TrajectoryError(f"rest is {self.rest}; it is 0 (none), 1 (velocity) or 2 (and acceleration).")
+        self.free()
+
+    @property
+    def periodic(self) -> bool:
+        ends_meet = self.closed or (self.start is not None and self.start == self.end)
+        return ends_meet and self.rest == 2
+
+    @property
+    def points(self) -> int:
+        """The number of control points."""
+        return self.degree + self.spans
+
+    @cached_property
+    def breaks(self) -> Array:
+        return np.linspace(0.0, self.duration, self.spans + 1)
+
+    def shape(self) -> Array:
+        knots = np.concatenate([np.zeros(self.degree), np.arange(self.spans + 1.0), np.full(self.degree, self.spans)])
+        return taylor(Spline(knots, np.eye(self.points), self.degree), np.arange(self.spans + 1.0))
+
+    def free(self) -> tuple[Array, Array]:
+        last = range(self.points - self.rest - 1, self.points)
+        return tied_ends(self.points, range(self.rest + 1), last, (), self, "B-spline")
+
+    def still(self, position: float) -> Array:
+        return np.full(self.points, position)
+
+
+def cubic(duration: float, start: float | None = None, end: float | None = None) -> BSpline:
+    """A cubic from start to end (coefficients unless given), at rest at both; its acceleration jumps there."""
+    return BSpline(duration, spans=1, degree=3, rest=1, start=start, end=end)
+
+
+def quintic(duration: float, start: float | None = None, end: float | None = None) -> BSpline:
+    """A quintic from start to end (coefficients unless given) with zero velocity and acceleration at both."""
+    return BSpline(duration, spans=1, degree=5, rest=2, start=start, end=end)
+
+
+def free_quintic(duration: float) -> BSpline:
+    """A quintic with nothing prescribed at its ends: six coefficients, as Urrea & Pascal 2017 optimise them (eq. 37).
+
+    The coefficients are Bernstein's and not powers of t: the same motions, far better conditioned.
+    """
+    return BSpline(duration, spans=1, degree=5, rest=0)
+
+
+# `SplinedQuintic`: quintics from knot to knot, rest at both ends.
+
+
+# Power coefficients on [0, 1] of the quintic with given p, p′, p″ at 0 and p, p′, p″ at 1 (columns in that order).
+_HERMITE = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.5, 0.0, 0.0, 0.0],
+        [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5],
+        [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
+        [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5],
+    ]
+)
+
+
+@known
+@dataclass(frozen=True)
+class SplinedQuintic(Piecewise):
+    """Quintics between knots; coefficients are position, velocity and acceleration at every inner knot (SI units).
+
+    `times` (s) are the inner knots, or their number if they shall be spread evenly. At both ends velocity and
+    acceleration are zero; `start` and `end` are coefficients (the first, the last) unless given; `closed` makes the
+    end the start.
+    """
+
+    kind: ClassVar[str] = "splined-quintic"
+
+    duration: float
+    times: tuple[float, ...] | int = 4
+    start: float | None = None
+    end: float | None = None
+    closed: bool = False
+
+    def __post_init__(self) -> None:
+        check_duration(self.duration, "Splined quintic")
+        if isinstance(self.times, int):
+            if self.times < 0:
+                raise TrajectoryError(f"A splined quintic cannot have {self.times} inner knots.")
+            inner = np.linspace(0.0, self.duration, self.times + 2)[1:-1]
+            object.__setattr__(self, "times", tuple(inner.tolist()))
+        object.__setattr__(self, "times", tuple(float(t) for t in self.times))  # type: ignore[union-attr]
+        if np.any(np.diff(self.breaks) <= 0.0):
+            raise TrajectoryError(f"The inner knots {self.times} must rise between 0 and {self.duration} s.")
+        self.free()
+
+    @property
+    def periodic(self) -> bool:
+        return self.closed or (self.start is not None and self.start == self.end)
+
+    @cached_property
+    def breaks(self) -> Array:
+        return np.array([0.0, *self.times, self.duration])  # type: ignore[misc]
+
+    def shape(self) -> Array:
+        pieces = len(self.breaks) - 1
+        out = np.zeros((pieces, 6, 3 * (pieces + 1)))
+        for i, h in enumerate(np.diff(self.breaks)):
+            out[i, :, 3 * i : 3 * i + 6] = _HERMITE * np.tile([1.0, h, h * h], 2)
+        return out
+
+    def free(self) -> tuple[Array, Array]:
+        """All y: position, velocity, acceleration of knot after knot, the ends included."""
+        rows = 3 * len(self.breaks)
+        at_rest = (1, 2, rows - 2, rows - 1)
+        return tied_ends(rows, range(1), range(rows - 3, rows - 2), at_rest, self, "Splined quintic")
+
+    def still(self, position: float) -> Array:
+        return np.tile([position, 0.0, 0.0], len(self.breaks))

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
-from steelyard.excitation.trajectories.family import Family, TrajectoryError
-from steelyard.excitation.trajectories.registry import family_from, family_to
-from steelyard.robot.spatial import Array, frozen
+from steelyard.excitation.trajectories.family import Family, TrajectoryError, family_from, family_to
+from steelyard.ground.arrays import Array, frozen
 
 FORMAT = "steelyard-trajectory-1"
 

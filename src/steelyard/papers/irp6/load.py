@@ -8,9 +8,9 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.dynamics import FrameKinematics
+from steelyard.ground.arrays import Array
 from steelyard.papers.irp6.lab import Lab, Motion, via
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, shown, table
-from steelyard.papers.printed import printed
+from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, shown, table
 from steelyard.payload import (
     Load,
     Repeats,
@@ -23,7 +23,6 @@ from steelyard.payload import (
 )
 from steelyard.report.elements import Column
 from steelyard.report.plots.lines import Line, Panel
-from steelyard.robot.spatial import Array
 
 TABLE1 = printed("irp6", "table1")
 # The paper lists Ixx, Ixy, Ixz, Iyy, Iyz, Izz; a link here has Ixx, Ixy, Iyy, Ixz, Iyz, Izz. This goes both ways.

@@ -8,8 +8,8 @@ from functools import cache, cached_property
 import numpy as np
 
 import steelyard as sy
-import steelyard.scalars as sc
-from steelyard.identification_terms import identification_terms
+import steelyard.ground.scalars as sc
+from steelyard.ground.arrays import Array
 from steelyard.local import (
     GLOBAL,
     Bank,
@@ -25,10 +25,10 @@ from steelyard.local import (
     random_motion,
     validate_bank,
 )
+from steelyard.local.identify import default_sensors
 from steelyard.local.motions import MotionLike
-from steelyard.local.plant import default_sensors
 from steelyard.parameters import Column, Custom
-from steelyard.robot.spatial import Array
+from steelyard.parameters.chosen import identification_terms
 
 TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 # Butterworth of order 8 at 30 Hz on logs of 500 Hz, as in the paper.

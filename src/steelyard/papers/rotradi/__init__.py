@@ -1,12 +1,18 @@
 """Chávez-Olivares et al. 2012: five regression schemes on a direct-drive arm, Tables 2–4 and Figures 2–7."""
 
 from steelyard.papers.paper import Paper
-from steelyard.papers.rotradi.equations import equations_34_and_37
-from steelyard.papers.rotradi.figures import figure_2, figure_3, figures_4_and_5, figures_6_and_7
+from steelyard.papers.rotradi.equations import equations_34_and_37, printed_sets
 from steelyard.papers.rotradi.lab import Lab
-from steelyard.papers.rotradi.printed_sets import printed_sets
 from steelyard.papers.rotradi.ranking import ranking
-from steelyard.papers.rotradi.tables import table_2, table_3, table_4
+from steelyard.papers.rotradi.tables import (
+    figure_2,
+    figure_3,
+    figures_4_and_5,
+    figures_6_and_7,
+    table_2,
+    table_3,
+    table_4,
+)
 
 PAPER = Paper(
     name="rotradi",

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.signal import lfilter
 
 import steelyard as sy
+from steelyard.ground.arrays import Array
 from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.printed import printed
+from steelyard.papers.paper import printed
 from steelyard.parameters import Coulomb, Term
-from steelyard.robot.spatial import Array
 
 PERIOD = 2.5e-3  # s
 CUTOFF = 9.11  # rad/s, λ of the filtered schemes

@@ -1,11 +1,8 @@
 """Szabó & Szádeczky-Kardoss 2021: what can be identified, and least squares with and without weights."""
 
 from steelyard.papers.paper import Paper
-from steelyard.papers.szabo3r.angles import angle_noise
-from steelyard.papers.szabo3r.combinations import base_combinations
-from steelyard.papers.szabo3r.figures import figure_2, figure_3
 from steelyard.papers.szabo3r.lab import Lab
-from steelyard.papers.szabo3r.table_2 import table_2
+from steelyard.papers.szabo3r.tables import angle_noise, base_combinations, figure_2, figure_3, table_2
 
 PAPER = Paper(
     name="szabo3r",

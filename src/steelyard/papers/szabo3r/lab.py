@@ -10,9 +10,9 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.excitation import Settings
+from steelyard.ground.arrays import Array
 from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.printed import printed
-from steelyard.robot.spatial import Array
+from steelyard.papers.paper import printed
 
 TABLE2 = printed("szabo3r", "table2")
 NOISE = np.array([0.5, 0.3, 0.7])  # N m

@@ -21,9 +21,9 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
 from steelyard.regression.rows import Equation, Rows
 from steelyard.regression.schemes.known_friction import KnownFriction
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
 
 # How the torque runs between two samples: "held" at the earlier one's value (what a controller does), or "trapezoid":

@@ -6,7 +6,7 @@ from math import exp, factorial
 
 import numpy as np
 
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 
 class Cascade:

@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
@@ -18,7 +19,6 @@ from steelyard.regression.schemes.instant import instants
 from steelyard.regression.schemes.known_friction import Curves, KnownFriction
 from steelyard.regression.schemes.paper_motion import Unfiltered
 from steelyard.regression.schemes.scheme import Motions, first_of
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
 
 

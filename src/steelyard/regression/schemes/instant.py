@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.ground.arrays import Array
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 from steelyard.regression.schemes.scheme import Motions, column_places
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
 
 # Samples whose regressor is in memory at once: 7 × 100 entries per sample are 45 MB.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
+from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 Curve = Callable[[Array], Array]
 Curves = Mapping[str, Curve] | Sequence[Curve | None]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.rows import Equation
@@ -15,7 +16,6 @@ from steelyard.regression.schemes.balance import check_all_torques
 from steelyard.regression.schemes.instant import instants
 from steelyard.regression.schemes.known_friction import Curves, KnownFriction
 from steelyard.regression.schemes.scheme import Motions, first_of
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
 
 

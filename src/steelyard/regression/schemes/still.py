@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
 from steelyard.parameters import AsymmetricCoulomb, Coulomb, StribeckAtan
 from steelyard.regression.schemes.known_friction import KnownFriction
-from steelyard.robot.spatial import Array
 
 # Slower than this (rad/s, m/s) the direction of a measured motion is not known, or friction holds the joint: some
 # 1°/s, twice the speed over which dry friction is rounded off where it is identified by name.

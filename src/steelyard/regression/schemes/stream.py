@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.schemes.balance import EnergyBalance, MomentumBalance, Quadrature
 from steelyard.regression.schemes.scheme import Motions, column_places
 from steelyard.regression.schemes.still import Stillness
-from steelyard.robot.spatial import Array
 from steelyard.signals.prepare import Motion
 
 # Samples whose regressors are in memory at once: two of 7 × 100 entries per sample are 45 MB each.

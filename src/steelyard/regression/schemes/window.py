@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 
 class Window:

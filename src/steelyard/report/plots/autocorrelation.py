@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.ground.arrays import Array
 from steelyard.report.decimate import decimate, share
 from steelyard.report.palette import GREY, RESIDUAL
 from steelyard.report.plots.figure import by_joint, panels
-from steelyard.robot.spatial import Array
 
 
 def autocorrelation(residual: ArrayLike, lags: int) -> Array:

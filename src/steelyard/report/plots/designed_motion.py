@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.ground.arrays import Array
 from steelyard.report.decimate import decimate, share
 from steelyard.report.palette import BLUE, GREEN, ORANGE, VERMILLION
 from steelyard.report.plots.figure import arrange, by_joint, panels, units
-from steelyard.robot.spatial import Array
 
 
 def joint_motion(t: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, limits: Any, joints: Sequence[str]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
-from steelyard.robot.spatial import Array
+from steelyard.ground.arrays import Array
 
 _TOP, _BOTTOM = 64, 56  # pixels for the legend, and for the lowest axis
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.local.local_model import LocalModel
+from steelyard.ground.arrays import Array
+from steelyard.local.bank import LocalModel
 from steelyard.local.motions import looks
 from steelyard.local.region import CartesianRegion
 from steelyard.local.validate import Example, Validation
 from steelyard.report.decimate import decimate, share
 from steelyard.report.palette import MEASURED, PREDICTED, SERIES
 from steelyard.report.plots.figure import arrange, panels
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 
 def regions_in_space(robot: Robot, models: Sequence[LocalModel]) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.ground.arrays import Array
 from steelyard.report.palette import BLUE, GREY
-from steelyard.robot.kinematics import link_poses
+from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Array
 
 # Enough to see the motion flow, few enough for a file of some ten kilobytes.
 FRAMES = 60

@@ -6,8 +6,8 @@ from functools import cache
 from importlib.resources import files
 
 from steelyard.errors import UnknownNameError
+from steelyard.ground.documents import parse_document
 from steelyard.robot.dh import robot_from_dh
-from steelyard.robot.document import parse_document
 from steelyard.robot.robot import Robot
 
 _SUFFIX = ".yaml"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from steelyard.errors import LogError, UnknownNameError
-from steelyard.signals.readers.arrow import numpy_column
+from steelyard.signals.readers.csv import numpy_column
 from steelyard.signals.table import Table
 
 BATCH = 65536

@@ -1,0 +1,226 @@
+"""`Bench`: the true robot of a comparison, its experiments, and what is judged against."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from steelyard.compare.protocol import PINION, Cell, Protocol, cutoff_hz
+from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
+from steelyard.estimation.estimate import Prior
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.excitation.constraints.limits import default_limits
+from steelyard.excitation.trajectories import Fourier, Trajectory
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.simulation import PD, PID, ComputedTorque, Controller, Sensors, Simulation, SimulationWarning, simulate
+from steelyard.simulation.friction import smoothed
+
+# Random Fourier motions within a robot's limits, for playing and for judging.
+
+
+# Of the limits; the loop overshoots a little.
+_SHARE = 0.8
+# Positions no farther from the middle than this (rad, m), where a robot has wide limits: as arms are really moved.
+_REACH = {"revolute": 2.0, "prismatic": 0.5}
+_SAMPLES = 400
+
+
+def random_motion(robot: Robot, harmonics: int, duration: float, rng: np.random.Generator) -> Trajectory:
+    """A series that starts and ends at rest, as wide as position, velocity and acceleration limits allow."""
+    family = Fourier(max(harmonics, 2), duration)
+    limits = default_limits(robot)
+    t = np.linspace(0.0, duration, _SAMPLES, endpoint=False)
+    velocities, _ = family.basis(t, 1)
+    parts = []
+    for k, joint in enumerate(robot.joints):
+        middle = float(limits.middle[k])
+        room = min(float(limits.upper[k]) - middle, _REACH[joint.kind])
+        wanted = _velocity(t, family, rng)
+        # The offset does not show in a velocity: the shortest solution leaves it alone.
+        x = np.asarray(np.linalg.lstsq(velocities, wanted, rcond=None)[0], dtype=np.float64)
+        peaks = [max(abs(end) for end in family.extent(x, order)) for order in range(3)]
+        allowed = (room, float(limits.dq[k]), float(limits.ddq[k]))
+        scale = _SHARE * min(limit / peak for limit, peak in zip(allowed, peaks, strict=True))
+        parts.append(family.hold(middle) + scale * x)
+    return Trajectory((family,) * robot.dof, np.concatenate(parts))
+
+
+def _velocity(t: Array, family: Fourier, rng: np.random.Generator) -> Array:
+    """Random harmonics whose power falls as their frequency rises."""
+    size = rng.normal(size=(2, family.harmonics)) / np.sqrt(np.arange(1, family.harmonics + 1))
+    angle = t[:, None] * family.omega
+    return np.asarray(np.cos(angle) @ size[0] + np.sin(angle) @ size[1])
+
+
+def exciting_motion(
+    dynamics: Dynamics, base: BaseParameters, harmonics: int, duration: float, seed: list[int], trials: int = 12
+) -> Trajectory:
+    """The best of some random motions, by the condition number of the base columns scaled to unit length."""
+    rng = np.random.default_rng(seed)
+    motions = [random_motion(dynamics.robot, harmonics, duration, rng) for _ in range(trials)]
+    with one_blas_thread():
+        return min(motions, key=lambda motion: _condition(dynamics, base, motion))
+
+
+def _condition(dynamics: Dynamics, base: BaseParameters, motion: Trajectory) -> float:
+    t = np.linspace(0.0, motion.duration, _SAMPLES, endpoint=False)
+    W = base.regressor_columns(dynamics.torque_regressor(*motion.sample(t))).reshape(-1, base.rank)
+    lengths = np.linalg.norm(W, axis=0)
+    return float(np.linalg.cond(W / np.where(lengths > 0.0, lengths, 1.0)))
+
+
+_MAKERS: dict[str, Any] = {"pd": PD, "pid": PID, "computed-torque": ComputedTorque}
+# Samples that BIRDy leaves out at both ends.
+_BORDER = 50
+# Steps of the integrator per control period, at most; friction that needs more is not simulated faithfully.
+_MOST_STEPS = 64
+# s that a controller has to take up the robot's weight before the log begins.
+_SETTLING = 1.0
+# How often an initial estimate of a link is drawn; slender bodies are rarely met.
+_DRAWS = 200
+# Purposes of random numbers; the numbers of one do not depend on how many another took.
+_EXCITING, _JUDGING, _NOISE, _START = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """The robot as it really is; travels to other processes."""
+
+    robot: Robot
+    terms: Terms
+    theta: Array
+
+    @classmethod
+    def of(cls, robot: Robot, smoothing: float) -> Truth:
+        """The robot of the description, its dry friction rounded off so that plant and model agree."""
+        if not robot.has_inertia:
+            raise SteelyardError(
+                f"Robot '{robot.name}' has no inertias; a Monte-Carlo comparison needs a description with numbers, "
+                "which are taken for the truth. With a log none are needed."
+            )
+        fresh = replace(robot)  # without what was compiled for it, which cannot travel
+        model = Model.nominal(fresh)
+        return cls(fresh, smoothed(model.terms, smoothing), model.theta)
+
+
+class Bench:
+    """Makes the experiments of a protocol; the same cell gives the same numbers in every process."""
+
+    def __init__(self, truth: Truth, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.truth = Model(truth.robot, truth.terms, truth.theta)
+        self.base: BaseParameters = base_parameters(truth.robot, truth.terms)
+        self.beta = self.base.values(truth.theta)
+        # A run serves all cells that differ in noise, rate and filter alone.
+        self._run = lru_cache(maxsize=4)(self._simulated)
+        self.motion = lru_cache(maxsize=None)(self._motion)
+
+    def experiment(self, cell: Cell) -> Experiment:
+        """The log of a cell, as estimators get it: they know the controller and the reference, not the noise."""
+        p = self.protocol
+        noise = p.noise(cell.noise)
+        radians = np.deg2rad(noise.position_deg)
+        kinds = [joint.kind for joint in self.truth.robot.joints]
+        sensors = Sensors(
+            position_noise=tuple(radians * (1.0 if kind == "revolute" else PINION) for kind in kinds),
+            torque_noise=noise.torque,
+            sample_period=1.0 / cell.rate,
+            seed=int(np.random.SeedSequence([p.seed, _NOISE, cell.trajectory, cell.start]).generate_state(1)[0]),
+        )
+        log = _from(_SETTLING, self._run(cell.trajectory, cell.controller).log(sensors=sensors))
+        preparation = Preparation(cutoff=cutoff_hz(cell.cutoff, cell.rate), trim=_BORDER / cell.rate)
+        return Experiment.from_logs(
+            self.truth.robot, self.truth.terms, log, preparation=preparation,
+            controller=self._controller(cell.controller), references=self.motion(cell.trajectory),
+            control_period=1.0 / p.control_rate,
+        )  # fmt: skip
+
+    def initial(self, cell: Cell) -> Prior:
+        """The initial estimate: the same for all noise levels and filters, and a robot that could exist."""
+        rng = np.random.default_rng([self.protocol.seed, _START, cell.trajectory, cell.start])
+        theta, spread = self.truth.theta.copy(), self.protocol.start_spread
+        links = 10 * len(self.truth.robot.links)
+        for first in range(0, links, 10):
+            theta[first : first + 10] = _like(theta[first : first + 10], spread, rng)
+        theta[links:] *= np.maximum(1.0 + spread * rng.normal(size=len(theta) - links), 0.0)
+        return Prior(theta)
+
+    @cached_property
+    def judges(self) -> tuple[Trajectory, ...]:
+        """Motions that nobody was fitted on."""
+        p = self.protocol
+        return tuple(
+            random_motion(self.truth.robot, p.harmonics, p.duration, np.random.default_rng([p.seed, _JUDGING, k]))
+            for k in range(p.judged_on)
+        )
+
+    def _motion(self, number: int) -> Trajectory:
+        p = self.protocol
+        return exciting_motion(self.truth.dynamics, self.base, p.harmonics, p.duration, [p.seed, _EXCITING, number])
+
+    def _controller(self, name: str) -> Controller:
+        made: Controller = _MAKERS[name].for_model(self.truth, bandwidth=self.protocol.bandwidth)
+        return made
+
+    def _simulated(self, trajectory: int, controller: str) -> Simulation:
+        p, motion = self.protocol, self.motion(trajectory)
+        period, start = 1.0 / p.control_rate, motion.sample(np.zeros(1))[0][0]
+
+        def run(parts: int) -> Simulation:
+            return simulate(
+                self.truth, self._controller(controller), duration=p.duration + _SETTLING, step=period / parts,
+                q0=start, reference=_Late(motion), control_period=period, record_every=parts,
+            )  # fmt: skip
+
+        return with_steps_that_hold(run)
+
+
+@dataclass(frozen=True)
+class _Late:
+    """A motion that begins when the loop has settled; it starts from rest, so that waiting is part of it."""
+
+    motion: Trajectory
+
+    def sample(self, t: Array) -> tuple[Array, Array, Array]:
+        return self.motion.sample(np.maximum(np.asarray(t) - _SETTLING, 0.0))
+
+
+def _from(start: float, log: Log) -> Log:
+    """The log from a time on, which becomes its zero; positions and torques alone."""
+    first = int(np.searchsorted(log.t, start - 1e-9))
+    assert log.tau is not None
+    return Log(log.joints, log.t[first:] - log.t[first], log.q[first:], tau=log.tau[first:])
+
+
+def _like(link: Array, spread: float, rng: np.random.Generator) -> Array:
+    """A body whose ten parameters are each off by `spread`; where it could not exist, other numbers are drawn."""
+    for _ in range(_DRAWS):
+        drawn = link * (1.0 + spread * rng.normal(size=10))
+        if smallest_pseudo_eigenvalues(drawn).min() > 0.0:
+            return drawn
+    return link * max(1.0 + spread * float(rng.normal()), 0.1)  # heavier or lighter, but of the same shape
+
+
+def with_steps_that_hold(run: Callable[[int], Simulation]) -> Simulation:
+    """A simulation with its period cut into 1, 2, 4 … steps, until they are short enough for the friction."""
+    parts = 1
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error" if parts < _MOST_STEPS else "ignore", SimulationWarning)
+            try:
+                return run(parts)
+            except SimulationWarning:
+                parts *= 2

@@ -1,0 +1,208 @@
+"""The estimators that are compared, by name, with what each of them needs; found in the registries."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.possible.physical import nearest_possible
+from steelyard.estimation.registry import (
+    ESTIMATORS,
+    EXPERIMENT_ESTIMATORS,
+    FILTERS,
+    NETWORKS,
+    make_estimator,
+    make_experiment_estimator,
+    make_physical,
+)
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.regression.base_parameters import BaseParameters
+
+Kind = Literal["rows", "network", "loop", "likelihood", "filter"]
+
+# Physically consistent forms: of the same weights (`make_physical`), in every round (an option of those that simulate),
+# or the nearest possible robot afterwards (`nearest_possible`).
+_PHYSICAL_ROWS = ("ols", "wls", "huber", "bisquare", "tls", "rtls")
+_PHYSICAL_LOOPS = ("didim", "cloe", "clie")
+_PHYSICAL_AFTERWARDS = ("iv", "ml")
+_PHYSICAL = "-physical"
+
+
+@dataclass(frozen=True)
+class Method:
+    """An estimator as it stands in a comparison: `kind` says what it is fed with."""
+
+    name: str
+    kind: Kind
+
+    @property
+    def needs_controller(self) -> bool:
+        """Whether it simulates the closed loop, and so must know controller and reference."""
+        return self.kind == "loop"
+
+    @property
+    def physical(self) -> bool:
+        """Whether it stays inside what is physically possible."""
+        return self.name.endswith(_PHYSICAL)
+
+    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None) -> Estimate:
+        """Rows are made anew for every fit, so that the time of each includes them."""
+        plain = self.name.removesuffix(_PHYSICAL)
+        if self.kind in ("rows", "network"):
+            made: Any = make_physical(plain) if self.physical else make_estimator(plain)
+            found: Estimate = made.fit(experiment.regression(base), base, prior)
+            return found
+        if self.physical and plain in _PHYSICAL_AFTERWARDS:
+            return nearest_possible(make_experiment_estimator(plain).fit(experiment, base, prior), prior)
+        options = {"physical": True} if self.physical else {}
+        return make_experiment_estimator(plain, **options).fit(experiment, base, prior)
+
+
+def _known() -> dict[str, Method]:
+    # "physical" is the same as wls-physical, and would stand there twice.
+    rows = [name for name in ESTIMATORS if name not in ("physical", "hopfield-tank")]
+    found = [Method(name, "rows") for name in rows]
+    found += [Method(name + _PHYSICAL, "rows") for name in _PHYSICAL_ROWS if name in ESTIMATORS]
+    found += [Method(name, "network") for name in (*(n for n in ESTIMATORS if n == "hopfield-tank"), *NETWORKS)]
+    found += [Method(name, "likelihood" if name == "ml" else "loop") for name in EXPERIMENT_ESTIMATORS]
+    found += [Method(name + _PHYSICAL, "loop") for name in _PHYSICAL_LOOPS]
+    found += [Method(name, "filter") for name in FILTERS]
+    kinds = {method.name: method.kind for method in found}
+    found += [Method(name + _PHYSICAL, kinds[name]) for name in _PHYSICAL_AFTERWARDS if name in kinds]
+    return {method.name: method for method in found}
+
+
+METHODS: dict[str, Method] = _known()
+
+# Names for several at once.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": tuple(METHODS),
+    "rows": tuple(n for n, m in METHODS.items() if m.kind == "rows"),
+    "networks": tuple(n for n, m in METHODS.items() if m.kind == "network"),
+    "loops": tuple(n for n, m in METHODS.items() if m.kind == "loop"),
+    "filters": tuple(n for n, m in METHODS.items() if m.kind == "filter"),
+    "physical": tuple(n for n, m in METHODS.items() if m.physical),
+}
+
+
+def chosen_methods(names: Sequence[str]) -> tuple[Method, ...]:
+    """By names and groups of names, in the order of the registry, each once; "-ukf" takes one away again."""
+    wanted, away = set[str](), set[str]()
+    for name in names:
+        plain = name.removeprefix("-")
+        if plain not in METHODS and plain not in GROUPS:
+            raise UnknownNameError("estimator", plain, (*METHODS, *GROUPS))
+        (away if name.startswith("-") else wanted).update(GROUPS.get(plain, (plain,)))
+    left = (wanted or set(METHODS)) - away
+    if not left:
+        raise SteelyardError("No estimator is left to compare; name at least one.")
+    return tuple(method for name, method in METHODS.items() if name in left)
+
+
+# One run: an estimator on an experiment, with its result, its errors and its time; failures are results, too.
+
+
+# How runs end. Of the first three there are numbers.
+FOUND = ("converged", "boundary", "not-converged")
+FAILED = ("refused", "too-slow", "broken", "no-data")
+# The parts of a cell's key, in their order.
+FACTORS = ("trajectory", "noise", "rate", "cutoff", "controller", "start")
+_CODES = {Result.CONVERGED: "converged", Result.BOUNDARY: "boundary", Result.NOT_CONVERGED: "not-converged"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one estimator made of one experiment.
+
+    `result` is one of `FOUND` ("boundary": of what is physically possible) or of `FAILED`: "refused" (the estimator
+    says why), "too-slow" (over the limit), "broken" (an error that is ours), "no-data" (the experiment itself failed).
+    `reason` says why; errors are None where there are none. `seconds` are of the processor.
+    """
+
+    cell: str
+    estimator: str
+    result: str
+    reason: str = ""
+    seconds: float = 0.0
+    distance_percent: float | None = None
+    median_error_percent: float | None = None
+    torque_error_percent: float | None = None
+    position_error: float | None = None
+    position_reason: str = ""
+    simulable: bool | None = None
+    possible: bool | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.cell, self.estimator
+
+    @property
+    def found(self) -> bool:
+        return self.result in FOUND
+
+    def level(self, factor: str) -> str:
+        """What of the cell's key one factor had, such as the cut-off."""
+        return self.cell.split("/")[FACTORS.index(factor)]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Run:
+        return cls(**{f.name: document[f.name] for f in fields(cls) if f.name in document})
+
+
+class TooSlowError(BaseException):
+    """The limit is over. No `Exception`: nobody on the way may take it for something else."""
+
+
+def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[Run, Estimate | None]:
+    """The estimate, and how it came about; never an exception but the user's own interruption."""
+    begun = time.process_time()
+
+    def ended(result: str, reason: str) -> Run:
+        return Run(cell, method.name, result, reason, time.process_time() - begun)
+
+    try:
+        with _at_most(limit), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = fit()
+    except TooSlowError:
+        return ended("too-slow", f"It took more than {limit:g} s of processor time."), None
+    except SteelyardError as error:
+        return ended("refused", str(error)), None
+    except Exception as error:
+        return ended("broken", f"{type(error).__name__}: {error}"), None
+    run = ended(_CODES[found.result], "" if found.result is not Result.NOT_CONVERGED else " ".join(found.notes))
+    if not (np.all(np.isfinite(found.beta)) and np.all(np.isfinite(found.theta))):
+        return replace(run, result="broken", reason="The estimate is not finite."), None
+    return run, found
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """A limit of processor time, where the system has such timers and this is the main thread."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def over(*_: Any) -> None:
+        raise TooSlowError
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)

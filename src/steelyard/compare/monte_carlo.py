@@ -1,0 +1,256 @@
+"""`monte_carlo`: all estimators on many simulated experiments of one robot, resumable and repeatable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from steelyard.compare.bench import Truth
+from steelyard.compare.comparison import Comparison
+from steelyard.compare.methods import Run
+from steelyard.compare.protocol import Cell, Protocol
+from steelyard.compare.work import ONE_THREAD, Worker, serve
+from steelyard.errors import SteelyardError
+from steelyard.robot.robot import Robot
+
+# `Records`: runs on disk as they are finished, one line each, so that nothing is lost but what was being computed.
+
+
+FORMAT = "steelyard-runs-1"
+
+
+class Records:
+    """A file of lines that only grows: a header that says what was compared, then runs in the order they ended."""
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self.path = path
+        self._header = {"format": FORMAT, "key": _key(header), **header}
+
+    def load(self) -> list[Run]:
+        """The runs there are; a last line that was being written when the power went is left out."""
+        if not self.path.exists():
+            return []
+        lines = self.path.read_bytes().split(b"\n")
+        runs: list[Run] = []
+        for number, line in enumerate(lines):
+            document = _parsed(line)
+            if number == 0:
+                if document is not None:
+                    self._check(document)
+            elif document is not None:
+                runs.append(Run.from_json(document))
+        return runs
+
+    def _check(self, document: dict[str, Any]) -> None:
+        if document.get("format") != FORMAT or document.get("key") != self._header["key"]:
+            raise SteelyardError(
+                f"{self.path} holds runs of another comparison (another robot, seed, version or setting); resume with "
+                "the same options, or give another folder."
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[_Writer]:
+        """To add runs; a torn last line is cut off first."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.exists():
+            whole = self.path.read_bytes()
+            kept = whole[: whole.rfind(b"\n") + 1]
+            if len(kept) < len(whole):
+                os.truncate(self.path, len(kept))
+        with self.path.open("ab") as file:
+            writer = _Writer(file)
+            if file.tell() == 0:
+                writer.line(self._header)
+            yield writer
+
+
+class _Writer:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def add(self, run: Run) -> None:
+        self.line(run.to_json())
+
+    def line(self, document: dict[str, Any]) -> None:
+        # One write of a whole line, then down to the disk.
+        self._file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _key(header: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+
+
+# `parallel_runs`: cells over processes, runs as they end; a process that dies leaves a result, not a gap.
+
+
+Job = tuple[Cell, tuple[str, ...]]
+
+
+def all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[Run]:
+    """The runs of all jobs in the order in which they end; one worker works in this process."""
+    if workers <= 1:
+        worker = Worker(truth, protocol)
+        for cell, names in jobs:
+            yield from worker.runs(cell, names)
+        return
+    yield from _Pool(truth, protocol, jobs).runs(workers)
+
+
+@dataclass(eq=False)
+class _Helper:
+    """A process, the job it is at, and what of it is left."""
+
+    process: Any
+    pipe: Any
+    cell: Cell | None = None
+    left: deque[str] | None = None
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(5.0)
+
+
+class _Pool:
+    def __init__(self, truth: Truth, protocol: Protocol, jobs: Sequence[Job]) -> None:
+        self.truth, self.protocol, self.jobs = truth, protocol, deque(jobs)
+        # Fresh processes: a fork would inherit the locks of whatever threads there are.
+        self.context = multiprocessing.get_context("spawn")
+        self.helpers: list[_Helper] = []
+
+    def runs(self, workers: int) -> Iterator[Run]:
+        kept = {name: os.environ.get(name) for name in ONE_THREAD}
+        os.environ.update(ONE_THREAD)  # processes inherit it, and BLAS reads it when it is loaded
+        try:
+            for _ in range(min(workers, len(self.jobs))):
+                self._hire()
+            while self.helpers:
+                for pipe in wait([helper.pipe for helper in self.helpers]):
+                    helper = next(h for h in self.helpers if h.pipe is pipe)
+                    yield from self._heard(helper)
+        finally:
+            for helper in self.helpers:
+                helper.stop()
+            for name, value in kept.items():
+                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+
+    def _hire(self) -> None:
+        here, there = self.context.Pipe()
+        process = self.context.Process(target=serve, args=(there, self.truth, self.protocol), daemon=True)
+        process.start()
+        there.close()  # so that a death over there is heard here
+        helper = _Helper(process, here)
+        self.helpers.append(helper)
+        self._next(helper)
+
+    def _next(self, helper: _Helper) -> None:
+        if not self.jobs:
+            self.helpers.remove(helper)
+            helper.pipe.send(None)
+            helper.pipe.close()
+            helper.process.join(5.0)
+            return
+        helper.cell, names = self.jobs.popleft()
+        helper.left = deque(names)
+        helper.pipe.send((helper.cell, names))
+
+    def _heard(self, helper: _Helper) -> Iterator[Run]:
+        try:
+            word, value = helper.pipe.recv()
+        except (EOFError, OSError):
+            yield from self._buried(helper)
+            return
+        if word == "ended":
+            assert helper.left is not None
+            helper.left.popleft()
+            yield value
+        elif word == "free":
+            self._next(helper)
+
+    def _buried(self, helper: _Helper) -> Iterator[Run]:
+        """A process that died was at the first estimator that is left; the others go to a new one."""
+        self.helpers.remove(helper)
+        helper.process.join(5.0)
+        if helper.cell is not None and helper.left:
+            how = f"The process died (exit code {helper.process.exitcode})."
+            yield Run(helper.cell.key, helper.left.popleft(), "broken", how)
+            if helper.left:
+                self.jobs.appendleft((helper.cell, tuple(helper.left)))
+        if self.jobs:
+            self._hire()
+
+
+Progress = Callable[[int, int, Run | None], None]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def monte_carlo(
+    robot: Robot,
+    protocol: Protocol | None = None,
+    *,
+    records: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: Progress = lambda done, total, run: None,
+) -> Comparison:
+    """Simulate the experiments of a protocol on a robot, let every estimator find it, and judge all by the truth.
+
+    Args:
+        robot: its description is the truth: inertias, friction, rotors.
+        protocol: what is varied; see `Protocol`.
+        records: a file of lines to which every run is added as it ends. If it exists, what it holds is not done again;
+            the result is the same as without the interruption, but for times.
+        workers: processes, each on one core (default: as many as there are cores); 1 works in this process.
+        progress: called with (runs done, runs in all, the last run).
+    """
+    plan = protocol or Protocol()
+    truth = Truth.of(robot, plan.smoothing)
+    header = {"robot": robot.name, "fingerprint": robot.fingerprint, "protocol": plan.to_json(),
+              "version": version("steelyard")}  # fmt: skip
+    store = None if records is None else Records(Path(records), header)
+    cells = list(plan.cells())
+    wanted = {(cell.key, name) for cell in cells for name in plan.estimators}
+    done = {run.key: run for run in (store.load() if store is not None else []) if run.key in wanted}
+    jobs = [
+        (cell, names)
+        for cell in cells
+        if (names := tuple(name for name in plan.estimators if (cell.key, name) not in done))
+    ]
+    progress(len(done), len(wanted), None)
+
+    def gather(write: Callable[[Run], None]) -> None:
+        for run in all_runs(truth, plan, jobs, workers or cores()):
+            write(run)
+            done[run.key] = run
+            progress(len(done), len(wanted), run)
+
+    if store is None:
+        gather(lambda run: None)
+    else:
+        with store.writing() as writer:
+            gather(writer.add)
+    ordered = tuple(done[cell.key, name] for cell in cells for name in plan.estimators)
+    return Comparison(robot.name, plan, ordered)

@@ -1,0 +1,167 @@
+"""`compare_on_log`: all estimators that can run on a log, judged on data that was held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.assessment.holdout import keep_last
+from steelyard.assessment.replay import possibility
+from steelyard.assessment.score import score_models
+from steelyard.compare.methods import Method, Run, chosen_methods, try_fit
+from steelyard.compare.schemes import replayed
+from steelyard.dynamics.model import Model
+from steelyard.errors import LogError, SteelyardError
+from steelyard.estimation.estimate import Estimate
+from steelyard.estimation.possible.reference import nominal_prior
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.ground.arrays import Array
+from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
+from steelyard.signals.prepare import Preparation, chosen_cutoff
+
+_LOOP = "It simulates the closed loop, and a log does not say which controller the robot had."
+
+
+@dataclass(frozen=True, eq=False)
+class LogResult:
+    """What one estimator made of the log; `nrmse_percent` is on held-out data, a mean over joints and logs."""
+
+    method: Method
+    run: Run
+    estimate: Estimate | None = None
+    nrmse_percent: float | None = None
+    position_rmse: Array | None = None
+
+    @property
+    def position(self) -> float | None:
+        """Root mean square over joints of the replays' position errors, rad (m)."""
+        return None if self.position_rmse is None else float(np.sqrt(np.mean(self.position_rmse**2)))
+
+    def to_json(self) -> dict[str, Any]:
+        run = self.run
+        out: dict[str, Any] = {
+            "estimator": run.estimator,
+            "result": run.result,
+            "reason": run.reason,
+            "seconds": run.seconds,
+            "hold_out_nrmse_percent": self.nrmse_percent,
+            "position_rmse": None if self.position_rmse is None else self.position_rmse.tolist(),
+            "mass_matrix_positive_definite": run.simulable,
+            "physically_consistent": run.possible,
+        }
+        if self.estimate is None:
+            return out
+        found = self.estimate
+        rows = zip(found.base.names, found.beta, found.standard_errors, strict=True)
+        named = [{"name": n, "value": float(b), "standard_error": float(e)} for n, b, e in rows]
+        return out | {"base_parameters": named}
+
+
+@dataclass(frozen=True, eq=False)
+class LogComparison:
+    """All estimators on the same log."""
+
+    robot: Robot
+    results: tuple[LogResult, ...]
+    horizon: float
+    cutoff: float
+
+    @property
+    def ranking(self) -> tuple[LogResult, ...]:
+        """By the torque error on held-out data; those without numbers last."""
+        return tuple(sorted(self.results, key=lambda r: np.inf if r.nrmse_percent is None else r.nrmse_percent))
+
+    @property
+    def best(self) -> LogResult | None:
+        """The smallest error among those that converged to a robot whose mass matrix is positive definite."""
+        good = [r for r in self.ranking if r.nrmse_percent is not None and r.run.simulable]
+        settled = [r for r in good if r.run.result != "not-converged"]
+        return next(iter(settled or good), None)
+
+    def to_json(self) -> dict[str, Any]:
+        best = self.best
+        return {
+            "robot": self.robot.name,
+            "horizon_s": self.horizon,
+            "cutoff_hz": self.cutoff,
+            "best": best.run.estimator if best else None,
+            "estimators": [r.to_json() for r in self.ranking],
+        }
+
+
+def compare_on_log(
+    robot: Robot,
+    log: Log,
+    validate: Sequence[Log] = (),
+    *,
+    estimators: Sequence[str] = ("all",),
+    holdout: float = 0.3,
+    horizon: float = 0.5,
+    terms: Sequence[str | Term] | Terms | None = None,
+    preparation: Preparation | None = None,
+    limit: float = 120.0,
+    progress: Callable[[str], None] = lambda name: None,
+) -> LogComparison:
+    """Identify by every estimator from the same log, and judge all on the same others (default: its last 30 %).
+
+    Estimators that simulate the closed loop need its controller, which a log does not hold; they are listed with that
+    reason. `limit`: seconds of processor time for one fit. `horizon`: length (s) of the open-loop replays.
+    """
+    if not (horizon > 0.0 and limit > 0.0):
+        raise SteelyardError("horizon and limit are times in seconds; both must be positive.")
+    methods = chosen_methods(estimators)
+    used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
+    if used.tau is None:
+        raise LogError("The log has no torque; identification needs it (or a current with its constants).")
+    robot = as_logged(robot, [used])
+    bound = identification_terms(robot, terms)
+    base, prior = base_parameters(robot, bound), nominal_prior(robot, bound)
+    settings = preparation or Preparation()
+    cutoff = chosen_cutoff([used], settings)
+    experiment = Experiment.from_logs(robot, bound, used, preparation=replace(settings, cutoff=cutoff))
+    experiment.regression(base)  # a log that gives no rows is the user's, not an estimator that failed
+    results: list[LogResult] = []
+    for method in methods:
+        progress(method.name)
+        if method.needs_controller:
+            results.append(LogResult(method, Run("log", method.name, "refused", _LOOP)))
+            continue
+        run, found = try_fit("log", method, lambda m=method: m.fit(experiment, base, prior), limit)  # type: ignore[misc]
+        results.append(LogResult(method, run, found))
+    return LogComparison(robot, _judged(results, robot, bound, judged, settings, cutoff, horizon), horizon, cutoff)
+
+
+def _judged(
+    results: Sequence[LogResult],
+    robot: Robot,
+    terms: Terms,
+    logs: Sequence[Log],
+    settings: Preparation,
+    cutoff: float,
+    horizon: float,
+) -> tuple[LogResult, ...]:
+    """One pass over the held-out data for all."""
+    found = [r for r in results if r.estimate is not None]
+    models = [Model(robot, terms, r.estimate.theta) for r in found if r.estimate is not None]
+    if not models:
+        return tuple(results)
+    scores = [score_models(models, log, settings, cutoff, cutoff) for log in logs]
+    out = {r.method.name: r for r in results}
+    for k, (r, model) in enumerate(zip(found, models, strict=True)):
+        seen = possibility(model)
+        run = replace(r.run, simulable=seen.simulable, possible=seen.realisable)
+        error = float(np.mean([s[k].mean_nrmse_percent for s in scores]))
+        moved = replayed(model, logs, horizon) if seen.simulable else None
+        out[r.method.name] = replace(
+            r, run=run, nrmse_percent=error if np.isfinite(error) else None, position_rmse=moved
+        )
+    return tuple(out.values())

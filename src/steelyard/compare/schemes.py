@@ -1,0 +1,156 @@
+"""`compare_schemes`: one log, all ways to write the physics, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from steelyard.assessment.holdout import keep_last, part_of
+from steelyard.assessment.replay import replay
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.regression.schemes import SCHEMES, make_scheme
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import segments_of
+
+# Replays longer than this say more about instability than about parameters: an arm under open-loop torque falls.
+HORIZON = 0.5
+_REPLAYS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class SchemeResult:
+    """What one scheme found; `reason` says why there is nothing, where it failed."""
+
+    scheme: str
+    seconds: float
+    found: Identification | None = None
+    position_rmse: Array | None = None
+    reason: str = ""
+
+    @property
+    def nrmse_percent(self) -> float | None:
+        """Mean over joints of the torque error on held-out data, percent of the torque's standard deviation."""
+        if self.found is None or not self.found.validation:
+            return None
+        return float(np.mean([s.mean_nrmse_percent for s in self.found.validation]))
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"scheme": self.scheme, "seconds": self.seconds, "reason": self.reason}
+        if self.found is None:
+            return out
+        estimate = self.found.estimate
+        return out | {
+            "hold_out_nrmse_percent": self.nrmse_percent,
+            "position_rmse": None if self.position_rmse is None else self.position_rmse.tolist(),
+            "physically_consistent": self.found.physically_consistent,
+            "condition_number": self.found.condition_number,
+            "base_parameters": [
+                {"name": n, "value": float(b), "standard_error": float(e)}
+                for n, b, e in zip(self.found.base.names, estimate.beta, estimate.standard_errors, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SchemeComparison:
+    """All schemes on the same data; the best is the one with the smallest torque error on what was held out."""
+
+    robot: Robot
+    results: tuple[SchemeResult, ...]
+    horizon: float
+
+    @property
+    def best(self) -> SchemeResult | None:
+        judged = [r for r in self.results if r.nrmse_percent is not None]
+        return min(judged, key=lambda r: r.nrmse_percent or np.inf) if judged else None
+
+    def to_json(self) -> dict[str, Any]:
+        best = self.best
+        return {
+            "robot": self.robot.name,
+            "horizon_s": self.horizon,
+            "best": best.scheme if best else None,
+            "schemes": [r.to_json() for r in self.results],
+        }
+
+
+def compare_schemes(
+    robot: Robot,
+    log: Log,
+    validate: Sequence[Log] = (),
+    *,
+    schemes: Sequence[str] = tuple(SCHEMES),
+    holdout: float = 0.3,
+    horizon: float = HORIZON,
+    progress: Callable[[str], None] = lambda name: None,
+    **options: Any,
+) -> SchemeComparison:
+    """Identify by every scheme from the same log, and judge all on the same others (default: its last 30 %).
+
+    `horizon` (s): torques are replayed to each model, open loop, in stretches of this length from measured states.
+    """
+    if not horizon > 0.0:
+        raise SteelyardError(f"A horizon of {horizon:g} s has no length; give a positive time.")
+    for scheme in schemes:
+        make_scheme(scheme)  # a misspelt name is the user's, not a scheme that failed
+    used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
+    results = []
+    for scheme in schemes:
+        progress(scheme)
+        begun = time.perf_counter()
+        try:
+            found = identify(robot, used, judged, scheme=scheme, **options)
+        except SteelyardError as error:
+            results.append(SchemeResult(scheme, time.perf_counter() - begun, reason=str(error)))
+            continue
+        taken = time.perf_counter() - begun
+        results.append(SchemeResult(scheme, taken, found, replayed(found.model, judged, horizon)))
+    return SchemeComparison(robot, tuple(results), horizon)
+
+
+def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
+    """Root mean square position error per joint over open-loop stretches, or None where any of them diverges."""
+    squares, count = np.zeros(model.robot.dof), 0
+    for piece in stretches(logs, horizon):
+        made = replay(model, piece, method="rk4")
+        if made.position_rmse is None:
+            return None
+        squares += made.position_rmse**2 * len(piece)
+        count += len(piece)
+    return np.asarray(np.sqrt(squares / count)) if count else None
+
+
+def stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
+    """Up to twenty stretches of a given length, spread over the logs."""
+    out: list[Log] = []
+    for log in logs:
+        step = float(np.median(np.diff(log.t)))
+        length = max(4, round(horizon / step))
+        starts = [k for a, b in segments_of(log) for k in range(a, b - length, length)]
+        every = max(1, len(starts) * len(logs) // _REPLAYS)
+        for k in starts[::every]:
+            part = part_of(log, [(k, k + length)])
+            if part is not None:
+                out.append(_on_even_clock(part))
+    return out
+
+
+def _on_even_clock(log: Log) -> Log:
+    """A replay wants equal steps, and a velocity to start from: the slope of the positions where none was measured."""
+    clock = np.linspace(log.t[0], log.t[-1], len(log))
+    speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
+
+    def resampled(x: Array | None) -> Array | None:
+        return None if x is None else np.column_stack([np.interp(clock, log.t, column) for column in x.T])
+
+    q, dq, tau = resampled(log.q), resampled(speed), resampled(log.tau)
+    return replace(log, t=clock, q=q, dq=dq, ddq=None, tau=tau, channels={}, segments=())  # type: ignore[arg-type]

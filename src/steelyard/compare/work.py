@@ -1,0 +1,188 @@
+"""What a worker does: the runs of one cell after the other, the same in every process and in every order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.assessment.replay import possibility
+from steelyard.compare.bench import Bench, Truth, with_steps_that_hold
+from steelyard.compare.methods import METHODS, Method, Run, try_fit
+from steelyard.compare.protocol import Cell, Protocol
+from steelyard.dynamics import evaluate
+from steelyard.dynamics.model import Model
+from steelyard.errors import SimulationError, SteelyardError
+from steelyard.estimation.estimate import Estimate
+from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.files import plain
+from steelyard.simulation import Outcome, simulate
+
+# `Judge`: how far an estimate is from the truth, in parameters, in torques and in positions.
+
+
+_RATE = 100.0  # Hz of the motions on which torques are compared
+_STEP = 1e-3  # s of the replays
+_REPLAYS = 12
+# Mass matrices are looked at in so many postures: a quarter of what a single model gets.
+_POSTURES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class _Replays:
+    """Stretches of the judging motions: where they start, the torques of the true robot, and where these lead."""
+
+    q0: Array
+    dq0: Array
+    torques: Array
+    times: Array
+    positions: Array
+
+
+class Judge:
+    """Made once for a robot; `figures` are about one estimate."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        t = np.arange(0.0, bench.protocol.duration, 1.0 / _RATE)
+        self._states = [np.concatenate(x) for x in zip(*(m.sample(t) for m in bench.judges), strict=True)]
+        self._torque = bench.truth.torque(*self._states)
+        self._spread = np.maximum(np.std(self._torque, axis=0), 1e-12)
+        self._replays = self._stretches()
+        reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in bench.truth.robot.joints])
+        self._postures = np.random.default_rng(0).uniform(-reach, reach, (_POSTURES, len(reach)))
+
+    def figures(self, found: Estimate) -> dict[str, Any]:
+        """Errors in percent of the truth, positions in rad (m); None and a reason where a model cannot move."""
+        model = Model(self.bench.truth.robot, self.bench.truth.terms, found.theta)
+        error = found.beta - self.bench.beta
+        size = np.abs(self.bench.beta)
+        seen = possibility(model, self._postures)
+        torque = model.torque(*self._states) - self._torque
+        position, reason = self._position_error(model)
+        return {
+            "distance_percent": 100.0 * float(np.linalg.norm(error) / np.linalg.norm(self.bench.beta)),
+            "median_error_percent": 100.0 * float(np.median(np.abs(error[size > 0.0]) / size[size > 0.0])),
+            "torque_error_percent": 100.0 * float(np.mean(np.sqrt(np.mean(torque**2, axis=0)) / self._spread)),
+            "position_error": position,
+            "position_reason": reason,
+            "simulable": seen.simulable,
+            "possible": seen.realisable,
+        }
+
+    def _position_error(self, model: Model) -> tuple[float | None, str]:
+        """Root mean square over joints, times and stretches of the way from the true robot."""
+        try:
+            q, ok = self._replayed(model)
+        except SimulationError as error:
+            return None, str(error)
+        if not ok.all():
+            return None, f"{int(np.sum(~ok))} of {len(ok)} replays diverged."
+        return float(np.sqrt(np.mean((q - self._replays.positions) ** 2))), ""
+
+    def _replayed(self, model: Model) -> tuple[Array, NDArray[np.bool_]]:
+        r = self._replays
+        made = with_steps_that_hold(
+            lambda parts: simulate(
+                model, r.torques, times=r.times, step=_STEP / parts, q0=r.q0, dq0=r.dq0, bound=100.0, throw=False,
+                threads=1,
+            )
+        )  # fmt: skip
+        return made.q, made.outcome == Outcome.COMPLETED
+
+    def _stretches(self) -> _Replays:
+        bench, horizon = self.bench, min(self.bench.protocol.horizon, self.bench.protocol.duration)
+        times = np.asarray(np.arange(max(2, round(horizon / _STEP))) * _STEP, dtype=np.float64)
+        starts = np.linspace(0.0, bench.protocol.duration - horizon, -(-_REPLAYS // len(bench.judges)))
+        states = [motion.sample(start + times) for motion in bench.judges for start in starts]
+        made = _Replays(
+            np.array([q[0] for q, _, _ in states]),
+            np.array([dq[0] for _, dq, _ in states]),
+            np.array([bench.truth.torque(*state) for state in states]),
+            times,
+            np.zeros(0),
+        )
+        self._replays = made
+        positions, ok = self._replayed(bench.truth)
+        return replace(made, q0=made.q0[ok], dq0=made.dq0[ok], torques=made.torques[ok], positions=positions[ok])
+
+
+# BLAS and our own loops keep to one thread each: the processes are what runs in parallel.
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STEELYARD_THREADS")}
+
+
+class Worker:
+    """Experiments, estimates and judgements of one protocol."""
+
+    def __init__(self, truth: Truth, protocol: Protocol) -> None:
+        self._truth, self.protocol = truth, protocol
+
+    @cached_property
+    def bench(self) -> Bench:
+        return Bench(self._truth, self.protocol)
+
+    @cached_property
+    def judge(self) -> Judge:
+        return Judge(self.bench)
+
+    def runs(self, cell: Cell, names: Sequence[str], begin: Callable[[str], None] = lambda name: None) -> Iterator[Run]:
+        """One after the other; `begin` is told the estimator that comes next."""
+        with _repeatable(), one_blas_thread():
+            try:
+                experiment: Experiment | SteelyardError = self.bench.experiment(cell)
+            except SteelyardError as error:
+                experiment = error
+            for name in names:
+                begin(name)
+                yield self._run(cell, METHODS[name], experiment)
+
+    def _run(self, cell: Cell, method: Method, experiment: Experiment | SteelyardError) -> Run:
+        if isinstance(experiment, SteelyardError):
+            return Run(cell.key, method.name, "no-data", str(experiment))
+        base, prior = self.bench.base, self.bench.initial(cell)
+        run, found = try_fit(cell.key, method, lambda: method.fit(experiment, base, prior), self.protocol.limit)
+        if found is None:
+            return run
+        try:
+            return replace(run, **plain(self.judge.figures(found)))
+        except Exception as error:  # numbers so wild that even judging them fails
+            return replace(run, result="broken", reason=f"It cannot be judged: {type(error).__name__}: {error}")
+
+
+@contextmanager
+def _repeatable() -> Iterator[None]:
+    """Make machine code at once. A process else interprets its first samples, which rounds differently, and what
+    comes out would depend, in the last digits, on what the process did before."""
+    kept = {name: os.environ.get(name) for name in ONE_THREAD}
+    blocks = evaluate._BLOCKS_BEFORE_COMPILING
+    os.environ.update(ONE_THREAD)
+    evaluate._BLOCKS_BEFORE_COMPILING = -1
+    try:
+        yield
+    finally:
+        evaluate._BLOCKS_BEFORE_COMPILING = blocks
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def serve(pipe: Any, truth: Truth, protocol: Protocol) -> None:
+    """The life of a worker process: cells come in, runs go out, until the other end hangs up."""
+    worker = Worker(truth, protocol)
+    try:
+        while (job := pipe.recv()) is not None:
+            cell, names = job
+            for run in worker.runs(cell, names, lambda name: pipe.send(("begins", name))):
+                pipe.send(("ended", run))
+            pipe.send(("free", None))
+    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        return

@@ -1,0 +1,76 @@
+"""`OrdinaryLeastSquares`: every row counts the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.linear.problem import Problem
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.regression.unknowns import Columns
+
+# `WeightedLeastSquares`: every joint counts by its own noise, which the residuals tell.
+
+
+@dataclass(frozen=True)
+class WeightedLeastSquares:
+    """min Σ_j Σ (y_j − A_jβ)²/σ_j², with σ_j from joint j's residuals (Gautier 1997), repeated until σ stands still.
+
+    `iterations` limits the repetitions, `tolerance` is the relative change of σ that counts as still. One pass over
+    the data: reweighting happens on the triangles.
+    """
+
+    iterations: int = 100
+    tolerance: float = 1e-8
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base).estimate(prior)
+
+    def free(self, data: RegressionData, base: Columns) -> FreeFit:
+        return weighted(Problem.of(data, base), self.iterations, self.tolerance)
+
+
+def weighted(problem: Problem, iterations: int, tolerance: float) -> FreeFit:
+    """Solve and reweigh in turn, starting from equal weights."""
+    floor = problem.floor
+    weights = np.ones(len(problem.blocks))
+    history: list[dict[str, Any]] = []
+    result = Result.NOT_CONVERGED
+    for _ in range(max(iterations, 1)):
+        joined = problem.joined(weights)
+        beta = problem.solve(joined)
+        spread = problem.spreads(beta, joined, weights)
+        history.append({"spread": tuple(spread.tolist())})
+        change = float(np.max(np.abs(np.maximum(spread, floor) * weights - 1.0), initial=0.0))
+        if len(history) > 1 and change < tolerance:
+            result = Result.CONVERGED
+            break
+        weights = 1.0 / np.maximum(spread, floor)
+    notes = () if result is Result.CONVERGED else (f"The joints' weights still changed by {change:.1e}.",)
+    return FreeFit(problem, beta, weights, joined, spread, result=result, history=tuple(history), notes=notes)
+
+
+@dataclass(frozen=True)
+class OrdinaryLeastSquares:
+    """min Σ (y − Aβ)², from the triangle of [A y].
+
+    Right where all joints have the same noise; otherwise unbiased still, but the noisiest joint spoils the others.
+    """
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base).estimate(prior)
+
+    def free(self, data: RegressionData, base: Columns) -> FreeFit:
+        problem = Problem.of(data, base)
+        weights = np.ones(len(data.equations))
+        joined = problem.joined(weights)
+        beta = problem.solve(joined)
+        best = weighted(problem, 100, 1e-8)
+        return FreeFit(
+            problem, beta, weights, joined, problem.spreads(beta, joined, weights), sharpest=(best.beta, best.weights)
+        )

@@ -1,0 +1,156 @@
+"""`RestrictedTotalLeastSquares`: errors in the columns and in the torque, but none in columns that are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from steelyard.errors import UnknownNameError
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.linear.least_squares import weighted
+from steelyard.estimation.linear.problem import Problem
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.parameters.library import TERMS
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.regression.factor import triangle
+
+# `TotalLeastSquares`: errors in the columns as well as in the torque.
+
+
+@dataclass(frozen=True)
+class TotalLeastSquares:
+    """The nearest consistent system [A + ΔA] β = y + Δy, by the smallest singular vector of the joined triangle.
+
+    Nearness depends on scaling, so it is part of the method: rows of joint j are divided by σ_j (its residuals'
+    spread under weighted least squares), then every column of A by its own root mean square times `column_error`,
+    and y by `torque_error`. The defaults say: equal relative errors everywhere. After Van Huffel & Vandewalle 1991,
+    "The Total Least Squares Problem"; for robots Gautier, Vandanjon & Presse 1994.
+
+    `column_error`: one number, or one per base parameter: relative errors of the columns. Where they are much smaller
+    than the torque's, this is weighted least squares; where the torque alone is noisy, use that instead, because
+    this one is then biased.
+    """
+
+    column_error: float | tuple[float, ...] = 1.0
+    torque_error: float = 1.0
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base).estimate(prior)
+
+    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
+        start = weighted(Problem.of(data, base), 100, 1e-8)
+        joined = start.joined
+        scale = self._scale(joined, base.rank)
+        _, values, directions = np.linalg.svd(joined / scale)
+        last = directions[-1] / scale
+        if abs(directions[-1][-1]) < 1e-8:
+            raise EstimationError(
+                "Total least squares finds no finite solution: the columns are nearer to dependence than the torque "
+                "is to the model. Use weighted least squares."
+            )
+        beta = -last[:-1] / last[-1]
+        R = joined[:-1, :-1]
+        # The normal equations of total least squares: (AᵀA − σ²D²) β = Aᵀy.
+        bread = R.T @ R - np.diag((values[-1] * scale[:-1]) ** 2)
+        return FreeFit(
+            start.problem, beta, start.weights, joined, start.problem.spreads(beta, joined, start.weights),
+            bread=bread, history=start.history,
+            details={"singular_values": (float(values[0]), float(values[-2]), float(values[-1]))},
+        )  # fmt: skip
+
+    def _scale(self, joined: Array, rank: int) -> Array:
+        """What one unit of error is, for every column of [A y]."""
+        errors = np.broadcast_to(np.asarray(self.column_error, dtype=float), (rank,))
+        if np.any(errors <= 0.0) or self.torque_error <= 0.0:
+            raise EstimationError("column_error and torque_error must be positive.")
+        lengths = np.linalg.norm(joined, axis=0)
+        length = lengths[-1] if lengths[-1] > 0.0 else 1.0
+        return np.concatenate([lengths[:-1] * errors, [length * self.torque_error]])
+
+
+# A constant is a constant, and the direction of a motion is known but at its reversals.
+EXACT = ("offset", "coulomb", "coulomb-asymmetric")
+# The last entry of the singular vector below which no finite parameters have it, as in total least squares.
+_NO_SOLUTION = 1e-8
+
+
+@dataclass(frozen=True)
+class RestrictedTotalLeastSquares:
+    """The nearest consistent system [A₁, A₂ + ΔA₂] β = y + Δy: the columns A₁ stay as they are.
+
+    A QR factorisation with the exact columns first leaves a small total-least-squares problem in the others, and these
+    give the exact ones by back substitution (Van Huffel & Vandewalle 1991, "The Total Least Squares Problem", algorithm
+    3.2, mixed LS–TLS). Rows are divided by σ_j and columns by their root mean square, as in `TotalLeastSquares`.
+
+    `exact` names kinds of terms whose columns are free of error; none: total least squares, all: weighted least
+    squares. `column_error` and `torque_error`: relative errors of the other columns and of the torque.
+    """
+
+    exact: tuple[str, ...] = EXACT
+    column_error: float = 1.0
+    torque_error: float = 1.0
+
+    def __post_init__(self) -> None:
+        for kind in self.exact:
+            if kind not in TERMS:
+                raise UnknownNameError("term", kind, TERMS)
+        if not (self.column_error > 0.0 and self.torque_error > 0.0):
+            raise EstimationError("column_error and torque_error must be positive.")
+
+    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base).estimate(prior)
+
+    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
+        start = weighted(Problem.of(data, base), 100, 1e-8)
+        joined = start.joined
+        known = self.exact_columns(base)
+        scale = self._scale(joined)
+        with one_blas_thread():
+            beta, smallest = _solved(joined / scale, known)
+        beta = beta * scale[-1] / scale[:-1]
+        R = joined[:-1, :-1]
+        # The normal equations: (AᵀA − σ²D²) β = Aᵀy, with no D where there is no error.
+        bread = R.T @ R - np.diag(np.where(known, 0.0, smallest * scale[:-1]) ** 2)
+        return FreeFit(
+            start.problem, beta, start.weights, joined, start.problem.spreads(beta, joined, start.weights),
+            bread=bread, history=start.history,
+            details={"exact": tuple(n for n, k in zip(base.names, known, strict=True) if k)},
+        )  # fmt: skip
+
+    def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:
+        """Which of the base columns are free of error."""
+        kinds = [""] * (10 * len(base.robot.links))
+        for term, _ in base.terms.placed:
+            kinds += [term.kind] * len(term.columns)
+        return np.array([kinds[k] in self.exact for k in base.independent])
+
+    def _scale(self, joined: Array) -> Array:
+        lengths = np.linalg.norm(joined, axis=0)
+        length = lengths[-1] if lengths[-1] > 0.0 else 1.0
+        return np.concatenate([lengths[:-1] * self.column_error, [length * self.torque_error]])
+
+
+def _solved(joined: Array, known: NDArray[np.bool_]) -> tuple[Array, float]:
+    """β of a scaled triangle [A y], and the singular value that is taken away."""
+    exact, other = np.flatnonzero(known), np.flatnonzero(~known)
+    first = len(exact)
+    T = triangle(joined[:, [*exact, *other, joined.shape[1] - 1]])
+    beta, smallest = np.zeros(joined.shape[1] - 1), 0.0
+    if len(other):
+        _, values, directions = np.linalg.svd(T[first:, first:])
+        last, smallest = directions[-1], float(values[-1])
+        if abs(last[-1]) < _NO_SOLUTION:
+            raise EstimationError(
+                "Restricted total least squares finds no finite solution: the columns are nearer to dependence than "
+                "the torque is to the model. Use weighted least squares."
+            )
+        beta[other] = -last[:-1] / last[-1]
+    if first:
+        rest = T[:first, -1] - T[:first, first:-1] @ beta[other]
+        beta[exact] = solve_triangular(T[:first, :first], rest)
+    return beta, smallest

@@ -1,0 +1,172 @@
+"""`Genetic`: the genetic algorithm with which Pedrocchi et al. 2013 breed via-point programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import ExcitationError
+from steelyard.excitation.constraints.limits import Constraint, Pull
+from steelyard.excitation.trajectories import Fixed, Trajectory
+from steelyard.ground.arrays import Array
+
+# `Covariance`: CMA-ES (Hansen & Ostermeier 2001), by the library `cmaes` (the extra `cma`).
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """A normal distribution over the genes that learns where good motions lie.
+
+    It starts in the middle of the genes, `spread` wide; `population` None leaves the size to the library
+    (4 + 3 log genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than all others.
+    """
+
+    population: int | None = 150
+    generations: int = 100
+    spread: float = 0.3
+
+    def __post_init__(self) -> None:
+        if (self.population or 4) < 4 or self.generations < 1 or not 0.0 < self.spread < 10.0:
+            raise ExcitationError(
+                f"CMA-ES needs 4 individuals or more, a generation and a positive spread, not {self}."
+            )
+
+    def start(self, genes: int, seed: int) -> Adaptation:
+        try:
+            from cmaes import CMA
+        except ImportError:
+            raise ExcitationError("CMA-ES needs the library cmaes; pip install 'steelyard[cma]'.") from None
+        bounds = np.tile([0.0, 1.0], (genes, 1))
+        made = CMA(np.full(genes, 0.5), self.spread, bounds=bounds, seed=seed, population_size=self.population)
+        return Adaptation(made)
+
+
+class Adaptation:
+    """One run of the library."""
+
+    def __init__(self, strategy: Any) -> None:
+        self._strategy, self._asked = strategy, np.zeros((0, 0))
+
+    def ask(self) -> Array:
+        self._asked = np.array([self._strategy.ask() for _ in range(self._strategy.population_size)])
+        return self._asked
+
+    def tell(self, values: Array) -> None:
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return  # nothing is learned; the next population is another throw of the same distribution
+        worse = float(finite.max()) + 1.0
+        told = np.where(np.isfinite(values), values, worse)
+        self._strategy.tell(list(zip(self._asked, told.tolist(), strict=True)))
+
+
+# `ByPieces`: a constraint on motions whose acceleration jumps, checked between the jumps, where all is smooth.
+
+
+class ByPieces:
+    """The bound of a constraint on the whole motion is the largest of its bounds on the pieces."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        self._constraint = constraint
+        self.name, self.smooth, self.lazy = constraint.name, constraint.smooth, constraint.lazy
+
+    def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
+        worst = -np.inf
+        for piece in _pieces(trajectory):
+            worst = max(worst, self._constraint.excess(piece, enough))
+            if worst > enough:
+                break
+        return worst
+
+    def evaluate(self, x: Array) -> tuple[Array, Pull]:
+        return self._constraint.evaluate(x)
+
+    def at_rest(self, q: Array) -> tuple[Array, Pull]:
+        return self._constraint.at_rest(q)
+
+    def blame(self, trajectory: Trajectory) -> str:
+        return max(
+            (self._constraint.excess(p), k, self._constraint.blame(p)) for k, p in enumerate(_pieces(trajectory))
+        )[2]
+
+
+def _pieces(trajectory: Trajectory) -> list[Trajectory]:
+    """The motion cut at its breaks, each piece starting at time 0; the same motion where nothing is cut."""
+    fixed = [f for f in trajectory.families if isinstance(f, Fixed)]
+    if len(fixed) != trajectory.joints:
+        return [trajectory]
+    lengths = np.diff(fixed[0].breaks).tolist()
+    return [
+        Trajectory(tuple(Fixed((0.0, h), (f.table[k],)) for f in fixed), np.zeros(0)) for k, h in enumerate(lengths)
+    ]
+
+
+@dataclass(frozen=True)
+class Genetic:
+    """Real genes, elitist selection, recombination, mutation.
+
+    The paper gives `population` = 150 and no operators; these are the usual ones: `elites` survive as they are;
+    parents win tournaments of `tournament`; with probability `crossover` children lie anywhere in the parents' box
+    widened by `blend` on both sides (BLX-α, Eshelman & Schaffer 1993), else they are copies; every gene mutates with
+    probability `mutation` by a Gaussian step of `step`. Genes are clipped to 0 … 1; rejected individuals never win.
+    """
+
+    population: int = 150
+    generations: int = 100
+    elites: int = 2
+    tournament: int = 3
+    crossover: float = 0.9
+    blend: float = 0.5
+    mutation: float = 0.05
+    step: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.population < 4 or self.generations < 1 or not 0 <= self.elites < self.population or self.tournament < 1:
+            raise ExcitationError(
+                "A genetic algorithm needs 4 individuals or more, one generation, fewer elites than individuals and "
+                f"tournaments of one at least, not {self}."
+            )
+
+    def start(self, genes: int, seed: int) -> Breeding:
+        return Breeding(self, genes, np.random.default_rng([seed, 4]))
+
+
+class Breeding:
+    """One run of the algorithm."""
+
+    def __init__(self, settings: Genetic, genes: int, rng: np.random.Generator) -> None:
+        self.settings, self.genes, self._rng = settings, genes, rng
+        self._next: Array = rng.uniform(size=(settings.population, genes))
+
+    def ask(self) -> Array:
+        return self._next
+
+    def tell(self, values: Array) -> None:
+        s, rng = self.settings, self._rng
+        if not np.any(np.isfinite(values)):
+            self._next = rng.uniform(size=self._next.shape)  # nobody to breed from: a new throw
+            return
+        order = np.argsort(values, kind="stable")
+        elites = self._next[order[: s.elites]][np.isfinite(values[order[: s.elites]])]
+        count = s.population - len(elites)
+        first, second = self._parents(values, count), self._parents(values, count)
+        children = np.where(rng.uniform(size=(count, 1)) < s.crossover, self._blended(first, second), first)
+        mutants = rng.uniform(size=children.shape) < s.mutation
+        children = children + mutants * rng.normal(0.0, s.step, children.shape)
+        self._next = np.vstack([elites, np.clip(children, 0.0, 1.0)])
+
+    def _parents(self, values: Array, count: int) -> Array:
+        """Winners of tournaments; where all of one are rejected, the best of all steps in."""
+        picked = self._rng.integers(len(values), size=(count, self.settings.tournament))
+        winners = picked[np.arange(count), np.argmin(values[picked], axis=1)]
+        winners = np.where(np.isfinite(values[winners]), winners, int(np.argmin(values)))
+        parents: Array = self._next[winners]
+        return parents
+
+    def _blended(self, first: Array, second: Array) -> Array:
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        margin = self.settings.blend * (high - low)
+        child: Array = self._rng.uniform(low - margin, high + margin)
+        return child

@@ -1,0 +1,1 @@
+"""The ground floor: arrays, scalars, files, documents. It knows nothing of robots."""

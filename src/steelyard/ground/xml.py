@@ -1,0 +1,209 @@
+"""XML of robot descriptions, read safely: every element knows its line, and nothing outside the file is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+import numpy as np
+
+from steelyard.errors import RobotError
+from steelyard.ground.arrays import Array
+
+# The largest descriptions in use (whole humanoids) have about 1 MB, a few thousand elements and ten levels;
+# nested bodies of MJCF add one level each. The caps keep a hostile file from eating the memory or the stack.
+MAX_BYTES = 64 * 1024 * 1024
+MAX_ELEMENTS = 500_000
+MAX_DEPTH = 256
+
+
+def shorten(text: str, width: int = 60) -> str:
+    """A piece of a file that fits into a one-line message."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+@dataclass(eq=False)
+class Element:
+    """One XML element with the place it came from; its readers refuse what is not a finite number."""
+
+    tag: str
+    attributes: dict[str, str]
+    file: str
+    line: int
+    owner: str = ""  # the nearest named element around it, e.g. "link 'forearm'"
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+    @property
+    def label(self) -> str:
+        """What a message calls this element: "joint 'elbow'", or "<mass> of link 'forearm'"."""
+        if "name" in self.attributes:
+            return f"{self.tag} '{shorten(self.attributes['name'])}'"
+        return f"<{self.tag}> of {self.owner}" if self.owner else f"<{self.tag}>"
+
+    def error(self, message: str) -> RobotError:
+        """The error that says file, line and element before `message`."""
+        return RobotError(f"{self.file}, line {self.line}: {self.label} {message}")
+
+    def find(self, tag: str) -> Element | None:
+        """The first child of that tag."""
+        return next((child for child in self.children if child.tag == tag), None)
+
+    def all(self, tag: str) -> list[Element]:
+        """The children of that tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def walk(self) -> Iterator[Element]:
+        """This element and everything inside it."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
+
+    def string(self, name: str) -> str:
+        """An attribute that must be there and must not be empty."""
+        value = self.attributes.get(name, "")
+        if not value.strip():
+            raise self.error(f"has no attribute '{name}'; add {name}=\"…\".")
+        return value
+
+    def numbers(self, name: str, infinite: bool = False) -> list[float]:
+        """All numbers of an attribute, however many; `infinite` allows ±inf, as limits may have."""
+        out = []
+        for word in self.string(name).split():
+            try:
+                value = math.nan if "_" in word else float(word)
+            except ValueError:
+                value = math.nan
+            if math.isnan(value) or (math.isinf(value) and not infinite):
+                raise self.error(
+                    f"has '{shorten(word)}' in attribute '{name}', which is not a finite number; "
+                    f"write a number such as 0.5."
+                )
+            out.append(value)
+        return out
+
+    def number(self, name: str, default: float | None = None, *, infinite: bool = False) -> float:
+        """An attribute that is one number; it must be there unless a default is given."""
+        if name not in self.attributes and default is not None:
+            return default
+        values = self.numbers(name, infinite)
+        if len(values) != 1:
+            raise self.error(f"has {len(values)} numbers in attribute '{name}'; write one.")
+        return values[0]
+
+    def vector(self, name: str, count: int, default: tuple[float, ...] | None = None) -> Array:
+        """An attribute that is `count` numbers; it must be there unless a default is given."""
+        if name not in self.attributes and default is not None:
+            return np.array(default)
+        values = self.numbers(name)
+        if len(values) != count:
+            raise self.error(f"has {len(values)} numbers in attribute '{name}'; write {count}, with spaces between.")
+        return np.array(values)
+
+
+def parse_xml(path: Path | str) -> Element:
+    """The root element of an XML file.
+
+    A description of a robot needs no document type, so entities (which can grow without bound, or fetch other
+    files), attribute lists and external document types are refused rather than expanded.
+    """
+    builder = _Builder(str(path))
+    data = _read(Path(path))
+    if not data.strip():
+        raise RobotError(f"{path}: the file is empty; write a robot description (URDF or MJCF) into it.")
+    try:
+        return builder.parse(data)
+    except (expat.ExpatError, LookupError, ValueError) as error:
+        line = builder.parser.ErrorLineNumber
+        reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else str(error)
+        raise RobotError(f"{path}, line {line}: this is not well-formed XML ({reason}); mend that line.") from None
+
+
+def _read(path: Path) -> bytes:
+    if not path.exists():
+        raise RobotError(f"{path}: there is no such file; check the path.")
+    if not path.is_file():
+        raise RobotError(f"{path}: this is not a file; give the path of a URDF or MJCF file.")
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise RobotError(f"{path}: the file cannot be read ({error.strerror}); check its permissions.") from None
+    if len(data) > MAX_BYTES:
+        raise RobotError(
+            f"{path}: the file is larger than {MAX_BYTES // 1024**2} MiB, which no robot description needs; "
+            f"keep meshes and data in files of their own."
+        )
+    return data
+
+
+class _Builder:
+    """Makes elements of expat's events."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.count = 0
+        self.root: Element | None = None
+        self.open: list[tuple[Element, list[str]]] = []
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+        self.parser.StartDoctypeDeclHandler = self.doctype
+        self.parser.EntityDeclHandler = self.entity
+        self.parser.AttlistDeclHandler = self.attribute_list
+
+    def parse(self, data: bytes) -> Element:
+        self.parser.Parse(data, True)
+        assert self.root is not None  # expat has refused a document without a root
+        return self.root
+
+    def refuse(self, message: str) -> RobotError:
+        return RobotError(f"{self.file}, line {self.parser.CurrentLineNumber}: {message}")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.count += 1
+        if self.count > MAX_ELEMENTS:
+            raise self.refuse(f"more than {MAX_ELEMENTS} elements, which no robot description needs; split the file.")
+        if len(self.open) >= MAX_DEPTH:
+            raise self.refuse(f"elements are nested deeper than {MAX_DEPTH} levels; flatten the description.")
+        parent = self.open[-1][0] if self.open else None
+        owner = ""
+        if parent is not None:
+            owner = parent.label if "name" in parent.attributes else parent.owner
+        element = Element(tag, attributes, self.file, self.parser.CurrentLineNumber, owner)
+        if parent is None:
+            self.root = element
+        else:
+            parent.children.append(element)
+        self.open.append((element, []))
+
+    def end(self, tag: str) -> None:
+        element, pieces = self.open.pop()
+        element.text = "".join(pieces)
+
+    def characters(self, data: str) -> None:
+        if self.open:
+            self.open[-1][1].append(data)
+
+    def doctype(self, name: str, system: str | None, public: str | None, subset: bool) -> None:
+        if system is not None or public is not None:
+            raise self.refuse(
+                "the document type refers to another file, which is refused; delete the <!DOCTYPE …> line."
+            )
+
+    def entity(self, name: str, *rest: object) -> None:
+        raise self.refuse(
+            f"the file declares the entity '{shorten(name)}', which is refused because entities can fetch other "
+            f"files or grow without bound; delete the <!DOCTYPE …> block and write the text out."
+        )
+
+    def attribute_list(self, element: str, *rest: object) -> None:
+        raise self.refuse("the file declares attribute lists, which are refused; delete the <!DOCTYPE …> block.")

@@ -1,0 +1,1 @@
+"""From logs to a model: the verb, its result, what tunes it, and how it is written."""

@@ -1,0 +1,78 @@
+"""`identify` from files: read the logs, hold parts of them back, identify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.assessment.holdout import keep_blocks, keep_last
+from steelyard.errors import SteelyardError
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.robot.robot import Robot
+from steelyard.signals.average import average_periods
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import read_log
+from steelyard.signals.source import Source, open_log
+
+
+def identify_files(
+    robot: Robot,
+    logs: Sequence[Path],
+    validate: Sequence[Path] = (),
+    *,
+    mapping: str | None = None,
+    holdout: float | None = None,
+    holdout_blocks: str = "",
+    cutoff: float | None = None,
+    mask: float = 0.0,
+    delay: float = 0.0,
+    period: float | None = None,
+    **options: Any,
+) -> Identification:
+    """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every".
+
+    `delay` (s) is how far the torques lag behind the positions. `period` (s) averages the identification logs of a
+    periodic motion over their periods.
+    """
+    if holdout is not None and holdout_blocks:
+        raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
+    judged: list[Source] = [open_log(path, robot, mapping) for path in validate]
+    names, judged_names = [p.stem for p in logs], [p.stem for p in validate]
+    used: list[Source] = []
+    if holdout is None and not holdout_blocks:
+        used = [open_log(path, robot, mapping) for path in logs]
+    else:
+        pairs = [_held_back(read_log(path, robot, mapping), holdout, holdout_blocks) for path in logs]
+        used = [a for a, _ in pairs]
+        judged = [*judged, *(b for _, b in pairs)]
+        judged_names += [f"{p.stem}, held back" for p in logs]
+    if period is not None:
+        used = [_averaged(log, period) for log in used]
+    return identify(
+        robot,
+        used,
+        judged,
+        preparation=Preparation(cutoff=cutoff, mask=mask, delay=delay),
+        names=names,
+        validate_names=judged_names,
+        **options,
+    )
+
+
+def _averaged(log: Source, period: float) -> Log:
+    if not isinstance(log, Log):
+        raise SteelyardError(f"{log.path}: too long to be averaged over periods; cut it by a window.")
+    return average_periods(log, period)
+
+
+def _held_back(log: Log, share: float | None, blocks: str) -> tuple[Log, Log]:
+    if share is not None:
+        return keep_last(log, share)
+    seconds, _, every = blocks.partition(":")
+    try:
+        return keep_blocks(log, float(seconds), int(every))
+    except ValueError:
+        raise SteelyardError(f"--holdout-blocks is '{blocks}'; give seconds:every, such as 0.5:3.") from None

@@ -1,0 +1,134 @@
+"""`Identification`: what an identification found, and what decided it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.assessment.score import Score
+from steelyard.assessment.verdict import Verdict, judge
+from steelyard.dynamics.model import Model
+from steelyard.estimation.estimate import Estimate
+from steelyard.friction.separable import Shapes
+from steelyard.ground.arrays import Array
+from steelyard.identification.tune import Tuning
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Finding, Log
+from steelyard.signals.prepare import Preparation
+
+if TYPE_CHECKING:
+    from steelyard.check import Check
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that decides an identification besides the robot and the logs; stored with the result."""
+
+    scheme: str = "dynamic"
+    estimator: str = "wls"
+    physical: bool = True
+    prior: str = "nominal"
+    preparation: Preparation = field(default_factory=Preparation)
+    score_cutoff: float | None = None
+    significant: bool = False
+    fit_shapes: bool = False
+    known_friction: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """What was found: the model, its base parameters with error bars, and how well it predicts."""
+
+    robot: Robot
+    settings: Settings
+    base: BaseParameters
+    estimate: Estimate
+    free: Estimate
+    model: Model
+    cutoff: float
+    score_cutoff: float
+    singular_values: Array
+    findings: tuple[tuple[str, Finding], ...]
+    velocity: str
+    identification: tuple[Score, ...]
+    validation: tuple[Score, ...]
+    free_validation: tuple[Score, ...]
+    nominal: tuple[Score, ...]
+    # With `significant`: the free fit without the parameters that the data do not support, and how it predicts.
+    reduced: Estimate | None = None
+    reduced_validation: tuple[Score, ...] = ()
+    # With `tune`: what was tried on the identification logs, and chosen.
+    tuning: Tuning | None = None
+    # With `fit_shapes`: the speeds at which dry friction bends, as they were found.
+    shapes: Shapes | None = None
+    # The beginning of every log that was identified from, for the check.
+    beginnings: tuple[tuple[str, Log], ...] = ()
+
+    @property
+    def condition_number(self) -> float:
+        """cond₂ of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm."""
+        least = float(self.singular_values[-1])
+        return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
+
+    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """Joint torques of a motion, `(samples, joints)`."""
+        return self.model.torque(q, dq, ddq)
+
+    def simulate(self, *arguments: Any, **options: Any) -> Any:
+        """`steelyard.simulate` with the identified model."""
+        from steelyard.simulation import simulate
+
+        return simulate(self.model, *arguments, **options)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the report, one self-contained HTML page."""
+        from steelyard.ground.files import write_whole
+        from steelyard.report.identification import identification_report
+
+        write_whole(path, identification_report(self))
+
+    def to_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+        """Write the model as URDF; what URDF cannot hold goes into a sidecar beside it, and is returned in words."""
+        from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
+
+        notes = model_to_urdf(self.model, path, source)
+        model_to_sidecar(self.model, sidecar_path(path))
+        return notes
+
+    def to_mjcf(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Write the model as MJCF; returns in words what it cannot hold."""
+        from steelyard.export import model_to_mjcf
+
+        return model_to_mjcf(self.model, path)
+
+    def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
+        """Write inverse dynamics, gravity and mass matrix as C99, a .c file and its header; returns both paths."""
+        from steelyard.export import model_to_c
+
+        return model_to_c(self.model, path, name)
+
+    @cached_property
+    def checks(self) -> tuple[tuple[str, Check], ...]:
+        """What `check` says of the logs that were identified from (of the first piece of those that are streamed)."""
+        from steelyard.check import check_log
+
+        own = replace(self.settings.preparation, cutoff=self.cutoff)
+        return tuple((name, check_log(self.robot, log, self.base.terms, own)) for name, log in self.beginnings)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return judge(self)
+
+    @property
+    def physically_consistent(self) -> bool:
+        links = 10 * len(self.robot.links)
+        bounds = self.model.terms.lower - 1e-12 <= self.model.theta[links:]
+        return bool(np.all(smallest_pseudo_eigenvalues(self.model.theta[:links]) > 0.0) and np.all(bounds))

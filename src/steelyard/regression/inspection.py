@@ -1,0 +1,193 @@
+"""`inspect_robot`: what is known of a robot before it moves, and what its motion can show."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import StructureError
+from steelyard.ground.files import plain
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.parameters.terms import Terms, nominal_terms
+from steelyard.regression.base_parameters import BaseParameters, Class, Method, base_parameters
+from steelyard.robot.load import nearly_aligned
+from steelyard.robot.robot import Link, Robot
+from steelyard.robot.transmission import ConstantRatio
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """A joint; limits in rad or m, per second, and N m or N. An unknown limit is infinite."""
+
+    name: str
+    kind: str
+    unit: str
+    lower: float
+    upper: float
+    velocity: float
+    effort: float
+    torque_used: bool
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """A link: mass in kg, centre of mass in m; None where the description says nothing."""
+
+    name: str
+    joint: str
+    parent: str | None
+    mass: float | None
+    center_of_mass: tuple[float, ...] | None
+    physically_possible: bool | None
+
+
+@dataclass(frozen=True)
+class TransmissionRow:
+    """A motor: its drive coordinate is the sum of the joints' positions, weighted."""
+
+    motor: str
+    weights: tuple[float, ...]
+    ratio: float | None  # None: depends on posture
+
+
+@dataclass(frozen=True)
+class BaseRow:
+    """A base parameter; `nominal` is its value after the description, None if that is not known."""
+
+    name: str
+    formula: str
+    unit: str
+    nominal: float | None
+
+
+@dataclass(frozen=True)
+class BaseSummary:
+    """The base parameters, and how clear their number is.
+
+    `condition_number` is σ₁/σᵣ and `rank_gap` σᵣ/σᵣ₊₁ of all columns, scaled to unit norm, over random states.
+    """
+
+    count: int
+    method: str
+    condition_number: float
+    rank_gap: float
+    parameters: tuple[BaseRow, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that `steelyard inspect` tells of a robot."""
+
+    robot: str
+    source: str
+    gravity: tuple[float, ...]
+    joints: tuple[JointRow, ...]
+    links: tuple[LinkRow, ...]
+    transmission: tuple[TransmissionRow, ...]
+    terms: tuple[str, ...]
+    base_parameters: BaseSummary | None
+    identifiable: dict[Class, tuple[str, ...]]
+    regressor_operations: int
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for JSON: no infinities and no NaN, but None."""
+        made: dict[str, Any] = plain(asdict(self))
+        return made
+
+
+def inspect_robot(robot: Robot, terms: Terms | None = None, method: Method = "qr") -> Inspection:
+    """Look at a robot: its joints, links and drives, its base parameters, and what deserves a remark."""
+    notes = list(_notes(robot))
+    base: BaseParameters | None = None
+    try:
+        base = base_parameters(robot, terms, method)
+    except StructureError as error:
+        notes.append(str(error))
+    return Inspection(
+        robot=robot.name,
+        source=robot.source,
+        gravity=tuple(float(x) for x in robot.gravity),
+        joints=tuple(
+            JointRow(j.name, j.kind, j.unit, j.lower, j.upper, j.velocity, j.effort, used)
+            for j, used in zip(robot.joints, robot.torque_used, strict=True)
+        ),
+        links=tuple(_link_row(robot, link) for link in robot.links),
+        transmission=_transmission_rows(robot),
+        terms=tuple(term.kind if term.on == "joint" else f"{term.kind}@{term.on}" for term in terms.terms)
+        if terms is not None
+        else (),
+        base_parameters=None if base is None else _summary(robot, base),
+        identifiable={} if base is None else _by_class(base),
+        regressor_operations=Dynamics(robot, terms).function("torque_regressor").cost,
+        notes=tuple(notes),
+    )
+
+
+def _link_row(robot: Robot, link: Link) -> LinkRow:
+    parent = robot.links[link.parent].name if link.parent >= 0 else None
+    if link.inertia is None:
+        return LinkRow(link.name, link.joint, parent, None, None, None)
+    mass = float(link.inertia[0])
+    com = tuple(float(x) / mass for x in link.inertia[1:4]) if mass > 0.0 else None
+    possible = bool(smallest_pseudo_eigenvalues(link.inertia)[0] > 0.0)
+    return LinkRow(link.name, link.joint, parent, mass, com, possible)
+
+
+def _transmission_rows(robot: Robot) -> tuple[TransmissionRow, ...]:
+    t = robot.transmission
+    if t is None:
+        return ()
+    return tuple(
+        TransmissionRow(motor, tuple(float(x) for x in row), ratio.ratio if isinstance(ratio, ConstantRatio) else None)
+        for motor, row, ratio in zip(t.motors, t.matrix, t.ratios, strict=True)
+    )
+
+
+def _summary(robot: Robot, base: BaseParameters) -> BaseSummary:
+    nominal: list[float | None] = [None] * base.rank
+    if robot.has_inertia:
+        stated = dict(zip((p.name for p in nominal_terms(robot)[0].parameters), nominal_terms(robot)[1], strict=True))
+        of_terms = [stated.get(name, np.nan) for name in base.terms.names]
+        theta = np.concatenate([robot.inertial_parameters, of_terms])
+        # A sum with an unknown part is unknown; 0 · unknown is 0.
+        values = [float(row[row != 0.0] @ theta[row != 0.0]) for row in base.matrix]
+        nominal = [value if math.isfinite(value) else None for value in values]
+    rows = zip(base.names, base.formulas, base.units, nominal, strict=True)
+    return BaseSummary(base.rank, base.method, base.condition, base.gap, tuple(BaseRow(*row) for row in rows))
+
+
+def _by_class(base: BaseParameters) -> dict[Class, tuple[str, ...]]:
+    kinds: tuple[Class, ...] = ("alone", "combined", "none")
+    return {
+        kind: tuple(p.name for p, c in zip(base.parameters, base.classes, strict=True) if c == kind) for kind in kinds
+    }
+
+
+def _notes(robot: Robot) -> list[str]:
+    out = []
+    askew = nearly_aligned(robot)
+    if askew:
+        names = ", ".join(name for name, _ in askew)
+        out.append(
+            f"Nearly aligned, but for {max(d for _, d in askew):.1e}: {names}. If these angles were just written with "
+            f"few digits, --snap 1e-4 makes them exact, the formulas shorter and the code faster."
+        )
+    impossible = [
+        link.name
+        for link in robot.links
+        if link.inertia is not None and smallest_pseudo_eigenvalues(link.inertia)[0] <= 0.0
+    ]
+    if impossible:
+        out.append(f"No body can have the inertia that the description gives for: {', '.join(impossible)}.")
+    unknown = [link.name for link in robot.links if link.inertia is None]
+    if unknown:
+        out.append(f"The description gives no inertia for: {', '.join(unknown)}.")
+    unused = [j.name for j, used in zip(robot.joints, robot.torque_used, strict=True) if not used]
+    if unused:
+        out.append(f"Torque not used, rows do not count: {', '.join(unused)}.")
+    return out

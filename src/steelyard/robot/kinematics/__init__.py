@@ -1,0 +1,1 @@
+"""The poses of a robot's links, and the joint positions that bring a frame to a pose."""

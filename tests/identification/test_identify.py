@@ -1,0 +1,110 @@
+"""From a simulated log to a model: the truth comes back, possible, with error bars and files that tools load."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.demo import simulated_log
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.robot.library import builtin
+from steelyard.write_run import write_run
+
+
+@pytest.fixture(scope="module")
+def found() -> Identification:
+    truth = sy.Model.nominal(builtin("arm7"))
+    first, second = (simulated_log(truth, seed) for seed in (1, 2))
+    return identify(truth.robot, first, [second])
+
+
+def test_the_truth_comes_back(found: Identification) -> None:
+    truth = sy.Model.nominal(found.robot)
+    # The simulated arm has the same terms but for the offset, which is zero in truth.
+    names = {p.name: v for p, v in zip(truth.dynamics.parameters, truth.theta, strict=True)}
+    theta = np.array([names.get(p.name, 0.0) for p in found.base.parameters])
+    error = np.abs(found.estimate.beta - found.base.values(theta))
+    size = np.maximum(np.abs(found.base.values(theta)), 0.05)
+    assert np.median(error / size) < 0.05
+    assert max(j.nrmse_percent for j in found.validation[0].joints) < 6.0
+
+
+def test_the_delivered_model_is_possible(found: Identification) -> None:
+    assert found.physically_consistent
+    poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (10_000, 7))
+    assert np.linalg.eigvalsh(found.model.mass_matrix(poses)).min() > 0.0
+
+
+def test_the_verdict_has_reasons(found: Identification) -> None:
+    assert found.verdict.grade == "good"
+    assert "not used" in found.verdict.reasons[0]
+
+
+def test_prediction_is_the_models(found: Identification) -> None:
+    q = np.full((3, 7), 0.3)
+    assert np.array_equal(found.predict(q, q, q), found.model.torque(q, q, q))
+
+
+def test_a_run_holds_all_that_was_promised(found: Identification, tmp_path: Path) -> None:
+    write_run(found, tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["base_parameters"]["count"] == found.base.rank == len(result["base_parameters"]["list"])
+    assert {"name", "formula", "value", "standard_error"} <= set(result["base_parameters"]["list"][0])
+    assert result["physically_consistent"] is True
+    joint = result["validation"][0]["joints"][0]
+    assert {"joint", "rmse", "nrmse_percent", "r2", "relative_error_percent", "raw"} <= set(joint)
+    again = write_run(found, tmp_path / "again")
+    for name in ("result.json", "report.html", "arm7.urdf", "parameters.csv"):
+        assert (again / name).read_bytes() == (tmp_path / "run" / name).read_bytes()  # same inputs, same bytes
+
+
+def test_the_exported_urdf_has_the_models_torques(found: Identification, tmp_path: Path) -> None:
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
+    found.to_urdf(tmp_path / "arm.urdf")
+    model = pin.buildModelFromUrdf(str(tmp_path / "arm.urdf"))
+    data = model.createData()
+    rigid = found.robot.dynamics
+    theta = found.model.theta[: 10 * len(found.robot.links)]
+    for q, dq, ddq in np.random.default_rng(1).uniform(-2, 2, (5, 3, 7)):
+        theirs = pin.rnea(model, data, q, dq, ddq)
+        assert np.max(np.abs(rigid.inverse_dynamics(q, dq, ddq, theta) - theirs)) < 1e-9 * np.max(np.abs(theirs))
+
+
+def test_choices_are_checked(found: Identification) -> None:
+    log = simulated_log(sy.Model.nominal(builtin("rotradi")), 1)
+    with pytest.raises(sy.SteelyardError, match="Known: dynamic"):
+        identify(builtin("rotradi"), log, scheme="dynamics")
+    with pytest.raises(sy.SteelyardError, match="Did you mean 'wls'"):
+        identify(builtin("rotradi"), log, estimator="wsl")
+    with pytest.raises(sy.SteelyardError, match="The log has joints"):
+        identify(builtin("szabo3r"), simulated_log(sy.Model.nominal(builtin("arm7")), 1))
+
+
+def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece, only the rows at the pieces' ends are lost."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from steelyard.identification.files import identify_files
+    from steelyard.signals import source
+
+    robot = builtin("rotradi")
+    log = simulated_log(sy.Model.nominal(robot), 1)
+    assert log.dq is not None
+    assert log.tau is not None
+    names = ["t", *(f"{x}{k}" for x in ("q", "dq", "tau") for k in (1, 2, 3))]
+    columns = [log.t, *log.q.T, *log.dq.T, *log.tau.T]
+    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), tmp_path / "run.parquet", row_group_size=3000)
+    whole = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
+    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
+    monkeypatch.setattr(source, "PIECE", 6000)
+    pieces = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
+    assert 0 < whole.identification[0].samples - pieces.identification[0].samples < 600
+    # The rows lost are a few percent, so the estimates differ by a fraction of their own uncertainty.
+    change = np.abs(pieces.estimate.beta - whole.estimate.beta) / whole.estimate.standard_errors
+    assert np.max(change) < 1.0
