@@ -1,7 +1,7 @@
 """Results before and after a change of the code: the same logs identified by both, and every difference listed.
 
     python benchmarks/same_results.py logs DIR              # write logs of the built-in robots
-    python benchmarks/same_results.py record DIR OUT        # identify them (and real robots, where STEELYARD_DATA is set)
+    python benchmarks/same_results.py record DIR OUT        # identify them (and STEELYARD_DATA's, where it is set)
     python benchmarks/same_results.py compare BEFORE AFTER  # values in standard errors, scores, verdicts, findings
 
 `record` uses the command of the interpreter it runs in, so each side records itself.

@@ -25,7 +25,7 @@ def test_members_are_found_by_name_and_the_nearest_is_suggested() -> None:
     assert fruit["apple"] is Apple
     assert list(fruit) == ["apple"]
     assert "pear" not in fruit
-    with pytest.raises(UnknownNameError, match="no fruit 'aple'. Did you mean 'apple'"):
+    with pytest.raises(UnknownNameError, match=r"no fruit 'aple'\. Did you mean 'apple'"):
         fruit["aple"]
 
 
@@ -44,7 +44,7 @@ def test_a_broken_plug_in_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     monkeypatch.setattr(module, "entry_points", lambda group: points)
     fruit: Registry[type] = Registry("fruit", (), "steelyard.fruit")
-    with pytest.warns(PluginWarning, match="fruit 'gone' is left out, it cannot be loaded .ModuleNotFoundError"):
+    with pytest.warns(PluginWarning, match=r"fruit 'gone' is left out, it cannot be loaded \(ModuleNotFoundError"):
         assert list(fruit) == ["pear"]
     assert fruit["pear"].__name__ == "Pear"
 
