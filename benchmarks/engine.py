@@ -27,8 +27,8 @@ import simulation
 from common import arm, best_times, console, machine, one_core, samples, save, show
 
 from steelyard.dynamics import Dynamics
-from steelyard.dynamics.emit_llvm import STRIDE
-from steelyard.dynamics.evaluate import aligned, on_cache_lines
+from steelyard.dynamics.native.emit import STRIDE
+from steelyard.dynamics.native.kernel import aligned, on_cache_lines
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.reduce import reduce
@@ -69,7 +69,7 @@ class Bench:
         jobs = {
             "Pinocchio loop": loop,
             "ours, dense": lambda: evaluator({"q": q, "dq": dq, "ddq": ddq}, dense, threads=1),
-            "ours, blocks": lambda: evaluator.lanes({"q": q, "dq": dq, "ddq": ddq}, ring, threads=1),
+            "ours, blocks": lambda: evaluator.machine.lanes({"q": q, "dq": dq, "ddq": ddq}, ring, threads=1),
         }
         if figaroh := figaroh_jobs(self, q, dq, ddq, None):
             jobs["FIGAROH builder"] = figaroh
@@ -140,8 +140,8 @@ def limits() -> dict[str, float]:
     """What one core can do at best: fused multiply-adds in LLVM vectors, and writing memory."""
     import ctypes
 
-    from steelyard.dynamics.llvm_text import Text
-    from steelyard.dynamics.native import Code, vector_width
+    from steelyard.dynamics.native.code import Code, vector_width
+    from steelyard.dynamics.native.text import Text
 
     w, kind = vector_width(), f"<{vector_width()} x double>"
     chains = 12  # independent sums, to hide the latency of the multiply-add

@@ -19,11 +19,12 @@ from common import arm, machine, one_core, save, show
 os.environ["STEELYARD_CACHE"] = tempfile.mkdtemp()  # cold, whatever was compiled before
 
 from steelyard.dynamics import regressors
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
-from steelyard.dynamics.evaluate import Evaluator, aligned
+from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import Node, arguments, live
-from steelyard.dynamics.native import vector_width
+from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.kernel import aligned
 
 
 def per_sample(call, count: int, repeats: int = 30) -> float:
@@ -41,7 +42,7 @@ def llvm(function: Function) -> tuple[float, float]:
     evaluator = Evaluator(function)
     kernel = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(evaluator.kernel)
     compiled = time.perf_counter() - start
-    rows_in, rows_out = evaluator.scratch()
+    rows_in, rows_out = evaluator.machine.scratch()
     rows_in[:] = np.random.default_rng(0).uniform(-3, 3, len(rows_in))
     a, b, vectors = rows_in.ctypes.data, rows_out.ctypes.data, LANES // vector_width()
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.dynamics import cache
-from steelyard.dynamics.drivers import driver
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import trace
+from steelyard.dynamics.native import code as cache
+from steelyard.dynamics.native.drivers import driver
 
 
 def double_of(tag: float) -> Evaluator:
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_code_is_kept_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _ = double_of(1.0).kernel
     assert len(list(folder.glob("*.o"))) == 1
-    monkeypatch.setattr("steelyard.dynamics.native._compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("steelyard.dynamics.native.code._compile", lambda *_: pytest.fail("compiled again"))
     again = double_of(1.0)
     _ = again.kernel
     assert again({"x": [3.0]}).tolist() == [7.0]

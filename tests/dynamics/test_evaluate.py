@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from oracles import relative, states
 
-from steelyard.dynamics.emit_llvm import LANES
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.native.emit import LANES
 from steelyard.errors import ShapeError, UnknownNameError
 from steelyard.parameters import nominal_terms
 from steelyard.robot.library import builtin
@@ -116,12 +116,12 @@ def test_lanes_are_the_entries_of_the_dense_result(arm: Dynamics) -> None:
     _ = evaluator.kernel
     inputs = {"q": s.q, "dq": s.dq, "ddq": s.ddq}
     dense = evaluator(inputs).reshape(10_001, -1)
-    lanes = evaluator.lanes(inputs, threads=2)
+    lanes = evaluator.machine.lanes(inputs, threads=2)
     assert np.array_equal(
         lanes[:, :, :LANES].swapaxes(1, 2).reshape(-1, lanes.shape[1])[:10_001], dense[:, evaluator.function.places]
     )
     with pytest.raises(ShapeError, match="out has shape"):
-        evaluator.lanes(inputs, out=np.zeros((3, 3, 3)))
+        evaluator.machine.lanes(inputs, out=np.zeros((3, 3, 3)))
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix", "torque_regressor", "momentum_regressor"])

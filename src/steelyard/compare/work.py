@@ -16,7 +16,7 @@ from steelyard.assessment.replay import possibility
 from steelyard.compare.bench import Bench, Truth, with_steps_that_hold
 from steelyard.compare.methods import METHODS, Method, Run, try_fit
 from steelyard.compare.protocol import Cell, Protocol
-from steelyard.dynamics import evaluate
+from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.estimation.estimate import Estimate
@@ -158,16 +158,13 @@ class Worker:
 
 @contextmanager
 def _repeatable() -> Iterator[None]:
-    """Make machine code at once. A process else interprets its first samples, which rounds differently, and what
-    comes out would depend, in the last digits, on what the process did before."""
+    """One thread, and machine code at once: what comes out does not depend on what the process did before."""
     kept = {name: os.environ.get(name) for name in ONE_THREAD}
-    blocks = evaluate._BLOCKS_BEFORE_COMPILING
     os.environ.update(ONE_THREAD)
-    evaluate._BLOCKS_BEFORE_COMPILING = -1
     try:
-        yield
+        with compiled_at_once():
+            yield
     finally:
-        evaluate._BLOCKS_BEFORE_COMPILING = blocks
         for name, value in kept.items():
             if value is None:
                 os.environ.pop(name, None)

@@ -2,93 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from steelyard.dynamics.drivers import driver
-from steelyard.dynamics.emit_llvm import LANES, STRIDE, emit
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import evaluate
-from steelyard.dynamics.native import Code, vector_width
-from steelyard.errors import ShapeError
+from steelyard.dynamics.native.kernel import on_cache_lines
+from steelyard.dynamics.native.run import Batch, Compiled
 from steelyard.ground.arrays import Array
-
-Index = NDArray[np.int64]
 
 # Interpreting costs about 1 µs per operation and block of 512 samples, compiling about 100 µs per operation:
 # below this many blocks a compiler would only be in the way. Counted, not timed, so that runs repeat exactly.
 _BLOCKS_BEFORE_COMPILING = 64
 _INTERPRETED_BLOCK = 512
-# Results beyond this size are written past the caches.
-_LARGER_THAN_CACHES = 8_000_000
-# Below this many samples per thread, starting threads costs more than they save.
-_SAMPLES_PER_THREAD = 4096
 
 
-def default_threads() -> int:
-    """Cores this process may use, or $STEELYARD_THREADS."""
-    chosen = os.environ.get("STEELYARD_THREADS")
-    if chosen:
-        return max(1, int(chosen))
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+@contextmanager
+def compiled_at_once() -> Iterator[None]:
+    """Within, machine code is made before the first sample.
 
-
-def on_cache_lines(count: int) -> Array:
-    """Zeros that start on a cache line: vectors that straddle two lines cost double."""
-    raw = np.zeros(count + 8)
-    offset = (-raw.ctypes.data // 8) % 8
-    return raw[offset : offset + count]
-
-
-def aligned(rows: int) -> Array:
-    """Scratch rows for a kernel."""
-    return on_cache_lines(rows * STRIDE)
-
-
-class Batch:
-    """Inputs of a function as contiguous (samples, width) arrays; an input without samples serves all of them."""
-
-    def __init__(self, function: Function, values: Mapping[str, ArrayLike]) -> None:
-        missing = [name for name in function.inputs if name not in values]
-        if missing:
-            raise ShapeError(f"{function.name} needs the input '{missing[0]}'.")
-        arrays = {name: np.asarray(values[name], dtype=np.float64) for name in function.inputs}
-        for name, width in function.inputs.items():
-            if arrays[name].ndim == 0 or arrays[name].shape[-1] != width:
-                raise ShapeError(
-                    f"{name} has shape {arrays[name].shape}; {function.name} expects (samples, {width}) or ({width},)."
-                )
-        try:
-            self.leading = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
-        except ValueError:
-            shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
-            raise ShapeError(f"{function.name}: the inputs do not have the same number of samples: {shapes}.") from None
-        self.samples = int(np.prod(self.leading, dtype=int))
-        self.arrays = [self._flat(a) for a in arrays.values()]
-        self.strides = np.array([0 if a.ndim == 1 else a.shape[-1] for a in self.arrays], dtype=np.int64)
-        self.widths = np.array([a.shape[-1] for a in self.arrays], dtype=np.int64)
-        self.pointers = np.array([a.ctypes.data for a in self.arrays], dtype=np.int64)
-
-    def _flat(self, array: Array) -> Array:
-        if array.ndim == 1:
-            return np.ascontiguousarray(array)
-        full = np.broadcast_to(array, (*self.leading, array.shape[-1]))
-        return np.ascontiguousarray(full.reshape(self.samples, array.shape[-1]))
-
-    def columns(self, function: Function, start: int, stop: int) -> dict[str, list[Any]]:
-        """The inputs as lists of arrays of samples, for interpretation."""
-        out: dict[str, list[Any]] = {}
-        for name, array in zip(function.inputs, self.arrays, strict=True):
-            block = array if array.ndim == 1 else np.ascontiguousarray(array[start:stop].T)
-            out[name] = list(block)
-        return out
+    A process else interprets its first samples, which rounds differently, and what comes out would depend, in the last
+    digits, on what the process did before.
+    """
+    global _BLOCKS_BEFORE_COMPILING
+    kept, _BLOCKS_BEFORE_COMPILING = _BLOCKS_BEFORE_COMPILING, -1
+    try:
+        yield
+    finally:
+        _BLOCKS_BEFORE_COMPILING = kept
 
 
 class Evaluator:
@@ -96,22 +40,17 @@ class Evaluator:
 
     def __init__(self, function: Function) -> None:
         self.function = function
+        self.machine = Compiled(function)
         self._interpreted = 0
-        self._code: Code | None = None
-        self._lock = threading.Lock()
 
     @property
     def compiled(self) -> bool:
-        return self._code is not None
+        return self.machine.ready
 
     @property
     def kernel(self) -> int:
         """The address of the compiled kernel; compiles on first use."""
-        with self._lock:  # code that one thread replaces would vanish under another
-            if self._code is None:
-                f = self.function
-                self._code = Code(emit(f.graph, f.outputs, f.input_rows, "kernel", vector_width()))
-            return self._code.address("kernel")
+        return self.machine.address
 
     def compile(self) -> None:
         """Make machine code now, where it is known that much is to come."""
@@ -132,7 +71,7 @@ class Evaluator:
             out = on_cache_lines(batch.samples * f.size)
         flat = out.reshape(batch.samples, f.size)
         if self.compiled or self._worth_compiling(batch.samples):
-            self._run_native(batch, flat, threads)
+            self.machine.fill(batch, flat, threads)
         else:
             self._interpret(batch, flat)
         return out.reshape(*batch.leading, *f.shape)
@@ -145,81 +84,3 @@ class Evaluator:
                 results = evaluate(f.graph, f.outputs, batch.columns(f, start, stop))
             for place, value in zip(f.places, results, strict=True):
                 flat[start:stop, place] = value
-
-    def _run_native(self, batch: Batch, flat: Array, threads: int | None) -> None:
-        f = self.function
-        # Past half full, writing all columns in whole vectors beats picking the entries one by one.
-        way, table = "dense", f.places
-        if 2 * len(f.places) > f.size >= vector_width():
-            way, table = "packed", self._sources
-            if flat.nbytes > _LARGER_THAN_CACHES and flat.ctypes.data % 64 == 0:
-                way = "streamed" if f.size % vector_width() == 0 else "buffered"
-        run = driver(way)
-        # Behind the rows of outputs and the row of zeros: the buffer of `buffered`, one vector of samples.
-        buffer = -(-f.size * vector_width() // STRIDE)
-
-        def work(start: int, stop: int) -> None:
-            scratch = self.scratch(1 + buffer)
-            run(*self.shared_arguments(batch, start, stop, scratch), table.ctypes.data, flat.ctypes.data, f.size)
-
-        in_threads(work, batch.samples, threads)
-
-    @cached_property
-    def _sources(self) -> Index:
-        """The output row of every entry of the dense result; one past the last is a row of zeros."""
-        sources = np.full(self.function.size, len(self.function.outputs), dtype=np.int64)
-        sources[self.function.places] = np.arange(len(self.function.places))
-        return sources
-
-    def lanes(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
-        """Only the entries that are not structurally zero, in the kernels' own layout `(blocks, entries, STRIDE)`.
-
-        Sample k, entry e is at [k // LANES, e, k % LANES]. An `out` with fewer blocks is used as a ring: for
-        work that consumes blocks as they come. It must start on a cache line (`aligned`).
-        """
-        batch = Batch(self.function, values)
-        count, blocks = len(self.function.outputs), -(-batch.samples // LANES)
-        if out is None:
-            out = aligned(blocks * count).reshape(blocks, count, STRIDE)
-        if out.ndim != 3 or out.shape[1:] != (count, STRIDE) or not out.flags.c_contiguous or out.ctypes.data % 64:
-            raise ShapeError(
-                f"out has shape {out.shape}; an aligned, contiguous (blocks, {count}, {STRIDE}) is needed."
-            )
-        run, ring = driver("lanes"), len(out)
-
-        def work(start: int, stop: int) -> None:
-            scratch = self.scratch()
-            run(*self.shared_arguments(batch, start, stop, scratch), out.ctypes.data, ring)
-
-        in_threads(work, batch.samples, threads if ring >= blocks else 1)
-        return out
-
-    def scratch(self, more: int = 0) -> tuple[Array, Array]:
-        """Rows for one block of inputs and of outputs, with some `more` rows of zeros behind them."""
-        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs) + more)
-
-    def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
-        """The arguments that every driver takes first: addresses, so the caller must keep `batch` and `scratch`."""
-        return (
-            self.kernel,
-            batch.pointers.ctypes.data,
-            batch.strides.ctypes.data,
-            batch.widths.ctypes.data,
-            len(batch.arrays),
-            start,
-            stop,
-            scratch[0].ctypes.data,
-            scratch[1].ctypes.data,
-            len(self.function.outputs),
-        )
-
-
-def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
-    """Run `work(start, stop)` over ranges of whole blocks that together cover all samples."""
-    count = min(threads or default_threads(), max(1, samples // _SAMPLES_PER_THREAD))
-    if count == 1:
-        return [work(0, samples)]
-    size = -(-samples // count // LANES) * LANES
-    ranges = [(start, min(start + size, samples)) for start in range(0, samples, size)]
-    with ThreadPoolExecutor(len(ranges)) as pool:
-        return [job.result() for job in [pool.submit(work, *r) for r in ranges]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
+from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.excitation.trajectories import Family
 from steelyard.ground.arrays import Array
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.evaluate import Evaluator, aligned
+from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.native import vector_width
+from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.gram import LaneEquations
+from steelyard.dynamics.native.kernel import aligned, callable_at
 from steelyard.excitation.goal import place_columns
-from steelyard.excitation.lanes import LaneEquations, block_kernel
 from steelyard.excitation.sampled import Sampled
 from steelyard.ground.arrays import Array
 
@@ -78,7 +79,7 @@ class TorqueRows:
 
     def _run(self, evaluator: Evaluator, target: Array, part: Sampled) -> Array:
         """The kernel on all blocks of a part; lanes beyond its last sample become zero."""
-        kernel, vectors = block_kernel(evaluator.kernel), LANES // vector_width()
+        kernel, vectors = callable_at(evaluator.kernel), LANES // vector_width()
         source, step = self._input.ctypes.data, self._input.strides[0]
         result, result_step = target.ctypes.data, target.strides[0]
         for b in range(part.blocks):

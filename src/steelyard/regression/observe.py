@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.evaluate import on_cache_lines
+from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters

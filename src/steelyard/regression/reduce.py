@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpstrf
 
-from steelyard.dynamics.drivers import TILE, driver
-from steelyard.dynamics.evaluate import Batch, in_threads
-from steelyard.dynamics.native import vector_width
+from steelyard.dynamics.native.drivers import TILE
+from steelyard.dynamics.native.run import Batch, in_threads
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import Factor, triangle
@@ -52,37 +51,15 @@ def reduce(
 def _qr(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
     """Triangles of the samples start…stop: every block is reflected into the triangle so far."""
     widths = np.array([e.width for e in rows.equations], dtype=np.int64)
-    offsets = _offsets(widths)
-    triangles = np.zeros(int(np.sum(widths**2)))
-    scratch = rows.evaluator.scratch()
-    shared = rows.evaluator.shared_arguments(batch, start, stop, scratch)
-    tables = (rows.firsts.ctypes.data, widths.ctypes.data, offsets.ctypes.data)
-    driver("qr")(*shared, len(widths), *tables, triangles.ctypes.data)
-    return [triangles[o : o + w * w].reshape(w, w) for o, w in zip(offsets, widths, strict=True)]
-
-
-def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of several square matrices starts when they are stored one after the other."""
-    return np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)
+    return rows.evaluator.machine.triangles(batch, start, stop, rows.firsts, widths)
 
 
 def gram_matrices(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
     """Gram matrices [A y]ᵀ[A y] of the samples start…stop, one per equation."""
     if rows.pad % TILE:
         raise SteelyardError(f"The normal equations need Rows(..., pad={TILE}).")
-    offsets = _offsets(rows.sizes)
-    sums = np.zeros((int(np.sum(rows.sizes**2)), vector_width()))
-    scratch = rows.evaluator.scratch()
-    shared = rows.evaluator.shared_arguments(batch, start, stop, scratch)
-    tables = (rows.firsts.ctypes.data, rows.sizes.ctypes.data, offsets.ctypes.data)
-    driver("gram")(*shared, len(rows.equations), *tables, sums.ctypes.data)
-    totals = sums.sum(axis=1)
-    grams = []
-    for offset, size, equation in zip(offsets, rows.sizes, rows.equations, strict=True):
-        lower = np.tril(totals[offset : offset + size * size].reshape(size, size))
-        gram = lower + np.tril(lower, -1).T
-        grams.append(gram[: equation.width, : equation.width])
-    return grams
+    grams = rows.evaluator.machine.grams(batch, start, stop, rows.firsts, rows.sizes)
+    return [gram[: e.width, : e.width] for gram, e in zip(grams, rows.equations, strict=True)]
 
 
 def _root(gram: Array) -> Array:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics.function import Trace
+from steelyard.dynamics.native.kernel import Kernel, Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.simulation.controllers import Controller
-from steelyard.simulation.plant import Kernel, Single
 
 # `Schedule`: which steps a simulation makes, when its torque changes and when it is looked at.
 
@@ -153,7 +153,7 @@ class Command:
             rows = {"q": 0, "dq": n, "reference": first_row, "settings": first_row + len(reference)}
             while len(_kernels) >= _KERNELS_KEPT:
                 del _kernels[next(iter(_kernels))]
-            _kernels[key] = Kernel(trace, torque, rows)
+            _kernels[key] = Kernel(trace.graph, torque, rows)
         return _kernels[key]
 
     def torque(self, robot: int, instant: int, t: float, q: Array, dq: Array) -> Array:

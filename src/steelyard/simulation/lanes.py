@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
-from steelyard.dynamics.evaluate import aligned, default_threads
-from steelyard.dynamics.native import vector_width
+from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.kernel import aligned
+from steelyard.dynamics.native.rk4 import ARGUMENTS, rk4_driver
+from steelyard.dynamics.native.run import default_threads
 from steelyard.ground.arrays import Array
 from steelyard.simulation.command import Command, Schedule
 from steelyard.simulation.plant import Plant
-from steelyard.simulation.rk4_driver import ARGUMENTS, rk4_driver
 
 # Robots of a block at most: the rows of a block still fit into the second cache, and one vector's arithmetic hides
 # the latency of another's (measured for six joints: 8 robots 240 ns, 16 190, 32 170, 64 155 per robot-step).

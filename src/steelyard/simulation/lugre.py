@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import LogError, ShapeError, SimulationError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.signals.log import Log
 from steelyard.simulation.command import Drive, command_of, schedule_of
-from steelyard.simulation.plant import Plant, Single, plant_of
+from steelyard.simulation.plant import Plant, plant_of
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Outcome, Simulation
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from ctypes import CFUNCTYPE, c_int64
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from steelyard.dynamics.emit_llvm import STRIDE, emit
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.evaluate import aligned
 from steelyard.dynamics.function import Trace
-from steelyard.dynamics.native import Code
+from steelyard.dynamics.native.kernel import Kernel
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
@@ -78,22 +72,6 @@ def lump(robot: Robot) -> Lumps:
     return Lumps(tuple(kept), frozen(matrix))
 
 
-class Kernel:
-    """A traced function, compiled for a number of lanes on demand; `rows` says where its inputs start."""
-
-    def __init__(self, trace: Trace, outputs: Sequence[Scalar], rows: Mapping[str, int]) -> None:
-        self._trace, self.outputs, self.rows = trace, list(outputs), dict(rows)
-        self._codes: dict[int, Code] = {}
-        self._lock = Lock()
-
-    def address(self, width: int) -> int:
-        with self._lock:  # two threads must not both compile: the first one's code would be thrown away in use
-            if width not in self._codes:
-                text = emit(self._trace.graph, self.outputs, self.rows, "kernel", width)
-                self._codes[width] = Code(text)
-            return self._codes[width].address("kernel")
-
-
 class Plant:
     """q̈ of a robot with joint terms, as kernels over the rows q, dq, tau, theta (lumped)."""
 
@@ -143,7 +121,7 @@ class Plant:
         """q̈ with smooth friction."""
         trace = Trace(self.widths)
         q, dq, tau, theta = trace.all()
-        return Kernel(trace, self.smooth.forward_over_scalars(q, dq, tau, self.spread(theta)), self.rows)
+        return Kernel(trace.graph, self.smooth.forward_over_scalars(q, dq, tau, self.spread(theta)), self.rows)
 
     @cached_property
     def sliding(self) -> Kernel:
@@ -156,7 +134,7 @@ class Plant:
         rub = [self._rub(*each) for each in zip(modes, up, down, strict=True)]
         drive = [t - dot(lever, rub) for t, lever in zip(tau, self.dry.directions.T.tolist(), strict=True)]
         rows = self.rows | {"modes": self.row_count}
-        return Kernel(trace, self._bare.forward_over_scalars(q, dq, drive, full), rows)
+        return Kernel(trace.graph, self._bare.forward_over_scalars(q, dq, drive, full), rows)
 
     @staticmethod
     def _rub(mode: Scalar, up: Scalar, down: Scalar) -> Scalar:
@@ -174,33 +152,7 @@ class Plant:
         up, down = self.dry.levels(q, full[links:])
         entries = [mass.get((i, j), 0.0) for i in range(n) for j in range(n)]
         rows = {x: row for x, row in self.rows.items() if x != "tau"}
-        return Kernel(trace, [*entries, *bias, *up, *down], rows)
-
-
-class Single:
-    """A kernel for one state at a time: call it with its first inputs; the others are set once, by name.
-
-    Holds scratch, so one per thread.
-    """
-
-    def __init__(self, kernel: Kernel, widths: Mapping[str, int], **constants: Array) -> None:
-        rows = kernel.rows
-        scratch = aligned(max(rows[x] + widths[x] for x in rows)), aligned(len(kernel.outputs))
-        column = scratch[0].reshape(-1, STRIDE)[:, 0]
-        views = {x: column[rows[x] : rows[x] + widths[x]] for x in rows}
-        for x, value in constants.items():
-            views[x][:] = value
-        self._views = [view for x, view in views.items() if x not in constants]
-        self._result = scratch[1].reshape(-1, STRIDE)[:, 0]
-        self._places = (scratch[0].ctypes.data, scratch[1].ctypes.data)
-        self._call: Any = CFUNCTYPE(None, c_int64, c_int64, c_int64)(kernel.address(1))
-        self._alive = (kernel, scratch)
-
-    def __call__(self, *inputs: Array | NDArray[np.int64]) -> Array:
-        for view, value in zip(self._views, inputs, strict=True):
-            view[:] = value
-        self._call(*self._places, 1)
-        return self._result.copy()
+        return Kernel(trace.graph, [*entries, *bias, *up, *down], rows)
 
 
 _plants: dict[Hashable, Plant] = {}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
+from steelyard.dynamics.native.kernel import Single
 from steelyard.ground.arrays import Array
 from steelyard.simulation.lanes import Problem
-from steelyard.simulation.plant import Single
 
 
 @dataclass(frozen=True)

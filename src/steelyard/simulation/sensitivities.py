@@ -21,17 +21,18 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics import bodies
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
-from steelyard.dynamics.evaluate import aligned, default_threads
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.graph import Node, evaluate, forward
-from steelyard.dynamics.native import vector_width
+from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.kernel import Kernel, aligned
+from steelyard.dynamics.native.rk4 import ARGUMENTS, rk4_driver
+from steelyard.dynamics.native.run import default_threads
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.simulation.command import Schedule
 from steelyard.simulation.controllers import Controller
-from steelyard.simulation.plant import Kernel, Plant
-from steelyard.simulation.rk4_driver import ARGUMENTS, rk4_driver
+from steelyard.simulation.plant import Plant
 
 SIGNALS = ("q", "dq", "ddq", "tau")
 
@@ -60,7 +61,7 @@ class Loop:
         return self.dof + self.states
 
     def _kernel(self, trace: Trace, outputs: Sequence[Scalar]) -> Kernel:
-        return Kernel(trace, outputs, {x: self.rows[x] for x in trace.inputs})
+        return Kernel(trace.graph, outputs, {x: self.rows[x] for x in trace.inputs})
 
     def _law(self, controller: Controller) -> Kernel:
         trace = Trace({x: self.sizes[x] for x in ("q", "dq", "reference", "settings")})

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.friction import Friction
 from steelyard.simulation.lanes import Problem, run_lanes
-from steelyard.simulation.plant import Single, plant_of
+from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Outcome, Simulation, check_start, complaint, find_endings

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.dynamics.native.kernel import Single
 from steelyard.ground.arrays import Array
-from steelyard.simulation.plant import Plant, Single
+from steelyard.simulation.plant import Plant
 
 # The smallest problem of dry friction: which bodies stay at rest when several rub at once.
 

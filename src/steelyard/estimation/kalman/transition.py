@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
-from steelyard.dynamics.evaluate import aligned
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.graph import forward
-from steelyard.dynamics.native import vector_width
+from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.kernel import Kernel, aligned
+from steelyard.dynamics.native.rk4 import ARGUMENTS, rk4_driver
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar
-from steelyard.simulation.plant import Kernel, Plant
-from steelyard.simulation.rk4_driver import ARGUMENTS, rk4_driver
+from steelyard.simulation.plant import Plant
 
 # `Flow`: the motion of a robot over one step of a log, traced for lanes of states, with exact derivatives if wanted.
 #
@@ -52,7 +52,7 @@ class Flow:
         outputs: list[Scalar] = [*rate, 0.0]
         if self.tangents:
             outputs += self._slopes(trace, rate)
-        return Kernel(trace, outputs, self.rows)
+        return Kernel(trace.graph, outputs, self.rows)
 
     def _slopes(self, trace: Trace, rate: list[Scalar]) -> list[Scalar]:
         """δq̈ by forward differentiation of all that was traced."""

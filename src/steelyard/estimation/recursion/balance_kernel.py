@@ -10,32 +10,22 @@ At instants (torque or power) nothing is stored, and the mean is the regressor i
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics import regressors
-from steelyard.dynamics.emit_llvm import STRIDE
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
-from steelyard.dynamics.llvm_text import Text
-from steelyard.dynamics.native import Code
+from steelyard.dynamics.native.balance import Balance
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector
 from steelyard.parameters.terms import Entries
 from steelyard.regression.base_parameters import BaseParameters
 
-_ARGUMENTS = (
-    "kernel", "rows_in", "rows_out", "sample", "inputs", "stored", "lost", "mean", "entries", "factor", "new", "old",
-)  # fmt: skip
-_FLOATS = {name: _ARGUMENTS.index(name) for name in ("factor", "new", "old")}
 
-
-class BalanceKernel:
+class BalanceKernel(Balance):
     """One of `KINDS` over the base columns: per joint whose torque is used, or for the whole robot.
 
     `sample` holds q, q̇ (and τ and q̈ for torque and power) one after the other. Entry k of `mean` belongs to equation
@@ -44,28 +34,7 @@ class BalanceKernel:
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, kind: str, sample: Array) -> None:
         function, self.equations, self.columns = _function(dynamics, base, kind)
-        count = len(self.columns)
-        self.stored, self.lost, self.mean = np.zeros(count), np.zeros(count), np.zeros(count)
-        self._sample = sample
-        self._evaluator = Evaluator(function)
-        self._scratch = self._evaluator.scratch()
-        inside, outside = (x.ctypes.data for x in self._scratch)
-        state = (self.stored.ctypes.data, self.lost.ctypes.data, self.mean.ctypes.data)
-        first = (self._evaluator.kernel, inside, outside, sample.ctypes.data, sum(function.inputs.values()))
-        self._block = np.array([*first, *state, count, 0, 0, 0], dtype=np.int64)
-        self._floats = self._block.view(np.float64)
-        self._address = self._block.ctypes.data
-        self._call = _step().call
-
-    def shares(self, new: float, old: float) -> None:
-        """How much the new and the old sample count in the mean of what is lost."""
-        self._floats[_FLOATS["new"]], self._floats[_FLOATS["old"]] = new, old
-
-    def __call__(self, factor: float) -> Array:
-        """The means over the interval that ends with `sample`; overwritten by the next call."""
-        self._floats[_FLOATS["factor"]] = factor
-        self._call(self._address)
-        return self.mean
+        super().__init__(function, sample)
 
 
 def _function(dynamics: Dynamics, base: BaseParameters, kind: str) -> tuple[Function, Array, Array]:
@@ -137,33 +106,3 @@ KINDS: dict[str, tuple[Callable[..., tuple[Entries, Entries]], str, bool]] = {
 def _behind(links: tuple[Any, ...], of_terms: Entries) -> Entries:
     """The terms' columns come after ten per link."""
     return {(row, 10 * len(links) + k): value for (row, k), value in of_terms.items()}
-
-
-class _Step:
-    """The loops around the kernel, the same for every robot."""
-
-    def __init__(self) -> None:
-        t = Text()
-        kinds = {"inputs": "i64", "entries": "i64", **dict.fromkeys(_FLOATS, "double")}
-        v = {name: t.load(t.at("%arguments", k), kinds.get(name, "ptr")) for k, name in enumerate(_ARGUMENTS)}
-        with t.loop(0, v["inputs"]) as i:
-            t.store(t.load(t.at(v["sample"], i)), t.at(v["rows_in"], t.mul(i, STRIDE)))
-        t.do(f"call void {v['kernel']}(ptr {v['rows_in']}, ptr {v['rows_out']}, i64 1)")
-        behind = t.at(v["rows_out"], t.mul(v["entries"], STRIDE))
-        with t.loop(0, v["entries"]) as i:
-            stored, lost = (t.load(t.at(rows, t.mul(i, STRIDE))) for rows in (v["rows_out"], behind))
-            places = [t.at(v[name], i) for name in ("stored", "lost", "mean")]
-            change = t.let(f"fsub double {stored}, {t.load(places[0])}")
-            total = t.let(f"fmul double {change}, {v['factor']}")
-            for share, value in (("new", lost), ("old", t.load(places[1]))):
-                part = t.let(f"fmul double {v[share]}, {value}")
-                total = t.let(f"fadd double {total}, {part}")
-            for value, place in zip((stored, lost, total), places, strict=True):
-                t.store(value, place)
-        self._code = Code(t.function("balance", "ptr %arguments"), optimise=True)
-        self.call: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._code.address("balance"))
-
-
-@cache
-def _step() -> _Step:
-    return _Step()

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from steelyard.dynamics.evaluate import on_cache_lines
+from steelyard.dynamics.native.kernel import on_cache_lines
+from steelyard.dynamics.native.reflect import MOST_ROWS, arguments, padded, reflect_driver
 from steelyard.errors import ShapeError
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.recursion.reflect_driver import MOST_ROWS, arguments, padded, reflect_driver
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import triangle
 

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from steelyard.dynamics.native.reflect import MOST_ROWS
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior
 from steelyard.estimation.linear.free import FreeFit, prior_theta
@@ -15,7 +16,6 @@ from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
 from steelyard.estimation.recursion.information import Information
-from steelyard.estimation.recursion.reflect_driver import MOST_ROWS
 from steelyard.estimation.recursion.simultaneous import simultaneous
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters

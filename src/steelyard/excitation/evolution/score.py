@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from steelyard.dynamics.drivers import TILE
-from steelyard.dynamics.evaluate import Batch, default_threads
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.drivers import TILE
+from steelyard.dynamics.native.run import Batch, default_threads
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Plane, Point
 from steelyard.excitation.criteria import Criterion

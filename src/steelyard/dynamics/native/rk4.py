@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from steelyard.dynamics.emit_llvm import STRIDE
-from steelyard.dynamics.llvm_text import Text
-from steelyard.dynamics.native import Code
+from steelyard.dynamics.native.code import Code
+from steelyard.dynamics.native.emit import STRIDE
+from steelyard.dynamics.native.text import Text
 
 _ARGUMENTS = (
     # kernels: void (rows in, rows out, vectors)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.dynamics.graph import Graph, Node, arguments, live
-from steelyard.dynamics.llvm_text import Text, double
+from steelyard.dynamics.native.text import Text, double
 
 # Lanes of a block. Rows of a block are STRIDE apart: not a power of two, or all rows would fall into the same
 # sets of the cache (measured: 2–3× slower).

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.llvm_text import Text, double
-from steelyard.dynamics.native import Code, vector_width
+from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native.text import Text, double
 
 # Rows of one reflection: eight columns' factors and a vector of each row still fit into registers.
 MOST_ROWS = 8

@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
-from steelyard.dynamics.llvm_text import Text
-from steelyard.dynamics.native import Code, vector_width
+from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.text import Text
 
 _lock = threading.Lock()
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.drivers import TILE
-from steelyard.dynamics.emit_llvm import LANES, STRIDE
-from steelyard.dynamics.llvm_text import Text
-from steelyard.dynamics.native import Code, vector_width
+from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native.drivers import TILE
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.text import Text
 from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
@@ -104,12 +104,6 @@ def _code() -> Code:
 @cache
 def _call(name: str) -> Any:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * _SIGNATURES[name].count("%"))(_code().address(name))
-
-
-@cache
-def block_kernel(address: int) -> Any:
-    """A compiled kernel `(inputs, outputs, vectors)` as something Python can call, by addresses."""
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)
 
 
 class LaneEquations:

@@ -1,0 +1,90 @@
+"""`Balance`: both sides of the balance over one sampling interval, in one call of machine code.
+
+For every entry: stored (momentum or energy) and lost (remainder or dissipation) at the new sample, and with those of
+the sample before
+
+    mean = (stored − stored before)·factor + new share·lost + old share·lost before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.native.code import Code
+from steelyard.dynamics.native.emit import STRIDE
+from steelyard.dynamics.native.run import Compiled
+from steelyard.dynamics.native.text import Text
+from steelyard.ground.arrays import Array
+
+_ARGUMENTS = (
+    "kernel", "rows_in", "rows_out", "sample", "inputs", "stored", "lost", "mean", "entries", "factor", "new", "old",
+)  # fmt: skip
+_FLOATS = {name: _ARGUMENTS.index(name) for name in ("factor", "new", "old")}
+
+
+class Balance:
+    """The means of a function whose outputs are the stored entries, and then as many lost ones.
+
+    Args:
+        function: the traced entries.
+        sample: its inputs, one after the other; what stands there when the balance is called is the new sample.
+    """
+
+    def __init__(self, function: Function, sample: Array) -> None:
+        count = len(function.outputs) // 2
+        self.stored, self.lost, self.mean = np.zeros(count), np.zeros(count), np.zeros(count)
+        self._sample = sample
+        self._machine = Compiled(function)
+        self._scratch = self._machine.scratch()
+        inside, outside = (x.ctypes.data for x in self._scratch)
+        state = (self.stored.ctypes.data, self.lost.ctypes.data, self.mean.ctypes.data)
+        first = (self._machine.address, inside, outside, sample.ctypes.data, sum(function.inputs.values()))
+        self._block = np.array([*first, *state, count, 0, 0, 0], dtype=np.int64)
+        self._floats = self._block.view(np.float64)
+        self._address = self._block.ctypes.data
+        self._call = _step().call
+
+    def shares(self, new: float, old: float) -> None:
+        """How much the new and the old sample count in the mean of what is lost."""
+        self._floats[_FLOATS["new"]], self._floats[_FLOATS["old"]] = new, old
+
+    def __call__(self, factor: float) -> Array:
+        """The means over the interval that ends with `sample`; overwritten by the next call."""
+        self._floats[_FLOATS["factor"]] = factor
+        self._call(self._address)
+        return self.mean
+
+
+class _Step:
+    """The loops around the kernel, the same for every robot."""
+
+    def __init__(self) -> None:
+        t = Text()
+        kinds = {"inputs": "i64", "entries": "i64", **dict.fromkeys(_FLOATS, "double")}
+        v = {name: t.load(t.at("%arguments", k), kinds.get(name, "ptr")) for k, name in enumerate(_ARGUMENTS)}
+        with t.loop(0, v["inputs"]) as i:
+            t.store(t.load(t.at(v["sample"], i)), t.at(v["rows_in"], t.mul(i, STRIDE)))
+        t.do(f"call void {v['kernel']}(ptr {v['rows_in']}, ptr {v['rows_out']}, i64 1)")
+        behind = t.at(v["rows_out"], t.mul(v["entries"], STRIDE))
+        with t.loop(0, v["entries"]) as i:
+            stored, lost = (t.load(t.at(rows, t.mul(i, STRIDE))) for rows in (v["rows_out"], behind))
+            places = [t.at(v[name], i) for name in ("stored", "lost", "mean")]
+            change = t.let(f"fsub double {stored}, {t.load(places[0])}")
+            total = t.let(f"fmul double {change}, {v['factor']}")
+            for share, value in (("new", lost), ("old", t.load(places[1]))):
+                part = t.let(f"fmul double {v[share]}, {value}")
+                total = t.let(f"fadd double {total}, {part}")
+            for value, place in zip((stored, lost, total), places, strict=True):
+                t.store(value, place)
+        self._code = Code(t.function("balance", "ptr %arguments"), optimise=True)
+        self.call: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._code.address("balance"))
+
+
+@cache
+def _step() -> _Step:
+    return _Step()

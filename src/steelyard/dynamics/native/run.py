@@ -1,0 +1,210 @@
+"""`Compiled`: a traced function as machine code, run over the samples of a batch, in threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native.drivers import TILE, driver
+from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.kernel import Kernel, aligned
+from steelyard.errors import ShapeError
+from steelyard.ground.arrays import Array
+
+Index = NDArray[np.int64]
+
+# Results beyond this size are written past the caches.
+_LARGER_THAN_CACHES = 8_000_000
+# Below this many samples per thread, starting threads costs more than they save.
+_SAMPLES_PER_THREAD = 4096
+
+
+def default_threads() -> int:
+    """Cores this process may use, or $STEELYARD_THREADS."""
+    chosen = os.environ.get("STEELYARD_THREADS")
+    if chosen:
+        return max(1, int(chosen))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
+    """Run `work(start, stop)` over ranges of whole blocks that together cover all samples."""
+    count = min(threads or default_threads(), max(1, samples // _SAMPLES_PER_THREAD))
+    if count == 1:
+        return [work(0, samples)]
+    size = -(-samples // count // LANES) * LANES
+    ranges = [(start, min(start + size, samples)) for start in range(0, samples, size)]
+    with ThreadPoolExecutor(len(ranges)) as pool:
+        return [job.result() for job in [pool.submit(work, *r) for r in ranges]]
+
+
+class Batch:
+    """Inputs of a function as contiguous (samples, width) arrays; an input without samples serves all of them."""
+
+    def __init__(self, function: Function, values: Mapping[str, ArrayLike]) -> None:
+        missing = [name for name in function.inputs if name not in values]
+        if missing:
+            raise ShapeError(f"{function.name} needs the input '{missing[0]}'.")
+        arrays = {name: np.asarray(values[name], dtype=np.float64) for name in function.inputs}
+        for name, width in function.inputs.items():
+            if arrays[name].ndim == 0 or arrays[name].shape[-1] != width:
+                raise ShapeError(
+                    f"{name} has shape {arrays[name].shape}; {function.name} expects (samples, {width}) or ({width},)."
+                )
+        try:
+            self.leading = np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values()))
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
+            raise ShapeError(f"{function.name}: the inputs do not have the same number of samples: {shapes}.") from None
+        self.samples = int(np.prod(self.leading, dtype=int))
+        self.arrays = [self._flat(a) for a in arrays.values()]
+        self.strides = np.array([0 if a.ndim == 1 else a.shape[-1] for a in self.arrays], dtype=np.int64)
+        self.widths = np.array([a.shape[-1] for a in self.arrays], dtype=np.int64)
+        self.pointers = np.array([a.ctypes.data for a in self.arrays], dtype=np.int64)
+
+    def _flat(self, array: Array) -> Array:
+        if array.ndim == 1:
+            return np.ascontiguousarray(array)
+        full = np.broadcast_to(array, (*self.leading, array.shape[-1]))
+        return np.ascontiguousarray(full.reshape(self.samples, array.shape[-1]))
+
+    def columns(self, function: Function, start: int, stop: int) -> dict[str, list[Any]]:
+        """The inputs as lists of arrays of samples, for interpretation."""
+        out: dict[str, list[Any]] = {}
+        for name, array in zip(function.inputs, self.arrays, strict=True):
+            block = array if array.ndim == 1 else np.ascontiguousarray(array[start:stop].T)
+            out[name] = list(block)
+        return out
+
+
+class Compiled:
+    """One function as machine code, which is made when it is first needed."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self._kernel = Kernel(function.graph, function.outputs, function.input_rows)
+
+    @property
+    def ready(self) -> bool:
+        return self._kernel.compiled
+
+    @property
+    def address(self) -> int:
+        """Where the code starts; compiles on first use."""
+        return self._kernel.address(vector_width())
+
+    def fill(self, batch: Batch, flat: Array, threads: int | None) -> None:
+        """The dense result of every sample into `flat`, `(samples, size)`, zero where the result always is."""
+        f = self.function
+        # Past half full, writing all columns in whole vectors beats picking the entries one by one.
+        way, table = "dense", f.places
+        if 2 * len(f.places) > f.size >= vector_width():
+            way, table = "packed", self._sources
+            if flat.nbytes > _LARGER_THAN_CACHES and flat.ctypes.data % 64 == 0:
+                way = "streamed" if f.size % vector_width() == 0 else "buffered"
+        run = driver(way)
+        # Behind the rows of outputs and the row of zeros: the buffer of `buffered`, one vector of samples.
+        buffer = -(-f.size * vector_width() // STRIDE)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self.scratch(1 + buffer)
+            run(*self.shared_arguments(batch, start, stop, scratch), table.ctypes.data, flat.ctypes.data, f.size)
+
+        in_threads(work, batch.samples, threads)
+
+    @cached_property
+    def _sources(self) -> Index:
+        """The output row of every entry of the dense result; one past the last is a row of zeros."""
+        sources = np.full(self.function.size, len(self.function.outputs), dtype=np.int64)
+        sources[self.function.places] = np.arange(len(self.function.places))
+        return sources
+
+    def lanes(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
+        """Only the entries that are not structurally zero, in the kernels' own layout `(blocks, entries, STRIDE)`.
+
+        Sample k, entry e is at [k // LANES, e, k % LANES]. An `out` with fewer blocks is used as a ring: for
+        work that consumes blocks as they come. It must start on a cache line (`aligned`).
+        """
+        batch = Batch(self.function, values)
+        count, blocks = len(self.function.outputs), -(-batch.samples // LANES)
+        if out is None:
+            out = aligned(blocks * count).reshape(blocks, count, STRIDE)
+        if out.ndim != 3 or out.shape[1:] != (count, STRIDE) or not out.flags.c_contiguous or out.ctypes.data % 64:
+            raise ShapeError(
+                f"out has shape {out.shape}; an aligned, contiguous (blocks, {count}, {STRIDE}) is needed."
+            )
+        run, ring = driver("lanes"), len(out)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self.scratch()
+            run(*self.shared_arguments(batch, start, stop, scratch), out.ctypes.data, ring)
+
+        in_threads(work, batch.samples, threads if ring >= blocks else 1)
+        return out
+
+    def triangles(self, batch: Batch, start: int, stop: int, firsts: Index, widths: Index) -> list[Array]:
+        """Triangles R of the samples start … stop − 1, one per equation: every block is reflected into the one so far.
+
+        Args:
+            batch: the samples.
+            start: the first of them that counts.
+            stop: one past the last.
+            firsts: the output of the function with which each equation's rows begin.
+            widths: columns of each equation.
+        """
+        offsets = _offsets(widths)
+        found = np.zeros(int(np.sum(widths**2)))
+        self._per_equation("qr", batch, start, stop, (firsts, widths, offsets), found)
+        return [found[o : o + w * w].reshape(w, w) for o, w in zip(offsets, widths, strict=True)]
+
+    def grams(self, batch: Batch, start: int, stop: int, firsts: Index, sizes: Index) -> list[Array]:
+        """Gram matrices of the samples start … stop − 1, one per equation; `sizes` are whole multiples of `TILE`."""
+        if np.any(sizes % TILE):
+            raise ShapeError(
+                f"Gram matrices are made of tiles: sizes must be multiples of {TILE}, not {sizes.tolist()}."
+            )
+        offsets = _offsets(sizes)
+        sums = np.zeros((int(np.sum(sizes**2)), vector_width()))
+        self._per_equation("gram", batch, start, stop, (firsts, sizes, offsets), sums)
+        totals = sums.sum(axis=1)
+        lower = [np.tril(totals[o : o + k * k].reshape(k, k)) for o, k in zip(offsets, sizes, strict=True)]
+        return [gram + np.tril(gram, -1).T for gram in lower]
+
+    def _per_equation(
+        self, way: str, batch: Batch, start: int, stop: int, tables: tuple[Index, ...], result: Array
+    ) -> None:
+        scratch = self.scratch()
+        shared = self.shared_arguments(batch, start, stop, scratch)
+        driver(way)(*shared, len(tables[0]), *(table.ctypes.data for table in tables), result.ctypes.data)
+
+    def scratch(self, more: int = 0) -> tuple[Array, Array]:
+        """Rows for one block of inputs and of outputs, with some `more` rows of zeros behind them."""
+        return aligned(sum(self.function.inputs.values())), aligned(len(self.function.outputs) + more)
+
+    def shared_arguments(self, batch: Batch, start: int, stop: int, scratch: tuple[Array, Array]) -> tuple[int, ...]:
+        """The arguments that every driver takes first: addresses, so the caller must keep `batch` and `scratch`."""
+        return (
+            self.address,
+            batch.pointers.ctypes.data,
+            batch.strides.ctypes.data,
+            batch.widths.ctypes.data,
+            len(batch.arrays),
+            start,
+            stop,
+            scratch[0].ctypes.data,
+            scratch[1].ctypes.data,
+            len(self.function.outputs),
+        )
+
+
+def _offsets(sizes: Index) -> Index:
+    """Where each of several square matrices starts when they are stored one after the other."""
+    return np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)
