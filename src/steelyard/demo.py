@@ -20,7 +20,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot

@@ -12,7 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.estimation import Estimate, make_estimator
 from steelyard.estimation.linear.rounding import Change, rounding_shift, widened
 from steelyard.parameters import nominal_terms
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.observe import observe
 from steelyard.robot.library import builtin

@@ -9,7 +9,7 @@ import pytest
 
 import steelyard as sy
 from steelyard.estimation.possible.reference import nominal_prior
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 
 BODY = '<inertial><mass value="{m}"/><inertia ixx="{i}" iyy="{i}" izz="{i}"/></inertial>'
 JOINT = (

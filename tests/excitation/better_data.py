@@ -11,7 +11,7 @@ from steelyard.excitation import Settings
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.requirements import random_motion, requirements
 from steelyard.excitation.trajectories import Fourier
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse.planted import planted
 from steelyard.rehearse.rehearse import expected_noise, rehearse
 

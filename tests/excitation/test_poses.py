@@ -16,7 +16,7 @@ from steelyard.excitation import (
     given_by,
     static_poses,
 )
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse.rehearse import rehearse
 
 QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)

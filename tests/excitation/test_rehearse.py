@@ -12,8 +12,8 @@ import steelyard as sy
 from steelyard.cli import app
 from steelyard.excitation import Settings
 from steelyard.excitation.trajectories import Fourier, Trajectory
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse import rehearse
 from steelyard.rehearse.planted import planted
 

@@ -10,7 +10,7 @@ from steelyard.check import check_log
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.friction import break_away, friction_drift
-from steelyard.parameters.library import AsymmetricCoulomb
+from steelyard.parameters.friction import AsymmetricCoulomb
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log

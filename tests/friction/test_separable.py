@@ -8,7 +8,7 @@ import pytest
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.identification.identify import identify
-from steelyard.parameters.library import Coulomb, Stribeck
+from steelyard.parameters.friction import Coulomb, Stribeck
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log

@@ -15,7 +15,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.identification.identify import identify
 from steelyard.identification.tune import SMOOTHINGS, tuned
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import make_scheme
 from steelyard.robot import load_robot

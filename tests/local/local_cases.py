@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard import Model, Preparation, Sensors, load_robot
 from steelyard.local import Bank, Design, JointRegion, SimulatedArm, identify_locally
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 
 TERMS = ("viscous", "coulomb")
 ROBOT = load_robot("rotradi")

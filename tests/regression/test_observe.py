@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import butter, sosfiltfilt
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression import observe as room
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot import load_robot

@@ -26,9 +26,8 @@ from steelyard.check.explained import (
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged

@@ -15,7 +15,7 @@ from steelyard.check.evidence import Evidence, fit
 from steelyard.check.explained import CERTAIN, wrong_sign
 from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
-from steelyard.parameters.chosen import SMOOTHING
+from steelyard.parameters.friction import SMOOTHING
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 

@@ -19,7 +19,6 @@ MOST_ROWS = 4000
 UNEXPLAINED = 0.5
 # Negative friction by so many standard errors is no accident.
 CERTAIN = 6.0
-DISSIPATIVE = ("viscous", "coulomb", "coulomb-asymmetric", "viscous-asymmetric", "quadratic")
 
 
 def free_fits(seen: Evidence) -> dict[int, Fit]:
@@ -42,14 +41,14 @@ def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Entry]:
 def friction_columns(seen: Evidence) -> list[list[int]]:
     """For every equation, where in its columns the joint's own friction stands."""
     links = 10 * len(seen.robot.links)
-    kinds: list[tuple[str, int]] = []
+    rubs: list[int] = []  # the joint that each parameter of a term rubs on, -1 for none
     for term, coordinate in seen.base.terms.placed:
-        on = coordinate.index if coordinate.side == "joint" else -1
-        kinds += [(term.kind, on)] * len(term.columns)
+        on = coordinate.index if coordinate.side == "joint" and term.dissipative else -1
+        rubs += [on] * len(term.columns)
     out: list[list[int]] = []
     for joint, columns in zip(seen.joints, seen.columns, strict=True):
         places = [seen.base.independent[int(c)] - links for c in columns]
-        out.append([k for k, p in enumerate(places) if p >= 0 and kinds[p][1] == joint and kinds[p][0] in DISSIPATIVE])
+        out.append([k for k, p in enumerate(places) if p >= 0 and rubs[p] == joint])
     return out
 
 

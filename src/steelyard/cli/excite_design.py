@@ -20,8 +20,7 @@ from steelyard.excitation.evolution import Covariance, Genetic, ViaPoints, evolv
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.interpolator import Region
 from steelyard.excitation.plan import Plan
-from steelyard.parameters.chosen import identification_terms
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.robot.kinematics.inverse import InverseKinematics
 from steelyard.robot.robot import Robot
 

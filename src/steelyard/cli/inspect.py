@@ -9,8 +9,7 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import app
 from steelyard.errors import SteelyardError
-from steelyard.parameters.library import make_term
-from steelyard.parameters.term import Side, Term
+from steelyard.parameters.term import Side, Term, make_term
 from steelyard.parameters.terms import Terms, nominal_terms, terms
 from steelyard.robot.robot import Robot
 

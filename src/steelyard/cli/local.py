@@ -56,7 +56,7 @@ def design(
     from steelyard.local.identify import planned
     from steelyard.local.regions import read_regions
     from steelyard.local.write import motions_json, write_motions
-    from steelyard.parameters.chosen import identification_terms
+    from steelyard.parameters.terms import identification_terms
 
     target = _target(output, overwrite)
     loaded = opt.robot_from(robot, "", gravity, snap)

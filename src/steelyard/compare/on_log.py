@@ -19,9 +19,8 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log

@@ -15,8 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, RobotError, SteelyardError
 from steelyard.export.sidecar import SCHEMA, Sidecar, SidecarLink, SidecarTerm, sidecar_path
 from steelyard.ground.documents import Field
-from steelyard.parameters.library import TERMS, make_term
-from steelyard.parameters.term import SIDES, Term
+from steelyard.parameters.term import SIDES, TERMS, Term, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission
 from steelyard.robot.load import load_robot

@@ -16,8 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
-from steelyard.parameters.library import TERMS, Custom
-from steelyard.parameters.term import Term
+from steelyard.parameters.term import TERMS
 from steelyard.robot.robot import Joint, Robot
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
@@ -81,11 +80,6 @@ def model_to_sidecar(model: Model, path: str | os.PathLike[str]) -> None:
     write_whole(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def term_name(term: Term) -> str:
-    """The name under which a sidecar knows a term: its kind, or the name of a custom one."""
-    return term.name if isinstance(term, Custom) else term.kind
-
-
 def _joint(robot: Robot, k: int) -> dict[str, Any]:
     joint = robot.joints[k]
     limits = {name: getattr(joint, name) for name in ("lower", "upper", "velocity", "effort")}
@@ -126,10 +120,11 @@ def _terms(model: Model) -> list[dict[str, Any]]:
         block = slice(first, first + count)
         out.append(
             {
-                "kind": term_name(term),
+                "kind": term.name,
                 "on": term.on,
                 "where": None if term.where is None else list(term.where),
-                "options": _options(term),
+                # A term of your own is Python, which no file holds.
+                "options": term.options if term.kind in TERMS else {},
                 "parameters": [
                     {"name": p.name, "unit": p.unit, "value": float(value)}
                     for p, value in zip(parameters[block], model.theta[block], strict=True)
@@ -138,10 +133,3 @@ def _terms(model: Model) -> list[dict[str, Any]]:
         )
         first += count
     return out
-
-
-def _options(term: Term) -> dict[str, Any]:
-    """The settings of a term of the package; the formula of a custom one is Python, which no file holds."""
-    if term.kind not in TERMS:
-        return {}
-    return {f.name: getattr(term, f.name) for f in fields(term) if f.name not in ("on", "where")}

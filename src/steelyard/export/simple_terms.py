@@ -9,13 +9,14 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
-from steelyard.parameters.library import StribeckAtan
-from steelyard.parameters.term import Term
+from steelyard.parameters.term import LEFT_OUT, Simple
 from steelyard.parameters.terms import Coordinate
 from steelyard.robot.transmission import ConstantRatio
 
 # What a format may be able to say.
 DAMPING, FRICTION, ARMATURE, STIFFNESS = "damping", "friction", "armature", "stiffness"
+_COUPLED = Simple(less="couples several joints or depends on posture, so it is left out")
+_NEGATIVE = Simple(less="is negative, so it is left out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +46,21 @@ def simple_terms(model: Model, can: Collection[str]) -> SimpleTerms:
         first += len(term.columns)
         if not np.any(values):
             continue
-        parts, reason = _parts(term, place, values)
+        gain = _gain(place)
+        said = term.simple([float(x) for x in values]) if gain else _COUPLED
+        # A torque T(u, u̇) on u = g·q is g·T(g·q, g·q̇) on q: dry friction goes with |g|, the rest with g².
+        parts = {name: getattr(said, name) * (abs(gain) if name == FRICTION else gain * gain) for name in sums}
         if any(value < 0.0 for value in parts.values()):
-            parts, reason = {}, "is negative, so it is left out"
-        elif any(name not in can for name in parts):
-            parts, reason = {}, "cannot be expressed, so it is left out"
-        if reason:
-            missing.setdefault((f"{term.kind} on {term.on}", reason), []).append(place.name)
+            parts, said = {}, _NEGATIVE
+        elif any(value and name not in can for name, value in parts.items()):
+            parts, said = {}, LEFT_OUT
+        if said.less:
+            missing.setdefault((f"{term.kind} on {term.on}", said.less), []).append(place.name)
         joint = int(np.argmax(np.abs(place.weights)))
         for name, value in parts.items():
             sums[name][joint] += value
-            if name == STIFFNESS:
-                pull[joint] += value * getattr(term, "rest", 0.0) / _gain(place)
+            if name == STIFFNESS and value:
+                pull[joint] += value * said.rest / gain
     rest = np.divide(pull, sums[STIFFNESS], out=np.zeros(n), where=sums[STIFFNESS] > 0.0)
     notes = tuple(f"{what} ({', '.join(names)}) {why}." for (what, why), names in missing.items())
     return SimpleTerms(sums[DAMPING], sums[FRICTION], sums[ARMATURE], sums[STIFFNESS], rest, notes)
@@ -68,33 +72,3 @@ def _gain(place: Coordinate) -> float:
     if len(moved) != 1 or not isinstance(place.ratio, ConstantRatio):
         return 0.0
     return moved[0] * place.ratio.ratio
-
-
-def _parts(term: Term, place: Coordinate, values: Array) -> tuple[dict[str, float], str]:
-    """What the term is in single numbers at its joint, and in what way that is less than the term itself."""
-    g = _gain(place)
-    if g == 0.0:
-        return {}, "couples several joints or depends on posture, so it is left out"
-    # A torque T(u, u̇) on u = g·q is g·T(g·q, g·q̇) on q.
-    linear, dry = g * g, abs(g)
-    v = [float(x) for x in values]
-    match term.kind:
-        case "viscous":
-            return {DAMPING: linear * v[0]}, ""
-        case "coulomb":
-            sharp = not (getattr(term, "smooth", 0.0) or getattr(term, "dead_band", 0.0))
-            return {FRICTION: dry * v[0]}, "" if sharp else "is smoothed; plain dry friction is written"
-        case "rotor":
-            return {ARMATURE: linear * v[0]}, ""
-        case "spring":
-            return {STIFFNESS: linear * v[0]}, ""
-        case "viscous-asymmetric":
-            return {DAMPING: linear * 0.5 * (v[0] + v[1])}, "differs between the directions; the mean is written"
-        case "coulomb-asymmetric":
-            return {FRICTION: dry * 0.5 * (v[0] + v[1])}, "differs between the directions; the mean is written"
-        case StribeckAtan.kind:
-            return {
-                FRICTION: dry * (v[0] + v[1]),
-                DAMPING: linear * v[2],
-            }, "is a curve; its asymptote at high speed is written"
-    return {}, "cannot be expressed, so it is left out"

@@ -93,9 +93,7 @@ def remove_gravity(
 def _rigid(model: Model) -> Array:
     """The parameters of links, springs and balancers: what depends on position alone."""
     conservative = [
-        term.potential(0.3) is not None and term.kind != "offset"
-        for term, _ in model.terms.placed
-        for _ in term.columns
+        not (term.inertial or term.dissipative or term.bias) for term, _ in model.terms.placed for _ in term.columns
     ]
     return np.array([True] * (10 * len(model.robot.links)) + conservative)
 

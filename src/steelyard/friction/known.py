@@ -15,10 +15,9 @@ from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.friction.laws import FittedLaw, law_named
 from steelyard.friction.measure import FrictionCurves
 from steelyard.ground.arrays import Array
-from steelyard.parameters.chosen import DEFAULT_TERMS, SMOOTHING
-from steelyard.parameters.library import FrictionTable
+from steelyard.parameters.friction import SMOOTHING, FrictionTable
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import terms
+from steelyard.parameters.terms import DEFAULT_TERMS, terms
 from steelyard.regression.schemes.known_friction import Curve
 from steelyard.robot.robot import Robot
 

@@ -18,7 +18,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.parameters.library import AsymmetricCoulomb, Coulomb, Custom, Stribeck
+from steelyard.parameters.loads import Custom
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, terms
 from steelyard.regression.base_parameters import base_parameters
@@ -27,12 +27,6 @@ from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 
-# Which option of a term is its shape, and between which parts of the joint's top speed it is looked for.
-_SHAPES: dict[type[Term], tuple[str, float, float]] = {
-    Stribeck: ("speed", 0.01, 0.5),
-    Coulomb: ("smooth", 0.001, 0.2),
-    AsymmetricCoulomb: ("smooth", 0.001, 0.2),
-}
 _COARSE = 7
 _SWEEPS = 4
 # Gauss–Newton over logarithms: differences over a hundredth, steps of at most a factor of two, so many passes.
@@ -137,14 +131,14 @@ def _slots(bound: Terms, tops: dict[str, float]) -> tuple[list[_Slot], list[Term
     slots: list[_Slot] = []
     plain: list[Term] = []
     for term in bound.terms:
-        if type(term) not in _SHAPES or term.on != "joint":
+        shape = next((s for s in term.shape_parameters if s.searched), None)
+        if shape is None or shape.searched is None or term.on != "joint":
             plain.append(term)
             continue
-        option, low, high = _SHAPES[type(term)]
         for name in term.where or bound.robot.joint_names:
-            given = float(getattr(term, option))
-            grid = np.geomspace(low, high, _COARSE) * max(tops[name], 1e-6)
-            slots.append(_Slot(term, name, option, (given, *grid.tolist())))
+            given = float(getattr(term, shape.option))
+            grid = np.geomspace(*shape.searched, _COARSE) * max(tops[name], 1e-6)
+            slots.append(_Slot(term, name, shape.option, (given, *grid.tolist())))
     return slots, plain
 
 

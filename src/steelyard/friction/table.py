@@ -17,7 +17,8 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.arrays import Array
-from steelyard.parameters.library import FrictionTable, Rotor
+from steelyard.parameters.friction import FrictionTable
+from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
 from steelyard.regression.base_parameters import base_parameters

@@ -23,9 +23,8 @@ from steelyard.friction.separable import fit_shapes as fitted_shapes
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification, Settings
 from steelyard.identification.tune import Tuning, tuned
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_text

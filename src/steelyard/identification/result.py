@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.linear.significance import Removals
-from steelyard.export.sidecar import term_name
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 
@@ -49,7 +48,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         },
         "settings": {
             **asdict(found.settings),
-            "terms": [{"kind": term_name(t), "on": t.on} for t in found.model.terms.terms],
+            "terms": [{"kind": t.name, "on": t.on} for t in found.model.terms.terms],
             "cutoff_hz": found.cutoff,
             "score_cutoff_hz": found.score_cutoff,
             "velocity": found.velocity,

@@ -13,9 +13,9 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array
-from steelyard.parameters.chosen import SMOOTHING, identification_terms, smoothable
+from steelyard.parameters.friction import SMOOTHING
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms, smoothable
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme
 from steelyard.robot.robot import Robot

@@ -18,7 +18,7 @@ from steelyard.identification.identification import Settings
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import motion_from_dict, motion_to_dict
 from steelyard.local.region import region_from_dict
-from steelyard.parameters.library import TERMS, make_term
+from steelyard.parameters.term import TERMS, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot

@@ -16,9 +16,8 @@ from steelyard.local.design import Design, design
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
 from steelyard.local.regions import checked_regions
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.simulation import ComputedTorque, Sensors, simulate

@@ -1,23 +1,20 @@
 """What a parameter is: names, units and bounds of the ten per link and of the joint terms."""
 
-from steelyard.parameters.inertial import INERTIAL_NAMES, inertial_parameters_of
-from steelyard.parameters.library import (
-    TERMS,
+from steelyard.parameters.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
     Coulomb,
-    Counterbalance,
-    Custom,
-    Offset,
+    DryTerm,
+    FrictionTable,
     Quadratic,
-    Rotor,
-    Spring,
+    Stribeck,
     StribeckAtan,
     Viscous,
-    make_term,
 )
-from steelyard.parameters.term import Column, Term
-from steelyard.parameters.terms import Parameter, Terms, nominal_terms, terms
+from steelyard.parameters.inertial import INERTIAL_NAMES, inertial_parameters_of
+from steelyard.parameters.loads import Counterbalance, Custom, Offset, Rotor, Spring
+from steelyard.parameters.term import TERMS, Column, ShapeParameter, Simple, Term, describe_terms, make_term
+from steelyard.parameters.terms import Parameter, Terms, identification_terms, nominal_terms, terms
 
 __all__ = [
     "INERTIAL_NAMES",
@@ -28,15 +25,22 @@ __all__ = [
     "Coulomb",
     "Counterbalance",
     "Custom",
+    "DryTerm",
+    "FrictionTable",
     "Offset",
     "Parameter",
     "Quadratic",
     "Rotor",
+    "ShapeParameter",
+    "Simple",
     "Spring",
+    "Stribeck",
     "StribeckAtan",
     "Term",
     "Terms",
     "Viscous",
+    "describe_terms",
+    "identification_terms",
     "inertial_parameters_of",
     "make_term",
     "nominal_terms",

@@ -1,15 +1,20 @@
-"""What a joint term is: friction, rotor inertia, springs and the like, as columns that are linear in parameters."""
+"""What a joint term is: friction, rotor inertia, springs and the like, as columns that are linear in parameters.
+
+What a term can do stands on its class, and nowhere else; `TERMS` holds the classes by name. A new one is a file with a
+class under `@TERMS.register(name)`, here or in another package (entry points of the group `steelyard.terms`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from steelyard.errors import SteelyardError
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.registry import Registry
 from steelyard.ground.scalars import Scalar
 
 Side = Literal["joint", "drive", "motor"]
@@ -27,6 +32,41 @@ class Column:
     upper: float = np.inf
 
 
+@dataclass(frozen=True)
+class ShapeParameter:
+    """An option of a term that its torque is not linear in, such as the speed at which Stribeck friction fades.
+
+    Args:
+        option: the field of the term that holds it.
+        unit: its unit on a revolute coordinate.
+        linear_unit: its unit on a prismatic one.
+        searched: between which parts of the joint's top speed a fit of shapes looks for it; None: it stays as given.
+    """
+
+    option: str
+    unit: str = "rad/s"
+    linear_unit: str = "m/s"
+    searched: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Simple:
+    """A term as the single numbers that URDF and MJCF know, on the term's own coordinate and in SI units.
+
+    `rest` is where the stiffness is slack; `less` says in what way the numbers are less than the term ("": in none).
+    """
+
+    damping: float = 0.0
+    friction: float = 0.0
+    armature: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    less: str = ""
+
+
+LEFT_OUT = Simple(less="cannot be expressed, so it is left out")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Term(ABC):
     """A torque that one coordinate feels, linear in a few parameters, independent of the robot.
@@ -36,7 +76,15 @@ class Term(ABC):
     posture). `where` restricts the term to some joints or motors by name.
     """
 
-    kind: ClassVar[str]
+    # The name under which the class is registered.
+    kind: ClassVar[str] = "custom"
+    # Jumps, or all but jumps, where the velocity changes its sign: at rest the torque is whatever holds the joint.
+    dry: ClassVar[bool] = False
+    # Its columns carry no error: a constant is a constant, and the direction of a motion is known but at reversals.
+    exact: ClassVar[bool] = False
+    # May be the sensor's and not the robot's, so that nothing else stands in for it.
+    bias: ClassVar[bool] = False
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()
     on: Side = "joint"
     where: tuple[str, ...] | None = None
 
@@ -65,3 +113,99 @@ class Term(ABC):
     def potential(self, u: Scalar) -> Sequence[Scalar] | None:
         """The energies whose slopes `force` returns, or None for a term that dissipates."""
         return None
+
+    @property
+    def dissipative(self) -> bool:
+        """Whether it takes energy out of the robot for good."""
+        return not self.inertial and self.potential(0.0) is None
+
+    @property
+    def name(self) -> str:
+        """What files and reports call the term."""
+        return self.kind
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its settings as a file holds them, beside the coordinates it acts on."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("on", "where")}
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        """What URDF and MJCF can say of the term with these values of its parameters; by default nothing."""
+        return LEFT_OUT
+
+
+class _Terms(Registry[type[Term]]):
+    """The registry of terms, which also tells each class its name."""
+
+    def register(self, name: str) -> Callable[[type[Term]], type[Term]]:  # type: ignore[override]
+        enter = super().register(name)
+
+        def named(member: Any) -> Any:
+            if not (isinstance(member, type) and issubclass(member, Term)):
+                raise SteelyardError(f"the term '{name}' must be a class that derives from steelyard.parameters.Term")
+            known = vars(member).get("kind", name)
+            if known != name:
+                raise SteelyardError(f"the class {member.__name__} is the term '{known}' already")
+            member.kind = name
+            return enter(member)
+
+        return named
+
+
+TERMS = _Terms("term", ("steelyard.parameters",), group="steelyard.terms")
+
+
+def make_term(kind: str, **options: Any) -> Term:
+    """A term by its name; options are the fields of its class."""
+    cls = TERMS[kind]
+    known = {f.name for f in fields(cls)}
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of term '{kind}'", option, sorted(known))
+    return cls(**options)
+
+
+def parse_term(text: str) -> tuple[Term, dict[str, Any]]:
+    """A term as people write it, "coulomb@drive:smooth=0.02:where=motor1+motor2", and the options that were given."""
+    head, _, tail = text.partition(":")
+    kind, _, side = head.partition("@")
+    options: dict[str, Any] = {"on": side} if side else {}
+    for pair in filter(None, tail.split(":")):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise SteelyardError(f"Term '{text}': write options as name=value, e.g. coulomb:smooth=0.02.")
+        if key == "where":
+            options[key] = tuple(value.split("+"))
+            continue
+        try:
+            options[key] = float(value)
+        except ValueError:
+            raise SteelyardError(f"Term '{text}': '{value}' is not a number.") from None
+    return make_term(kind, **options), options
+
+
+@dataclass(frozen=True)
+class TermDescription:
+    """A term of the registry in words: its name, what it is in one line, its parameters, and its own options."""
+
+    name: str
+    summary: str
+    columns: tuple[Column, ...]
+    options: tuple[str, ...]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(c.symbol for c in self.columns)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """On a revolute coordinate."""
+        return tuple(c.unit for c in self.columns)
+
+
+def describe_terms() -> Iterator[TermDescription]:
+    """All terms there are, for help texts and tables."""
+    for name, cls in TERMS.items():
+        summary = (cls.__doc__ or "").strip().split("\n\n")[0]
+        made = cls()
+        yield TermDescription(name, " ".join(summary.split()), made.columns, tuple(made.options))

@@ -1,9 +1,9 @@
-"""`Terms`: joint terms bound to a robot, with a name, a unit and bounds for every column."""
+"""`Terms`: joint terms bound to a robot, with a name, a unit and bounds for every column; those to start from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy as np
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, dot
-from steelyard.parameters.library import make_term
-from steelyard.parameters.term import Term
+from steelyard.parameters.friction import SMOOTHING, DryTerm
+from steelyard.parameters.term import Term, make_term, parse_term
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
 
 Entries = dict[tuple[int, int], Scalar]
+DEFAULT_TERMS = ("rotor", "viscous", "coulomb", "offset")
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Terms:
         """Power that each parameter takes out of the robot for good."""
         out: Entries = {}
         for first, term, c in self._walk():
-            if not term.inertial and term.potential(0.0) is None:
+            if term.dissipative:
                 speed = c.velocity(q, dq)
                 for k, value in enumerate(term.force(c.position(q), speed)):
                     out[0, first + k] = value * speed
@@ -234,3 +235,47 @@ def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
             )
         values.extend(table.T.ravel())
     return made, np.array(values)
+
+
+def identification_terms(
+    robot: Robot, which: Sequence[str | Term] | Terms | None = None, smoothing: float = 1.0
+) -> Terms:
+    """The terms that an identification starts from.
+
+    Args:
+        robot: whose joints they act on.
+        which: terms by name or as objects; default: rotor, viscous, coulomb and offset. A name may carry a side and
+            options: "rotor@drive", "coulomb:smooth=0.02", "viscous@drive:where=motor6".
+        smoothing: dry friction by name is rounded off at the speeds of `SMOOTHING` times this; "coulomb:smooth=0"
+            takes the bare sign.
+    """
+    if isinstance(which, Terms):
+        return which
+    made: list[Term] = []
+    for item in which if which is not None else DEFAULT_TERMS:
+        made.extend(_by_name(robot, item, smoothing) if isinstance(item, str) else [item])
+    return terms(robot, *made)
+
+
+def smoothable(which: Sequence[str | Term] | Terms | None) -> bool:
+    """Whether any of the terms leaves the speed at which it is rounded off to us."""
+    if isinstance(which, Terms):
+        return False
+    names = [item for item in (which if which is not None else DEFAULT_TERMS) if isinstance(item, str)]
+    return any(isinstance(term, DryTerm) and "smooth" not in given for term, given in map(parse_term, names))
+
+
+def _by_name(robot: Robot, text: str, smoothing: float) -> list[Term]:
+    """A term by name; dry friction without a smoothing of its own becomes one term per kind of joint."""
+    term, given = parse_term(text)
+    if not isinstance(term, DryTerm) or "smooth" in given:
+        return [term]
+    if term.on != "joint":
+        return [term.rounded("revolute", smoothing)]
+    out: list[Term] = []
+    for kind in SMOOTHING:
+        names = tuple(j.name for j in robot.joints if j.kind == kind and (term.where is None or j.name in term.where))
+        if names:
+            where = None if len(names) == robot.dof else names
+            out.append(replace(term.rounded(kind, smoothing), where=where))
+    return out or [term]

@@ -23,10 +23,9 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
 from steelyard.ground.arrays import Array
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.payload.plan import Friction, Plan
 from steelyard.regression.base_parameters import BaseParameters, base_parameters

@@ -18,9 +18,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.parameters.chosen import identification_terms
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.rehearse.planted import planted
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log

@@ -143,7 +143,7 @@ def _friction_torque(found: Identification, q: Array, dq: Array) -> Array:
     column = links
     for term, _ in found.model.terms.placed:
         count = len(term.columns)
-        if not term.inertial and term.potential(0.0) is None:
+        if term.dissipative:
             theta[column : column + count] = found.model.theta[column : column + count]
         column += count
     return found.model.dynamics.inverse_dynamics(q, dq, np.zeros_like(q), theta)

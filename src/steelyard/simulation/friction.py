@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Scalar, Vector, maximum, minimum
-from steelyard.parameters import AsymmetricCoulomb, Coulomb, Term, Terms
+from steelyard.ground.scalars import Scalar, Vector, absolute, dot, maximum, minimum
+from steelyard.parameters import Column, DryTerm, Term, Terms
 from steelyard.parameters.terms import Coordinate
 
 Friction = Literal["smooth", "stick"]
@@ -28,81 +28,71 @@ def smooth_sign(v: Scalar, width: float) -> Scalar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothCoulomb(Coulomb):
-    """Coulomb friction that grows over the first `smooth` rad/s (or m/s) instead of jumping."""
+class Smoothed(DryTerm):
+    """Dry friction that grows over the first `smooth` rad/s (or m/s) instead of jumping."""
 
-    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        return (smooth_sign(du, self.smooth),)
+    term: DryTerm
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "kind", self.term.kind)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.term.columns
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.term.options | {"smooth": self.smooth}
+
+    def direction(self, du: Scalar) -> Scalar:
+        return smooth_sign(du, self.smooth)
+
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        return self.term.along(direction, speed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothAsymmetricCoulomb(AsymmetricCoulomb):
-    """The same with different levels per direction."""
+class Absent(Smoothed):
+    """Its parameters are there, its torque is not: sticking adds it."""
 
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        s = smooth_sign(du, self.smooth)
-        return (maximum(s, 0.0), minimum(s, 0.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AbsentCoulomb(Coulomb):
-    """Its parameter is there, its torque is not: sticking adds it."""
-
-    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        return (0.0,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AbsentAsymmetricCoulomb(AsymmetricCoulomb):
-    """The same with different levels per direction."""
-
-    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        return (0.0, 0.0)
-
-
-def is_dry(term: Term) -> bool:
-    return isinstance(term, Coulomb | AsymmetricCoulomb)
+        return [0.0] * len(self.columns)
 
 
 def smoothed(terms: Terms, width: float) -> Terms:
-    """The terms with every jump of Coulomb friction spread over `width`; a term's own smoothing is kept."""
+    """The terms with every jump of dry friction spread over `width`; a term's own smoothing is kept."""
 
     def change(term: Term) -> Term:
-        if isinstance(term, Coulomb) and not term.smooth:
-            return SmoothCoulomb(on=term.on, where=term.where, smooth=width)
-        if isinstance(term, AsymmetricCoulomb) and not term.smooth:
-            return SmoothAsymmetricCoulomb(on=term.on, where=term.where, smooth=width)
-        return term
+        if not isinstance(term, DryTerm) or term.smooth:
+            return term
+        return Smoothed(on=term.on, where=term.where, smooth=width, term=term)
 
     return replace(terms, terms=tuple(change(term) for term in terms.terms))
 
 
 def without_dry(terms: Terms) -> Terms:
-    """The terms with no torque from Coulomb friction; the parameters stay where they are."""
+    """The terms with no torque from dry friction; the parameters stay where they are."""
 
     def change(term: Term) -> Term:
-        if isinstance(term, Coulomb):
-            return AbsentCoulomb(on=term.on, where=term.where)
-        if isinstance(term, AsymmetricCoulomb):
-            return AbsentAsymmetricCoulomb(on=term.on, where=term.where)
-        return term
+        return Absent(on=term.on, where=term.where, term=term) if isinstance(term, DryTerm) else term
 
     return replace(terms, terms=tuple(change(term) for term in terms.terms))
 
 
 class DryFriction:
-    """All places of a robot with Coulomb friction: directions in joint space, and levels over scalars.
+    """All places of a robot with dry friction: directions in joint space, and levels over scalars.
 
     Place k rubs on the speed `directions[k]`·q̇, whatever the side of the gear it sits on; places that rub on the
     same speed up to a factor (a joint and its own drive) count as one.
     """
 
     def __init__(self, terms: Terms) -> None:
-        self._shares: list[list[tuple[float, int, Term, Coordinate]]] = []
+        self._shares: list[list[tuple[float, int, DryTerm, Coordinate]]] = []
         rows: list[Array] = []
         first = 0
         for term, coordinate in terms.placed:
-            if is_dry(term):
+            if isinstance(term, DryTerm):
                 row = np.array(coordinate.weights)
                 for k, other in enumerate(rows):
                     factor = float(row @ other) / float(other @ other)
@@ -118,7 +108,7 @@ class DryFriction:
     def __len__(self) -> int:
         return len(self._shares)
 
-    def levels(self, q: Vector, theta: Vector) -> tuple[list[Scalar], list[Scalar]]:
+    def levels(self, q: Vector, dq: Vector, theta: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Friction against positive and against negative motion of every place; `theta` are the terms' values."""
         up: list[Scalar] = []
         down: list[Scalar] = []
@@ -127,8 +117,10 @@ class DryFriction:
             for factor, first, term, coordinate in shares:
                 lever = factor * coordinate.slope(q)
                 forward, backward = maximum(lever, 0.0), maximum(-lever, 0.0)
-                positive = theta[first]
-                negative = theta[first + 1] if isinstance(term, AsymmetricCoulomb) else positive
+                speed = absolute(coordinate.velocity(q, dq))
+                own = theta[first : first + len(term.columns)]
+                positive = dot(term.along(1.0, speed), own)
+                negative = dot([-1.0 * x for x in term.along(-1.0, speed)], own)
                 with_ = with_ + (positive * forward + negative * backward)
                 against = against + (negative * forward + positive * backward)
             up.append(with_)

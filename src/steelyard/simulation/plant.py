@@ -130,7 +130,7 @@ class Plant:
         trace = Trace(self.widths | {"modes": len(self.dry)})
         q, dq, tau, theta, modes = trace.all()
         full = self.spread(theta)
-        up, down = self.dry.levels(q, full[links:])
+        up, down = self.dry.levels(q, dq, full[links:])
         rub = [self._rub(*each) for each in zip(modes, up, down, strict=True)]
         drive = [t - dot(lever, rub) for t, lever in zip(tau, self.dry.directions.T.tolist(), strict=True)]
         rows = self.rows | {"modes": self.row_count}
@@ -149,7 +149,7 @@ class Plant:
         full = self.spread(theta)
         mass = self._bare.mass_over_scalars(q, full)
         bias = self._bare.inverse_over_scalars(q, dq, [0.0] * n, full)
-        up, down = self.dry.levels(q, full[links:])
+        up, down = self.dry.levels(q, dq, full[links:])
         entries = [mass.get((i, j), 0.0) for i in range(n) for j in range(n)]
         rows = {x: row for x, row in self.rows.items() if x != "tau"}
         return Kernel(trace.graph, [*entries, *bias, *up, *down], rows)

@@ -14,7 +14,7 @@ from steelyard.estimation.linear.free import FreeFit
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.parameters.library import TERMS
+from steelyard.parameters.term import TERMS
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import triangle
@@ -73,8 +73,6 @@ class TotalLeastSquares:
         return np.concatenate([lengths[:-1] * errors, [length * self.torque_error]])
 
 
-# A constant is a constant, and the direction of a motion is known but at its reversals.
-EXACT = ("offset", "coulomb", "coulomb-asymmetric")
 # The last entry of the singular vector below which no finite parameters have it, as in total least squares.
 _NO_SOLUTION = 1e-8
 
@@ -87,16 +85,17 @@ class RestrictedTotalLeastSquares:
     give the exact ones by back substitution (Van Huffel & Vandewalle 1991, "The Total Least Squares Problem", algorithm
     3.2, mixed LS–TLS). Rows are divided by σ_j and columns by their root mean square, as in `TotalLeastSquares`.
 
-    `exact` names kinds of terms whose columns are free of error; none: total least squares, all: weighted least
-    squares. `column_error` and `torque_error`: relative errors of the other columns and of the torque.
+    `exact` names kinds of terms whose columns are free of error (None: those whose class says so; no names: total least
+    squares; all: weighted least squares). `column_error` and `torque_error`: relative errors of the other columns and
+    of the torque.
     """
 
-    exact: tuple[str, ...] = EXACT
+    exact: tuple[str, ...] | None = None
     column_error: float = 1.0
     torque_error: float = 1.0
 
     def __post_init__(self) -> None:
-        for kind in self.exact:
+        for kind in self.exact or ():
             if kind not in TERMS:
                 raise UnknownNameError("term", kind, TERMS)
         if not (self.column_error > 0.0 and self.torque_error > 0.0):
@@ -124,10 +123,10 @@ class RestrictedTotalLeastSquares:
 
     def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:
         """Which of the base columns are free of error."""
-        kinds = [""] * (10 * len(base.robot.links))
+        known = [False] * (10 * len(base.robot.links))
         for term, _ in base.terms.placed:
-            kinds += [term.kind] * len(term.columns)
-        return np.array([kinds[k] in self.exact for k in base.independent])
+            known += [term.exact if self.exact is None else term.kind in self.exact] * len(term.columns)
+        return np.array([known[k] for k in base.independent])
 
     def _scale(self, joined: Array) -> Array:
         lengths = np.linalg.norm(joined, axis=0)

@@ -28,7 +28,7 @@ from steelyard.local import (
 from steelyard.local.identify import default_sensors
 from steelyard.local.motions import MotionLike
 from steelyard.parameters import Column, Custom
-from steelyard.parameters.chosen import identification_terms
+from steelyard.parameters.terms import identification_terms
 
 TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 # Butterworth of order 8 at 30 Hz on logs of 500 Hz, as in the paper.

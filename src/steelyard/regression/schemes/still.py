@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.parameters import AsymmetricCoulomb, Coulomb, StribeckAtan
 from steelyard.regression.schemes.known_friction import KnownFriction
 
 # Slower than this (rad/s, m/s) the direction of a measured motion is not known, or friction holds the joint: some
 # 1°/s, twice the speed over which dry friction is rounded off where it is identified by name.
 STILL = {"revolute": 0.02, "prismatic": 0.002}
-_DRY = (Coulomb, AsymmetricCoulomb, StribeckAtan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class Stillness:
         robot = dynamics.robot
         found: list[tuple[Array, float]] = []
         for term, coordinate in dynamics.terms.placed:
-            if isinstance(term, _DRY):
+            if term.dry:
                 kind = "revolute" if coordinate.revolute else "prismatic"
                 found.append((np.array(coordinate.weights, dtype=float), STILL[kind] if speed is None else speed))
         for j, joint in enumerate(robot.joints):

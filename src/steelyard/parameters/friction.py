@@ -1,0 +1,258 @@
+"""Joint terms of friction.
+
+Dry friction is a `DryTerm`: it says what its parameters ask in a direction of motion, and whoever uses it says what
+the direction is near rest: a sign, a smoothed one, or (in a simulation with true sticking) whatever holds the joint.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from steelyard.errors import SteelyardError
+from steelyard.ground.scalars import Scalar, absolute, atan, exp, maximum, minimum, sign, tanh
+from steelyard.parameters.term import TERMS, Column, ShapeParameter, Simple, Term
+
+# Below these speeds (rad/s, m/s) the direction of a filtered velocity is not known, and its sign would be that of
+# noise; dry friction by name is therefore rounded off there (0.01 rad/s is 0.6°/s).
+SMOOTHING = {"revolute": 0.01, "prismatic": 0.001}
+_BOTH_WAYS = "differs between the directions; the mean is written"
+
+
+@TERMS.register("viscous")
+@dataclass(frozen=True, kw_only=True)
+class Viscous(Term):
+    """Friction proportional to velocity: Fv·u̇."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Fv", "N m s/rad", "N s/m", lower=0.0),)
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        return (du,)
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        return Simple(damping=values[0])
+
+
+@TERMS.register("viscous-asymmetric")
+@dataclass(frozen=True, kw_only=True)
+class AsymmetricViscous(Term):
+    """Viscous friction that differs between the directions: Fvp·max(u̇, 0) + Fvn·min(u̇, 0)."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        unit, linear = "N m s/rad", "N s/m"
+        return (Column("Fvp", unit, linear, lower=0.0), Column("Fvn", unit, linear, lower=0.0))
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        return (maximum(du, 0.0), minimum(du, 0.0))
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        return Simple(damping=0.5 * (values[0] + values[1]), less=_BOTH_WAYS)
+
+
+@TERMS.register("quadratic")
+@dataclass(frozen=True, kw_only=True)
+class Quadratic(Term):
+    """Friction that grows with the square of velocity: F2·sign(u̇)·u̇² (Pedrocchi et al. 2013, eq. 2)."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("F2", "N m s²/rad²", "N s²/m²"),)
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        return (absolute(du) * du,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryTerm(Term):
+    """Friction that jumps with the direction of motion.
+
+    `smooth` (rad/s or m/s) replaces the sign of the velocity by tanh(u̇/smooth); 0 takes the bare sign.
+    """
+
+    dry: ClassVar[bool] = True
+    smooth: float = 0.0
+
+    @abstractmethod
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        """What each parameter asks.
+
+        Args:
+            direction: of the motion: 1, −1, or a number between them near rest.
+            speed: the size of the velocity, rad/s or m/s.
+        """
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        return self.along(self.direction(du), absolute(du))
+
+    def direction(self, du: Scalar) -> Scalar:
+        """The sign of a velocity, smoothed on request."""
+        return tanh(du * (1.0 / self.smooth)) if self.smooth > 0.0 else sign(du)
+
+    def rounded(self, joint_kind: str, times: float = 1.0) -> DryTerm:
+        """The term as an identification takes it by name: smoothed at the speed of the joint's kind, so many times."""
+        return replace(self, smooth=times * SMOOTHING[joint_kind])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Coulomb(DryTerm):
+    """A constant level: known without error but at reversals, and with a dead band on request."""
+
+    exact: ClassVar[bool] = True
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
+        ShapeParameter("smooth", searched=(0.001, 0.2)),
+        ShapeParameter("dead_band"),
+    )
+    dead_band: float = 0.0
+
+    def direction(self, du: Scalar) -> Scalar:
+        if self.dead_band > 0.0 and not self.smooth > 0.0:
+            return sign(du) * sign(maximum(absolute(du) - self.dead_band, 0.0))
+        return super().direction(du)
+
+
+@TERMS.register("coulomb")
+@dataclass(frozen=True, kw_only=True)
+class Coulomb(_Coulomb):
+    """Dry friction: Fc·sign(u̇); `smooth=v` takes tanh(u̇/v) for the sign, `dead_band=v` zero below v.
+
+    Both speeds are in rad/s or m/s.
+    """
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Fc", "N m", "N", lower=0.0),)
+
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        return (direction,)
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        sharp = not (self.smooth or self.dead_band)
+        return Simple(friction=values[0], less="" if sharp else "is smoothed; plain dry friction is written")
+
+
+@TERMS.register("coulomb-asymmetric")
+@dataclass(frozen=True, kw_only=True)
+class AsymmetricCoulomb(_Coulomb):
+    """Dry friction that differs between the directions: Fcp where u̇ > 0, −Fcn where u̇ < 0."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Fcp", "N m", "N", lower=0.0), Column("Fcn", "N m", "N", lower=0.0))
+
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        return (maximum(direction, 0.0), minimum(direction, 0.0))
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        return Simple(friction=0.5 * (values[0] + values[1]), less=_BOTH_WAYS)
+
+
+@TERMS.register("stribeck")
+@dataclass(frozen=True, kw_only=True)
+class Stribeck(DryTerm):
+    """The part of dry friction that fades with speed: Fst·sign(u̇)·exp(−(abs(u̇)/speed)^power), power 1 or 2.
+
+    Beside Coulomb and viscous terms it makes Tustin's curve, with break-away torque Fc + Fst at rest; `speed` (rad/s or
+    m/s) is where it has fallen to a third. `smooth` rounds the sign off as in the Coulomb term.
+    """
+
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
+        ShapeParameter("speed", searched=(0.01, 0.5)),
+        ShapeParameter("smooth"),
+    )
+    speed: float = 0.1
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.speed > 0.0 or self.power not in (1.0, 2.0):
+            raise SteelyardError(
+                f"The Stribeck term has a positive speed, not {self.speed:g}, and power 1 or 2, not {self.power:g}."
+            )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Fst", "N m", "N"),)
+
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        ratio = speed * (1.0 / self.speed)
+        fading = ratio if self.power == 1.0 else ratio * ratio
+        return (direction * exp(-1.0 * fading),)
+
+
+@TERMS.register("stribeck-atan")
+@dataclass(frozen=True, kw_only=True)
+class StribeckAtan(Term):
+    """Static friction Fs·(2/π)atan(Kv·u̇) + Fsc·(2/π)atan(delta·u̇) + Fsv·u̇ with Kv ≫ delta (s/rad).
+
+    Szabó & Szádeczky-Kardoss 2021, eq. 7 (corrected: the last term is τv·v).
+    """
+
+    dry: ClassVar[bool] = True
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
+        ShapeParameter("Kv", "s/rad", "s/m"),
+        ShapeParameter("delta", "s/rad", "s/m"),
+    )
+    Kv: float = 500.0
+    delta: float = 5.0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (
+            Column("Fs", "N m", "N", lower=0.0),
+            Column("Fsc", "N m", "N"),
+            Column("Fsv", "N m s/rad", "N s/m", lower=0.0),
+        )
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        k = 2.0 / np.pi
+        return (k * atan(self.Kv * du), k * atan(self.delta * du), du)
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        less = "is a curve; its asymptote at high speed is written"
+        return Simple(friction=values[0] + values[1], damping=values[2], less=less)
+
+
+@TERMS.register("friction-table")
+@dataclass(frozen=True, kw_only=True)
+class FrictionTable(DryTerm):
+    """Friction of any shape: values at `speeds` (rad/s or m/s, rising from 0) in both directions, lines in between.
+
+    Beyond the last speed it stays constant. `smooth` rounds the jump at zero off as in the Coulomb term; `sides` "p" or
+    "n" leaves one direction out.
+    """
+
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (ShapeParameter("smooth"),)
+    speeds: tuple[float, ...] = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0)
+    sides: str = "pn"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sides not in ("pn", "p", "n"):
+            raise SteelyardError(f"The sides of a friction table are 'pn', 'p' or 'n', not '{self.sides}'.")
+        object.__setattr__(self, "speeds", tuple(float(v) for v in self.speeds))
+        if len(self.speeds) < 2 or self.speeds[0] != 0.0 or any(np.diff(self.speeds) <= 0.0):
+            raise SteelyardError(f"The speeds of a friction table rise from 0, but are {self.speeds}.")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        count = len(self.speeds)
+        return tuple(Column(f"F{side}{k}_", "N m", "N") for side in self.sides for k in range(count))
+
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        ways = {"p": maximum(direction, 0.0), "n": minimum(direction, 0.0)}
+        hats = [self._hat(k, speed) for k in range(len(self.speeds))]
+        return [ways[side] * h for side in self.sides for h in hats]
+
+    def _hat(self, k: int, v: Scalar) -> Scalar:
+        """1 at speed k, falling in a line to 0 at its neighbours."""
+        knots = self.speeds
+        rise = 1.0 if k == 0 else (v - knots[k - 1]) * (1.0 / (knots[k] - knots[k - 1]))
+        fall = 1.0 if k == len(knots) - 1 else (knots[k + 1] - v) * (1.0 / (knots[k + 1] - knots[k]))
+        return maximum(minimum(minimum(rise, fall), 1.0), 0.0)
