@@ -82,7 +82,7 @@ def test_planted_robots_are_possible_and_differ(name):
         planted(robot, terms, kind, 0.2, seed).theta
         for kind, seed in (("nominal", 0), ("perturbed", 1), ("perturbed", 1), ("perturbed", 2))
     )
-    links = 10 * len(robot.links)
+    links = robot.inertial_count
     assert np.all(smallest_pseudo_eigenvalues(one[:links]) > 0.0)
     assert np.all(one[links:] >= terms.lower - 1e-12)
     assert np.array_equal(one, same)

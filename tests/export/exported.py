@@ -22,8 +22,8 @@ FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 def rigid_part(model: Model, *kinds: str) -> Model:
     """The model with no terms but those of the given kinds."""
     kept = terms(model.robot, *(t for t in model.terms.terms if t.kind in kinds))
-    values = dict(zip(model.terms.names, model.theta[10 * len(model.robot.links) :], strict=True))
-    theta = [*model.theta[: 10 * len(model.robot.links)], *(values[name] for name in kept.names)]
+    values = dict(zip(model.terms.names, model.theta[model.robot.inertial_count :], strict=True))
+    theta = [*model.theta[: model.robot.inertial_count], *(values[name] for name in kept.names)]
     return Model(model.robot, kept, np.array(theta))
 
 

@@ -136,7 +136,7 @@ def test_what_is_not_the_model_stays_as_it_was(arm, tmp_path):
 
 
 def robot_theta(model):
-    return model.theta[: 10 * len(model.robot.links)]
+    return model.theta[: model.robot.inertial_count]
 
 
 def test_rounded_angles_are_written_as_the_model_has_them(arm, tmp_path):

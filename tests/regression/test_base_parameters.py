@@ -90,7 +90,7 @@ def test_the_rank_is_that_of_pinocchios_regressor(name: str) -> None:
     robot = load_robot(public_robot_path(name))
     base = base_parameters(robot)
     s = states(robot, 60)
-    W = PinocchioOracle(robot).over("regressor", s.q, 2.0 * s.dq, 4.0 * s.ddq).reshape(-1, 10 * len(robot.links))
+    W = PinocchioOracle(robot).over("regressor", s.q, 2.0 * s.dq, 4.0 * s.ddq).reshape(-1, robot.inertial_count)
     norms = np.linalg.norm(W, axis=0)
     singular = np.linalg.svd(W[:, norms > 1e-9] / norms[norms > 1e-9], compute_uv=False)
     assert base.rank == int(np.sum(singular > 1e-7 * singular[0]))

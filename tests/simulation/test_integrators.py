@@ -84,7 +84,7 @@ def test_inverse_dynamics_returns_the_torques():
 def test_lumped_parameters_move_the_robot_alike(name):
     robot = load_robot(name)
     lumps = lump(robot)
-    theta = np.random.default_rng(0).normal(size=10 * len(robot.links))
+    theta = np.random.default_rng(0).normal(size=robot.inertial_count)
     lumped = np.zeros_like(theta)
     lumped[list(lumps.kept)] = lumps.matrix @ theta
     Y = robot.torque_regressor(*np.random.default_rng(1).normal(size=(3, 20, robot.dof)))

@@ -106,14 +106,14 @@ def test_friction_is_coulombs_at_every_sample_of_a_wild_motion(name):
     robot = load_robot(name)
     model = Model.nominal(robot)
     first = [k for k, p in enumerate(model.terms.parameters) if p.name.startswith("Fc")]
-    level = model.theta[10 * len(robot.links) :][first]
+    level = model.theta[robot.inertial_count :][first]
     rng = np.random.default_rng(0)
     hold = model.dynamics.gravity_torque(np.zeros(robot.dof), model.theta)
     push = np.repeat(rng.uniform(-3.0, 3.0, (15, robot.dof)) * level * (rng.random((15, robot.dof)) < 0.6), 20, axis=0)
     G = np.eye(robot.dof) if robot.transmission is None else robot.transmission.matrix
     run = simulate(model, hold + push @ G, duration=0.3, step=1e-3, friction="stick")
     without = model.theta.copy()
-    without[10 * len(robot.links) + np.array(first)] = 0.0
+    without[robot.inertial_count + np.array(first)] = 0.0
     rest = run.tau - model.dynamics.inverse_dynamics(run.q, run.dq, run.ddq, without)
     rub = rest @ np.linalg.inv(G)
     speed = run.dq @ G.T

@@ -151,7 +151,7 @@ def possibility(model: Model, postures: ArrayLike | None = None, seed: int = 0) 
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in robot.joints])
         postures = np.random.default_rng(seed).uniform(-reach, reach, (_POSTURES, robot.dof))
     least = np.linalg.eigvalsh(model.mass_matrix(postures))[..., 0]
-    links = 10 * len(robot.links)
+    links = robot.inertial_count
     low = model.theta[links:] < model.terms.lower
     names = tuple(n for n, bad in zip(model.terms.names, low, strict=True) if bad)
     pseudo = tuple(float(x) for x in smallest_pseudo_eigenvalues(model.theta[:links]))

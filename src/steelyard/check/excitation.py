@@ -132,7 +132,7 @@ def _parameters(seen: Evidence, beta: Array, errors: Array, effects: Array) -> t
 
 def _owners(seen: Evidence) -> list[str]:
     """The joint that each base parameter is listed under: that of its link, or the one its term acts on."""
-    robot, links = seen.robot, 10 * len(seen.robot.links)
+    robot, links = seen.robot, seen.robot.inertial_count
     of_terms: list[str] = []
     for term, coordinate in seen.base.terms.placed:
         moved = [k for k, w in enumerate(coordinate.weights) if w != 0.0]

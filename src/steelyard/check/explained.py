@@ -40,7 +40,7 @@ def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Entry]:
 
 def friction_columns(seen: Evidence) -> list[list[int]]:
     """For every equation, where in its columns the joint's own friction stands."""
-    links = 10 * len(seen.robot.links)
+    links = seen.robot.inertial_count
     rubs: list[int] = []  # the joint that each parameter of a term rubs on, -1 for none
     for term, coordinate in seen.base.terms.placed:
         on = coordinate.index if coordinate.side == "joint" and term.dissipative else -1

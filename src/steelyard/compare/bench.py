@@ -152,7 +152,7 @@ class Bench:
         """The initial estimate: the same for all noise levels and filters, and a robot that could exist."""
         rng = np.random.default_rng([self.protocol.seed, _START, cell.trajectory, cell.start])
         theta, spread = self.truth.theta.copy(), self.protocol.start_spread
-        links = 10 * len(self.truth.robot.links)
+        links = self.truth.robot.inertial_count
         for first in range(0, links, 10):
             theta[first : first + 10] = _like(theta[first : first + 10], spread, rng)
         theta[links:] *= np.maximum(1.0 + spread * rng.normal(size=len(theta) - links), 0.0)

@@ -143,7 +143,7 @@ class Dynamics:
         return self._evaluators[key]
 
     def _trace(self, name: str) -> Function:
-        n, p = self.robot.dof, 10 * len(self.robot.links) + len(self.terms)
+        n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
         widths = {"q": n, "dq": n, "ddq": n, "tau": n, "theta": p}
         known: dict[str, tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]] = {
             "torque_regressor": ("q dq ddq", self._torque, (n, p)),
@@ -164,7 +164,7 @@ class Dynamics:
         return trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
 
     def _with_terms(self, links: Entries, of_terms: Entries) -> Entries:
-        shift = 10 * len(self.robot.links)
+        shift = self.robot.inertial_count
         return {**links, **{(row, shift + k): value for (row, k), value in of_terms.items()}}
 
     def _torque(self, q: Vector, dq: Vector, ddq: Vector) -> Entries:
@@ -205,7 +205,7 @@ class Dynamics:
 
     def inverse_over_scalars(self, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> list[Any]:
         """Joint torques over scalars, terms included."""
-        links = 10 * len(self.robot.links)
+        links = self.robot.inertial_count
         torque = bodies.inverse_dynamics(self.robot, q, dq, ddq, theta[:links])
         for (joint, k), value in self.terms.torque(q, dq, ddq).items():
             torque[joint] = torque[joint] + theta[links + k] * value
@@ -213,7 +213,7 @@ class Dynamics:
 
     def mass_over_scalars(self, q: Vector, theta: Vector) -> Entries:
         """The non-zero entries of the mass matrix over scalars, terms included."""
-        links = 10 * len(self.robot.links)
+        links = self.robot.inertial_count
         matrix = bodies.mass_matrix(self.robot, q, theta[:links])
         for key, value in self.terms.inertia(q, theta[links:]).items():
             matrix[key] = matrix.get(key, 0.0) + value

@@ -25,7 +25,7 @@ class Model:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", frozen(self.theta))
-        expected = (10 * len(self.robot.links) + len(self.terms),)
+        expected = (self.robot.inertial_count + len(self.terms),)
         if self.theta.shape != expected:
             raise ShapeError(f"theta has shape {self.theta.shape}; robot '{self.robot.name}' needs {expected}.")
 

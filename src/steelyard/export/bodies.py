@@ -70,13 +70,13 @@ def bodies_of(model: Model) -> list[Body]:
 
 def inertials_of(model: Model) -> list[Inertial]:
     """The links' inertias in their joint frames, from whatever frames the parameters live in."""
-    blocks = model.theta[: 10 * len(model.robot.links)].reshape(-1, 10)
+    blocks = model.theta[: model.robot.inertial_count].reshape(-1, 10)
     return [_inertial(link, block) for link, block in zip(model.robot.links, blocks, strict=True)]
 
 
 def impossible_links(model: Model) -> list[str]:
     """The links with some inertia that no real body can have (pseudo-inertia not positive definite)."""
-    blocks = model.theta[: 10 * len(model.robot.links)].reshape(-1, 10)
+    blocks = model.theta[: model.robot.inertial_count].reshape(-1, 10)
     least = smallest_pseudo_eigenvalues(blocks)
     return [k.name for k, p, e in zip(model.robot.links, blocks, least, strict=True) if np.any(p) and e <= 0.0]
 

@@ -113,7 +113,7 @@ def _ratio(ratio: Ratio, motor: str) -> Any:
 
 def _terms(model: Model) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
-    first = 10 * len(model.robot.links)
+    first = model.robot.inertial_count
     parameters = model.dynamics.parameters
     for term in model.terms.terms:
         count = len(term.columns) * sum(1 for other, _ in model.terms.placed if other is term)

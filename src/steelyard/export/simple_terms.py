@@ -40,7 +40,7 @@ def simple_terms(model: Model, can: Collection[str]) -> SimpleTerms:
     sums = {name: np.zeros(n) for name in (DAMPING, FRICTION, ARMATURE, STIFFNESS)}
     pull = np.zeros(n)  # Σ stiffness · rest
     missing: dict[tuple[str, str], list[str]] = {}
-    first = 10 * len(model.robot.links)
+    first = model.robot.inertial_count
     for term, place in model.terms.placed:
         values = model.theta[first : first + len(term.columns)]
         first += len(term.columns)

@@ -95,7 +95,7 @@ def _rigid(model: Model) -> Array:
     conservative = [
         not (term.inertial or term.dissipative or term.bias) for term, _ in model.terms.placed for _ in term.columns
     ]
-    return np.array([True] * (10 * len(model.robot.links)) + conservative)
+    return np.array([True] * model.robot.inertial_count + conservative)
 
 
 def _steps(reach: float) -> Array:

@@ -166,8 +166,8 @@ class _Bank:
         trials = [slot.trial(k) for slot in slots for k in range(len(slot.trials))]
         base = base_parameters(robot, terms(robot, *plain))
         whole = terms(robot, *plain, *trials)
-        first = 10 * len(robot.links) + len(base.terms)
-        columns = [*base.independent, *range(first, 10 * len(robot.links) + len(whole))]
+        first = robot.inertial_count + len(base.terms)
+        columns = [*base.independent, *range(first, robot.inertial_count + len(whole))]
         dynamics = Dynamics(robot, whole)
         factor = observe(dynamics, base, motions, mask, Rows(dynamics, columns)).factor()
         groups: list[list[list[int]]] = []

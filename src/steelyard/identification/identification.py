@@ -129,6 +129,6 @@ class Identification:
 
     @property
     def physically_consistent(self) -> bool:
-        links = 10 * len(self.robot.links)
+        links = self.robot.inertial_count
         bounds = self.model.terms.lower - 1e-12 <= self.model.theta[links:]
         return bool(np.all(smallest_pseudo_eigenvalues(self.model.theta[:links]) > 0.0) and np.all(bounds))

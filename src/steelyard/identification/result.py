@@ -37,7 +37,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         }
         for k in range(found.base.rank)
     ]
-    links = 10 * len(found.robot.links)
+    links = found.robot.inertial_count
     return {
         "schema": 1,
         "robot": {

@@ -85,7 +85,7 @@ class LocalModel:
     @property
     def possible(self) -> bool:
         """Whether all links are physically possible."""
-        links = 10 * len(self.model.robot.links)
+        links = self.model.robot.inertial_count
         return bool(np.all(smallest_pseudo_eigenvalues(self.model.theta[:links]) > 0.0))
 
     def columns(self, q: Array, dq: Array, ddq: Array) -> Array:

@@ -31,7 +31,7 @@ class Plan:
     @property
     def frictional(self) -> list[int]:
         """The base parameters that belong to joint terms other than inertias."""
-        links = 10 * len(self.base.robot.links)
+        links = self.base.robot.inertial_count
         inertial = [term.inertial for term, _ in self.base.terms.placed for _ in term.columns]
         return [k for k, c in enumerate(self.base.independent) if c >= links and not inertial[c - links]]
 

@@ -170,7 +170,7 @@ def _scale(dynamics: Dynamics, W: Array) -> Array:
     """Norms of the columns, but for links not less than `_WEAKEST` of the strongest of the same unit."""
     norms: Array = np.linalg.norm(W, axis=0)
     units = np.array([p.unit for p in dynamics.parameters])
-    rigid = np.arange(norms.size) < 10 * len(dynamics.robot.links)
+    rigid = np.arange(norms.size) < dynamics.robot.inertial_count
     for unit in set(units[rigid]):
         same = rigid & (units == unit)
         norms[same] = np.maximum(norms[same], _WEAKEST * norms[same].max())

@@ -66,7 +66,7 @@ def _where(robot: Robot, terms: Terms, k: int) -> tuple[int, float]:
     limits = default_limits(robot)
     still = np.zeros(robot.dof)
     Y = Dynamics(robot, terms).torque_regressor(still, limits.dq, limits.ddq)
-    column = np.abs(Y[:, 10 * len(robot.links) + k])
+    column = np.abs(Y[:, robot.inertial_count + k])
     return int(np.argmax(column)), float(column.max())
 
 

@@ -138,7 +138,7 @@ def _friction(found: Identification) -> Section | None:
 
 def _friction_torque(found: Identification, q: Array, dq: Array) -> Array:
     """The torque of all terms that dissipate."""
-    links = 10 * len(found.robot.links)
+    links = found.robot.inertial_count
     theta = np.zeros_like(found.model.theta)
     column = links
     for term, _ in found.model.terms.placed:

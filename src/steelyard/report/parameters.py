@@ -68,7 +68,7 @@ def described(found: Identification) -> Array | None:
 
 
 def model_section(found: Identification) -> Section:
-    links = 10 * len(found.robot.links)
+    links = found.robot.inertial_count
     blocks = found.model.theta[:links].reshape(-1, 10)
     eigenvalues = smallest_pseudo_eigenvalues(found.model.theta[:links])
     rows: list[Sequence[Cell]] = []

@@ -181,6 +181,11 @@ class Robot:
         return all(link.inertia is not None for link in self.links)
 
     @property
+    def inertial_count(self) -> int:
+        """How many parameters its links have, ten each; those of joint terms come after them."""
+        return 10 * len(self.links)
+
+    @property
     def inertial_parameters(self) -> Array:
         """The nominal parameters, ten per link, in the order of the regressors' columns."""
         missing = [link.name for link in self.links if link.inertia is None]

@@ -45,7 +45,7 @@ class Lumps:
 
 def lump(robot: Robot) -> Lumps:
     """How the links' parameters of a robot can be lumped; the same for every run on every machine."""
-    n, count = robot.dof, 10 * len(robot.links)
+    n, count = robot.dof, robot.inertial_count
     samples = 4 * count // n + 8
     # Fixed states: any generic ones give the same answer. Speeds and accelerations of a few rad/s.
     q, dq, ddq = np.random.default_rng(0).uniform(-3.0, 3.0, (3, samples, n))
@@ -87,7 +87,7 @@ class Plant:
 
     def lumped(self, theta: Array) -> Array:
         """Full parameters `(…, parameters)` → those of the kernels."""
-        links = 10 * len(self.robot.links)
+        links = self.robot.inertial_count
         matrix = self.lumps.matrix
         # One robot at a time: a product of matrices may round differently with their number of rows.
         flat = [matrix @ row[:links] for row in theta.reshape(-1, theta.shape[-1])]
@@ -96,7 +96,7 @@ class Plant:
 
     def spread(self, theta: Vector) -> list[Scalar]:
         """The kernels' parameters at their places among the full ones, zero elsewhere."""
-        out: list[Scalar] = [0.0] * (10 * len(self.robot.links))
+        out: list[Scalar] = [0.0] * self.robot.inertial_count
         for place, value in zip(self.lumps.kept, theta, strict=False):
             out[place] = value
         return out + list(theta[len(self.lumps.kept) :])
@@ -126,7 +126,7 @@ class Plant:
     @cached_property
     def sliding(self) -> Kernel:
         """q̈ while every place of dry friction slides in the direction `modes` (±1, or 0 for no friction)."""
-        links = 10 * len(self.robot.links)
+        links = self.robot.inertial_count
         trace = Trace(self.widths | {"modes": len(self.dry)})
         q, dq, tau, theta, modes = trace.all()
         full = self.spread(theta)
@@ -143,7 +143,7 @@ class Plant:
     @cached_property
     def parts(self) -> Kernel:
         """M (row by row), what is left of the torque without acceleration and dry friction, and friction's levels."""
-        n, links = self.robot.dof, 10 * len(self.robot.links)
+        n, links = self.robot.dof, self.robot.inertial_count
         trace = Trace(self.widths)
         q, dq, _, theta = trace.all()
         full = self.spread(theta)

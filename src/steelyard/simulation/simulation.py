@@ -34,7 +34,7 @@ def doubtful(model: Model, theta: Array) -> Flags:
     All others have a positive definite mass matrix in every posture and need no further check.
     """
     robots = len(theta)
-    p = theta[:, : 10 * len(model.robot.links)].reshape(robots, -1, 10)
+    p = theta[:, : model.robot.inertial_count].reshape(robots, -1, 10)
     J = np.empty((*p.shape[:2], 4, 4))
     J[..., :3, 3] = J[..., 3, :3] = p[..., 1:4]
     J[..., 3, 3] = p[..., 0]
@@ -42,7 +42,7 @@ def doubtful(model: Model, theta: Array) -> Flags:
     for (i, j), k in {(0, 0): 4, (0, 1): 5, (1, 1): 6, (0, 2): 7, (1, 2): 8, (2, 2): 9}.items():
         J[..., i, j] = J[..., j, i] = (half if i == j else 0.0) - p[..., k]
     bad: Flags = ~np.all(_definite(J), axis=1)
-    first = 10 * len(model.robot.links)
+    first = model.robot.inertial_count
     for term, _ in model.terms.placed:
         if term.inertial:
             bad |= theta[:, first] < 0.0

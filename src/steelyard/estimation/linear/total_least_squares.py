@@ -123,7 +123,7 @@ class RestrictedTotalLeastSquares:
 
     def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:
         """Which of the base columns are free of error."""
-        known = [False] * (10 * len(base.robot.links))
+        known = [False] * base.robot.inertial_count
         for term, _ in base.terms.placed:
             known += [term.exact if self.exact is None else term.kind in self.exact] * len(term.columns)
         return np.array([known[k] for k in base.independent])

@@ -80,7 +80,7 @@ def nearest_possible(
         made = formulate(base, R, estimate.beta, prior, strength, margin, None, {})
         found = solve_interior(made.program)
     theta = made.theta(found.x)
-    smallest = smallest_pseudo_eigenvalues(theta[: 10 * len(base.robot.links)])
+    smallest = smallest_pseudo_eigenvalues(theta[: base.robot.inertial_count])
     if smallest.min() <= 0.0:
         raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
     beta = base.values(theta)
@@ -188,7 +188,7 @@ class PhysicallyConsistent:
     ) -> Estimate:
         theta = made.theta(x)
         beta = base.matrix @ theta
-        smallest = smallest_pseudo_eigenvalues(theta[: 10 * len(base.robot.links)])
+        smallest = smallest_pseudo_eigenvalues(theta[: base.robot.inertial_count])
         if smallest.min() <= 0.0:  # cannot happen inside the cones, but a wrong model must never leave this room
             raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
         rise = float(np.sum((R @ (beta - free.beta)) ** 2))

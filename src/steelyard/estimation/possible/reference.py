@@ -25,7 +25,7 @@ def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
     which nothing is stated is unknown; but where the joints on both its ends meet in one point, while other links are
     described, it is taken for what URDF writes joints of several axes with: a frame that weighs nothing.
     """
-    count = 10 * len(robot.links) + len(terms)
+    count = robot.inertial_count + len(terms)
     theta, known = np.zeros(count), np.zeros(count, dtype=bool)
     described = any(link.inertia is not None and link.inertia.any() for link in robot.links)
     for k, link in enumerate(robot.links):
