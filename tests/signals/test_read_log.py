@@ -8,8 +8,7 @@ from log_files import chain, columns, motion, write_csv, write_parquet
 
 from steelyard.errors import LogError, ShapeError
 from steelyard.signals.log import Log, load_log
-from steelyard.signals.read import read_log
-from steelyard.signals.source import log_chunks
+from steelyard.signals.read import log_chunks, read_log
 
 ARM = chain("a", "b")
 

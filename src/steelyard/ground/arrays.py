@@ -12,10 +12,16 @@ Array = NDArray[np.float64]
 
 
 def frozen(values: ArrayLike) -> Array:
-    """A private, read-only float64 copy, so that what a robot holds can never change."""
+    """A private, read-only float64 copy, so that what a robot holds can never change. What is that already stays."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and _is_frozen(values):
+        return values
     array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
     return array
+
+
+def _is_frozen(array: Array) -> bool:
+    return bool(array.flags.owndata and not array.flags.writeable)
 
 
 @cache

@@ -60,29 +60,39 @@ def _signal(signal: str, table: Table, layout: Layout, mapping: LogMapping, robo
     def each(numbers: Sequence[float], what: str, default: float = 1.0) -> Array:
         return per_joint(numbers or (default,), count, what, mapping)[list(layout.needed)]
 
-    x = np.stack([table.numbers(name) for name in layout.columns[signal]], axis=1)
+    x = side_by_side(table, layout.columns[signal])
     units = mapping.units.get(signal)
     if units:
-        x = x * each([unit_size(signal, unit) for unit in units], f"units of {signal}")
+        x *= each([unit_size(signal, unit) for unit in units], f"units of {signal}")
     effort = signal in ("torque", "current")
     motor = mapping.on_motor(signal)
     if signal == "current":
-        x = x * each(mapping.torque_constants, "torque_constants")
+        x *= each(mapping.torque_constants, "torque_constants")
+    elif motor and effort:
+        x *= each(mapping.gear_ratio, "gear_ratio")
     elif motor:
-        ratio = each(mapping.gear_ratio, "gear_ratio")
-        x = x * ratio if effort else x / ratio
+        x /= each(mapping.gear_ratio, "gear_ratio")
     matrix = mapping.coupling_matrix(count)
     if matrix is not None and motor:
         # Rows are samples: τ = Cᵀ τ_u is τᵀ = τ_uᵀ C, and q = C⁻¹ u is qᵀ = uᵀ C⁻ᵀ.
         x = x @ (matrix if effort else np.asarray(np.linalg.inv(matrix).T, dtype=np.float64))
     key = {"current": "torque", "acceleration": "velocity"}.get(signal, signal)
     if key in mapping.sign:
-        x = x * each(mapping.sign[key], f"sign of {key}")
+        x *= each(mapping.sign[key], f"sign of {key}")
     if signal == "position" and mapping.offset:
-        x = x + each(mapping.offset, "offset", 0.0)
+        x += each(mapping.offset, "offset", 0.0)
     if len(layout.needed) != robot.dof or matrix is not None:
         x = x[:, [layout.joints.index(name) for name in robot.joint_names]]
+    x.setflags(write=False)  # the log takes it as it is
     return x
+
+
+def side_by_side(table: Table, names: Sequence[str]) -> Array:
+    """Columns of numbers as one array `(rows, columns)`, filled column by column: nothing is held twice."""
+    out = np.empty((len(table), len(names)))
+    for k, name in enumerate(names):
+        out[:, k] = table.numbers(name)
+    return out
 
 
 def per_joint(numbers: Sequence[float], count: int, what: str, mapping: LogMapping) -> Array:

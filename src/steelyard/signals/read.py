@@ -1,9 +1,10 @@
-"""`read_log`: a log of a robot from any file that holds one."""
+"""`read_log`: a log of a robot from any file that holds one, whole or in pieces."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,34 @@ from steelyard.errors import LogError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals.clock import Clock, mend_clock
-from steelyard.signals.convert import joint_signals, seconds
+from steelyard.signals.convert import joint_signals, seconds, side_by_side
 from steelyard.signals.layout import Layout, find_layout
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mapping import LogMapping, Window, as_mapping
-from steelyard.signals.table import Table, column_names, count_rows, read_table
+from steelyard.signals.table import (
+    Block,
+    LogReader,
+    Table,
+    block_length,
+    count_rows,
+    cut_blocks,
+    first_rows,
+    open_reader,
+)
 
 # A robot is sampled neither once in ten seconds nor every hundred nanoseconds; such a clock is in another unit.
 SLOWEST, FASTEST = 10.0, 1e-7
 
+AnyFile = str | os.PathLike[str] | LogReader
 AnyMapping = LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
-def read_log(path: str | os.PathLike[str], robot: Robot, mapping: AnyMapping = None, rows: Window | None = None) -> Log:
+def read_log(path: AnyFile, robot: Robot, mapping: AnyMapping = None, rows: Window | None = None) -> Log:
     """The log of a robot's motion: SI units, joint side, joints in the robot's order, one clock.
 
     Args:
-        path: .csv .tsv .txt, .parquet, .npz, .mcap, or rosbag2 (folder or .db3).
+        path: a file of any format in `steelyard.signals.table.READERS`: .csv, .parquet, .npz, .mcap, rosbag2, …;
+            or its reader, if it is open already.
         robot: whose log it is; the log may hold more joints, which are ignored, but not fewer.
         mapping: what the columns mean: a TOML, JSON or YAML file, the same as a dict, or a `LogMapping`. What it
             leaves open is recognised by name.
@@ -40,51 +52,122 @@ def read_log(path: str | os.PathLike[str], robot: Robot, mapping: AnyMapping = N
     is (`torque_kind`: "torque", "current" if it is in A for want of constants, or "none"). `findings` tell what was
     mended or looks odd.
     """
-    known = as_mapping(mapping)
+    return next(_logs(path, robot, as_mapping(mapping), rows))
+
+
+def log_chunks(
+    path: AnyFile, robot: Robot, mapping: AnyMapping = None, size: int = 500_000, overlap: int = 1000
+) -> Iterator[Log]:
+    """The log in pieces, of which little more than one is held, whatever the file's size.
+
+    Each log's meta says which rows of the file it holds (`rows`, from 1, overlap included) and which of its samples are
+    its own (`core`, half-open): these, one piece after the other, are the whole log. Every piece's clock is mended by
+    itself: rows are not sorted from one piece to another, and times after a reset go on only within the piece.
+
+    Args:
+        path: the file, as in `read_log`.
+        robot: whose log it is, as in `read_log`.
+        mapping: what the columns mean, as in `read_log`.
+        size: rows of a piece; the last has up to half as many more.
+        overlap: further rows on either side of a piece, which it shares with its neighbours.
+    """
+    if size < 100 or not 0 <= overlap <= size:
+        raise LogError(f"Chunks need a size of at least 100 and an overlap of 0 to the size, not {size} and {overlap}.")
+    yield from _logs(path, robot, as_mapping(mapping), None, size, overlap)
+
+
+def _logs(
+    path: AnyFile, robot: Robot, mapping: LogMapping, rows: Window | None, size: int | None = None, overlap: int = 0
+) -> Iterator[Log]:
+    """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
+    source = path.path if isinstance(path, LogReader) else Path(path)
     try:
-        table, layout = mapped_table(Path(path), robot, known, rows)
-        t, origin = clock_times(table, layout, known)
-        return assemble(table, layout, robot, known, t, origin)
+        reader = path if isinstance(path, LogReader) else open_reader(path, mapping.topic)
+        layout = find_layout(reader.names, reader.joints, robot, mapping)
+        start, stop = row_range(rows or mapping.window_of(source), reader.row_count)
+        blocks = _windowed(reader, layout.names, start, stop)
+        origin: float | int | None = None
+        for first, some, own in _pieces(blocks, None if stop is None else stop - start, size, overlap):
+            table, own = present_rows(reader.table(layout.names, some, start + first), layout, own)
+            del some  # or it would live on beside the signals made of it
+            t, origin = clock_times(table, layout, mapping, origin)
+            log = assemble(table, layout, robot, mapping, t, origin, None if size is None else own)
+            del table, t
+            yield log
+            del log
     except (LogError, ShapeError) as error:
-        raise placed(error, path, known) from None
+        raise placed(error, source, mapping) from None
 
 
-def mapped_table(path: Path, robot: Robot, mapping: LogMapping, rows: Window | None) -> tuple[Table, Layout]:
-    """The rows and columns that matter, and what they are."""
-    names = column_names(path)
-    window = rows or mapping.window_of(path)
-    if names is not None:
-        layout = find_layout(names, (), robot, mapping)
-        start, stop = row_range(window, count_rows(path))
-        return read_table(path, layout.names, start, stop), layout
-    table = read_table(path, topic=mapping.topic)
-    layout = find_layout(table.names, table.joints, robot, mapping)
-    return present_rows(table.rows(*row_range(window, len(table))), layout), layout
+def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int | None) -> Iterator[Block]:
+    """The rows start to stop; a file that ends before is an error."""
+    seen = start
+    for block in first_rows(reader.blocks(names, start), None if stop is None else stop - start):
+        yield block
+        seen += block_length(block)
+    if stop is not None and seen < stop:
+        row_range((start + 1, stop), count_rows(reader.path, topic=reader.topic))
 
 
-def row_range(window: Window | None, count: int) -> tuple[int, int]:
-    """The half-open range, from 0, of a window of rows from 1."""
+def _pieces(
+    blocks: Iterable[Block], total: int | None, size: int | None, overlap: int
+) -> Iterator[tuple[int, tuple[Block, ...], tuple[int, int]]]:
+    """Rows shared out: the first row of each piece (from 0), its blocks, and which rows in it are its own.
+
+    A remainder of less than half a piece belongs to the last. Where the `total` number of rows is not known, that is
+    seen by reading half a piece ahead.
+    """
+    if size is None:
+        whole = tuple(blocks)
+        yield 0, whole, (0, sum(block_length(block) for block in whole))
+        return
+    stream, held = iter(blocks), list[Block]()
+    core, low, high = 0, 0, 0  # where this piece begins; from where to where rows are held
+    while total is None or core < total:
+        ahead = size + max(overlap, size // 2 + 1 if total is None else 0)
+        wanted = total if total is not None and total - core <= 1.5 * size else core + ahead
+        while high < wanted:
+            block = next(stream, None)
+            if block is None:
+                total = high
+                break
+            held.append(block)
+            high += block_length(block)
+        end = total if total is not None and total - core <= 1.5 * size else core + size
+        first, last = max(0, core - overlap), min(high, end + overlap)
+        piece = first, tuple(cut_blocks(held, first - low, last - low)), (core - first, end - first)
+        core = end
+        while held and low + block_length(held[0]) <= core - overlap:
+            low += block_length(held.pop(0))
+        yield piece
+        del piece
+
+
+def row_range(window: Window | None, count: int | None) -> tuple[int, int | None]:
+    """The half-open range, from 0, of a window of rows from 1; None where the end is not known."""
     if window is None:
         return 0, count
     first, last = window
     if not 1 <= first <= last:
         raise LogError(f"the window [{first}, {last}] is not a range of rows; the first row is 1.")
-    if last > count:
+    if count is not None and last > count:
         raise LogError(f"the window [{first}, {last}] ends after the last row, {count}.")
     return first - 1, last
 
 
-def present_rows(table: Table, layout: Layout) -> Table:
+def present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[Table, tuple[int, int]]:
     """Of a sparse table, the rows that concern this robot at all; the other messages are about other joints."""
     if not table.sparse:
-        return table
+        return table, own
     joints = [table.column(name) for names in layout.columns.values() for name in names]
     present = ~np.all([np.isnan(column) for column in joints], axis=0)
     if present.all():
-        return table
-    columns = {name: column[present] for name, column in table.columns.items()}
+        return table, own
+    block = {name: table.column(name)[present] for name in table.names}
     remark = f"{int((~present).sum())} messages are about other joints; left out."
-    return Table(table.path, columns, table.first_row, table.joints, remarks=(*table.remarks, remark))
+    first, last = (int(np.count_nonzero(present[:row])) for row in own)
+    kept = replace(table, blocks=(block,), sparse=False, remarks=(*table.remarks, remark))
+    return kept, (first, last)
 
 
 def clock_times(
@@ -143,7 +226,7 @@ def _channels(table: Table, layout: Layout, mapping: LogMapping) -> dict[str, Ar
     out: dict[str, Array] = {}
     for name, columns in layout.channels.items():
         try:
-            out[name] = np.stack([table.numbers(column) for column in columns], axis=1)
+            out[name] = side_by_side(table, columns)
         except LogError:
             if getattr(mapping, name):
                 raise

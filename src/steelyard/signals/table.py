@@ -1,50 +1,59 @@
-"""`Table`: the raw columns of a log file, before anyone says what they mean."""
+"""`Table`: the raw columns of a log file, before anyone says what they mean; `LogReader`: a format of such files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.ground.registry import Registry
 
 Column = NDArray[Any]
+Block = Mapping[str, Column]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """Named columns of equal length: numbers, text where the file has text, or time stamps (datetime64).
 
-    `first_row` is the number of the first row in the file, from 1 (a header does not count). `joints` are the
-    joints that the file itself names, in the order of its numbered columns. In a `sparse` table a row may concern
-    some of the columns only, the others being NaN: messages that report a part of the robot each.
+    The rows lie in blocks, as they were read; a column is joined when it is asked for, so that a table is never held
+    twice. In a `sparse` table a row may concern some of the columns only, the others being NaN: messages that report a
+    part of the robot each.
+
+    Args:
+        path: the file, for messages.
+        names: of the columns.
+        blocks: rows after rows, each a mapping from all the names to arrays of one length.
+        first_row: the number of the first row in the file, from 1 (a header does not count).
+        joints: those that the file itself names, in the order of its numbered columns.
+        sparse: whether rows may concern some of the columns only.
+        remarks: what reading brought to light, a sentence each.
     """
 
     path: str
-    columns: Mapping[str, Column]
+    names: tuple[str, ...]
+    blocks: tuple[Block, ...]
     first_row: int = 1
     joints: tuple[str, ...] = ()
     sparse: bool = False
-    remarks: tuple[str, ...] = field(default=())
+    remarks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.columns)
+        return sum(block_length(block) for block in self.blocks)
 
     def column(self, name: str) -> Column:
-        try:
-            return self.columns[name]
-        except KeyError:
-            raise LogError(f"{self.path}: {UnknownNameError('column', name, self.names)}") from None
+        if name not in self.names:
+            raise LogError(f"{self.path}: {UnknownNameError('column', name, self.names)}")
+        parts = [block[name] for block in self.blocks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0)
 
     def numbers(self, name: str) -> Array:
         """A column as finite numbers; anything else is an error that names the row."""
@@ -77,11 +86,82 @@ class Table:
 
     def rows(self, start: int, stop: int) -> Table:
         """Rows start to stop (half-open, counted from 0 in this table)."""
-        return replace(
-            self,
-            columns={name: column[start:stop] for name, column in self.columns.items()},
-            first_row=self.first_row + start,
-        )
+        return replace(self, blocks=tuple(cut_blocks(self.blocks, start, stop)), first_row=self.first_row + start)
+
+
+class LogReader(ABC):
+    """A log file, opened: it knows its columns, and hands out its rows in blocks.
+
+    A format is a subclass in a file of its own under `signals/readers`, entered with `@READERS.register("name")`; other
+    packages announce theirs as entry points of the group `steelyard.readers`. The subclass says on itself which files
+    are its own. Its `__init__` looks at the head of the file only and sets `names`; the rows are read by `blocks`, anew
+    on each call. What cannot be read is a `LogError` of one sentence that begins with the path and names the row.
+
+    Args:
+        path: the file, or the folder.
+        topic: which of several topics, for formats that have such; others ignore it.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]  # of its files, in lower case, with the dot
+    description: ClassVar[str]  # how it is read, in one line, for the table of formats
+    magic: ClassVar[bytes] = b""  # the first bytes of such a file, by which one with another suffix is known
+    folders: ClassVar[bool] = False  # whether a folder may be such a log
+    extra: ClassVar[str] = ""  # what must be installed beside Steelyard: pip install 'steelyard[extra]'
+
+    names: tuple[str, ...]  # of the columns
+    joints: tuple[str, ...] = ()  # as in `Table`
+    sparse: bool = False
+    remarks: tuple[str, ...] = ()
+    row_count: int | None = None  # how many rows, where the file tells without being read through
+
+    def __init__(self, path: Path, topic: str | None = None) -> None:
+        self.path, self.topic = path, topic
+
+    @abstractmethod
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+        """The named columns in blocks of some thousand rows, from row `start` (from 0) to the end of the file."""
+
+    def estimated_rows(self) -> int:
+        """About how many rows there are, without reading them: it decides whether the log is read at once."""
+        return self.row_count if self.row_count is not None else self.path.stat().st_size // (8 * len(self.names))
+
+    def table(self, columns: Sequence[str], blocks: Iterable[Block], start: int) -> Table:
+        """Blocks of this file, which begin at row `start` (from 0), as a table."""
+        return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.remarks)
+
+
+READERS: Registry[type[LogReader]] = Registry("log format", ("steelyard.signals.readers",), group="steelyard.readers")
+
+
+def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogReader:
+    """The reader of a log file, chosen by the file's name, else by its first bytes.
+
+    Args:
+        path: a file of any format in `READERS`, or a folder.
+        topic: which topic of joint states, in a bag that has several.
+    """
+    source = Path(path)
+    if not source.exists():
+        raise LogError(f"{source}: there is no such file; check the path.")
+    folder, suffix = source.is_dir(), source.suffix.lower()
+    formats = [kind for kind in READERS.values() if kind.folders or not folder]
+    fitting = [kind for kind in formats if suffix in kind.suffixes]
+    if not fitting and folder:
+        fitting = formats
+    elif not fitting:
+        with source.open("rb") as file:
+            start = file.read(64)
+        fitting = [kind for kind in formats if kind.magic and start.startswith(kind.magic)]
+    if not fitting:
+        raise LogError(f"{source}: is not a log that can be read; known are {known_formats()}.")
+    return fitting[0](source, topic)
+
+
+def known_formats() -> str:
+    """All suffixes of logs, and the formats that are folders, as a list for people."""
+    suffixes = [suffix for kind in READERS.values() for suffix in kind.suffixes]
+    folders = [f"{name} folders" for name, kind in READERS.items() if kind.folders]
+    return " and ".join([", ".join(suffixes), *folders])
 
 
 def read_table(
@@ -94,90 +174,61 @@ def read_table(
 ) -> Table:
     """The columns of a log file, all or those named, and its rows `start` to `stop` (half-open, from 0).
 
-    .csv .tsv .txt, .parquet, .npz, .mcap, and rosbag2 (a folder or .db3); a file with another name is recognised by
-    its first bytes. Only Parquet reads less than the file when less is asked for. `topic` chooses among several
-    topics of joint states in a bag.
+    Args:
+        path: a file of any format in `READERS`.
+        columns: their names; None for all.
+        start: the first row, from 0; negative from the end.
+        stop: the row after the last.
+        topic: which topic of joint states, in a bag that has several.
     """
-    source = Path(path)
-    kind = file_kind(source)
-    if kind == "parquet":
-        from steelyard.signals.readers.parquet import read_parquet
-
-        return read_parquet(source, columns, start, stop)
-    table = _read_whole(source, kind, topic)
-    if columns is not None:
-        table = replace(table, columns={name: table.column(name) for name in columns})
-    if start is None and stop is None:
-        return table
-    first, last, _ = slice(start, stop).indices(len(table))
-    return table.rows(first, max(first, last))
-
-
-def column_names(path: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """The names of the columns where they can be known without reading the file (Parquet), else None."""
-    source = Path(path)
-    if file_kind(source) != "parquet":
-        return None
-    from steelyard.signals.readers.parquet import parquet_names
-
-    return parquet_names(source)
+    reader = open_reader(path, topic)
+    names = reader.names if columns is None else tuple(columns)
+    for name in names:
+        if name not in reader.names:
+            raise LogError(f"{path}: {UnknownNameError('column', name, reader.names)}")
+    if (start or 0) < 0 or (stop or 0) < 0:
+        start, stop, _ = slice(start, stop).indices(count_rows(path, topic=topic))
+    first = start or 0
+    return reader.table(names, first_rows(reader.blocks(names, first), None if stop is None else stop - first), first)
 
 
 def count_rows(path: str | os.PathLike[str], *, topic: str | None = None) -> int:
-    """How many rows a log file has; from the footer alone for Parquet."""
-    source = Path(path)
-    if file_kind(source) == "parquet":
-        from steelyard.signals.readers.parquet import count_parquet_rows
-
-        return count_parquet_rows(source)
-    return len(read_table(source, topic=topic))
+    """How many rows a log file has; read through only where the file does not tell."""
+    reader = open_reader(path, topic)
+    if reader.row_count is not None:
+        return reader.row_count
+    return sum(block_length(block) for block in reader.blocks(reader.names[:1]))
 
 
-SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-    ".mcap": "mcap",
-    ".db3": "rosbag2",
-}
-MAGIC = ((b"PAR1", "parquet"), (b"PK\x03\x04", "npz"), (b"\x89MCAP0", "mcap"), (b"SQLite format 3", "rosbag2"))
+def first_rows(blocks: Iterable[Block], count: int | None) -> Iterator[Block]:
+    """Blocks up to a number of rows (None: all); no block after that is asked for."""
+    left = count
+    if left is not None and left <= 0:
+        return
+    for block in blocks:
+        if left is not None and block_length(block) >= left:
+            yield {name: column[:left] for name, column in block.items()}
+            return
+        yield block
+        left = None if left is None else left - block_length(block)
 
 
-def file_kind(path: Path) -> str:
-    """Which reader a file needs: by its name, else by its first bytes."""
-    if path.is_dir():
-        return "rosbag2"
-    if not path.exists():
-        raise LogError(f"{path}: there is no such file; check the path.")
-    if (kind := SUFFIXES.get(path.suffix.lower())) is not None:
-        return kind
-    with path.open("rb") as file:
-        start = file.read(16)
-    for magic, kind in MAGIC:
-        if start.startswith(magic):
-            return kind
-    raise LogError(f"{path}: is not a log that can be read; known are {', '.join(SUFFIXES)} and rosbag2 folders.")
+def later_rows(blocks: Iterable[Block], start: int) -> Iterator[Block]:
+    """Blocks without their first `start` rows: for readers that cannot begin in the middle of a file."""
+    for block in blocks:
+        if start < block_length(block):
+            yield {name: column[start:] for name, column in block.items()} if start else block
+        start = max(0, start - block_length(block))
 
 
-def _read_whole(path: Path, kind: str, topic: str | None) -> Table:
-    if kind == "csv":
-        from steelyard.signals.readers.csv import read_csv
+def cut_blocks(blocks: Iterable[Block], start: int, stop: int) -> Iterator[Block]:
+    """Rows start to stop (half-open, from 0) of blocks."""
+    return first_rows(later_rows(blocks, start), stop - start)
 
-        return read_csv(path)
-    if kind == "npz":
-        from steelyard.signals.readers.npz import read_npz
 
-        return read_npz(path)
-    if kind == "mcap":
-        from steelyard.signals.readers.bags import read_mcap
-
-        return read_mcap(path, topic)
-    from steelyard.signals.readers.bags import read_rosbag2
-
-    return read_rosbag2(path, topic)
+def block_length(block: Block) -> int:
+    """How many rows a block has."""
+    return len(next(iter(block.values()), ()))
 
 
 def _shown(value: Any) -> str:

@@ -1,1 +1,1 @@
-"""One reader per file format."""
+"""One file per family of log formats; `steelyard.signals.table.READERS` finds them all."""

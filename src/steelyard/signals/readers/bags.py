@@ -1,51 +1,94 @@
-"""Read the joint states of a rosbag2: a folder with metadata.yaml, or a bare .db3 file."""
+"""Joint states in bags of ROS 2: MCAP files, and rosbag2 (a folder with metadata.yaml, or a bare .db3 file)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from steelyard.errors import LogError, UnknownNameError
-from steelyard.signals.table import Column, Table
-
-# Turn the JointState messages of a bag into columns; needs the package `rosbags`, and no ROS.
-
+from steelyard.signals.table import READERS, Block, Column, LogReader, later_rows
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 SIGNALS = ("position", "velocity", "effort")
+MESSAGES = 10_000  # in a block
+# The columns of a bag are known when all its messages have been seen. Up to this many, what was seen is kept.
+KEPT = 300_000
+STAMP, RECORDED = "stamp", "recorded"  # the two clocks of a raw block, in ns
 
 
-def read_joint_states(path: Path, topic: str | None) -> Table:
-    """Columns `t`, `position/<joint>`, `velocity/<joint>`, `effort/<joint>` of one topic of a bag.
+class BagReader(LogReader):
+    """Columns `t`, `position/<joint>`, `velocity/<joint>`, `effort/<joint>` of one topic of a bag; needs no ROS.
 
     The time is that of the messages' headers, or that of recording if the headers have none.
     """
-    try:
-        from rosbags.rosbag2 import Reader
-        from rosbags.typesys import Stores, get_typestore
-    except ImportError:
-        raise LogError(f"{path}: reading bags needs the package rosbags: pip install 'steelyard[ros]'.") from None
-    # The message has been the same in every ROS 2; a fixed definition needs nothing of what the bag says about types.
-    store = get_typestore(Stores.ROS2_HUMBLE)
-    try:
-        with Reader(path) as bag:
-            chosen = _chosen(path, [(c.topic, c.msgtype) for c in bag.connections], topic)
-            connections = [c for c in bag.connections if c.topic == chosen]
-            messages = [
-                (stamp, store.deserialize_cdr(data, JOINT_STATE))
-                for _, stamp, data in bag.messages(connections=connections)
-            ]
-    except LogError:
-        raise
-    except Exception as error:  # the reader's own errors, and those of SQLite, CDR and zstd below it
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise LogError(f"{path}: is not a readable bag, or is cut short ({reason}); record or copy it again.") from None
-    if not messages:
-        raise LogError(f"{path}: topic '{chosen}' has no messages.")
-    return _table(path, messages, chosen)
+
+    extra: ClassVar[str] = "ros"
+
+    def __init__(self, path: Path, topic: str | None = None) -> None:
+        super().__init__(path, topic)
+        self._kept: list[dict[str, Column]] | None = []
+        joints: dict[str, None] = {}
+        groups: set[tuple[str, ...]] = set()
+        filled: set[str] = set()
+        count, stamped = 0, False
+        for names, raw in self._raw_blocks():
+            joints |= dict.fromkeys(name for group in names for name in group)
+            groups |= set(names)
+            filled |= {name for name, x in raw.items() if name not in filled and not np.isnan(x).all()}
+            count += len(raw[STAMP])
+            stamped = stamped or bool(raw[STAMP].any())
+            if count > KEPT:
+                self._kept = None
+            if self._kept is not None:
+                self._kept.append(raw)
+        if count == 0:
+            raise LogError(f"{path}: topic '{self.topic}' has no messages.")
+        self.row_count, self.joints, self.sparse = count, tuple(joints), len(groups) > 1
+        self.names = ("t", *(name for s in SIGNALS for joint in joints if (name := f"{s}/{joint}") in filled))
+        self._clock = STAMP if stamped else RECORDED
+        if not stamped:
+            self.remarks = (f"The headers of topic {self.topic} hold no time; the time of recording is used.",)
+
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+        raw_blocks = (raw for _, raw in self._raw_blocks()) if self._kept is None else self._kept
+        return later_rows((self._block(raw, columns) for raw in raw_blocks), start)
+
+    def _block(self, raw: dict[str, Column], columns: Sequence[str]) -> Block:
+        known = {**raw, "t": raw[self._clock].astype("datetime64[ns]")}
+        return {name: known[name] if name in known else np.full(len(raw[STAMP]), np.nan) for name in columns}
+
+    def _raw_blocks(self) -> Iterator[tuple[list[tuple[str, ...]], dict[str, Column]]]:
+        """The messages in blocks: the lists of names that occur, both clocks, and the signals of the joints named."""
+        try:
+            from rosbags.rosbag2 import Reader
+            from rosbags.typesys import Stores, get_typestore
+        except ImportError:
+            raise LogError(
+                f"{self.path}: reading bags needs the package rosbags: pip install 'steelyard[{self.extra}]'."
+            ) from None
+        # The message has been the same in every ROS 2; a fixed definition needs nothing of what the bag says of types.
+        store = get_typestore(Stores.ROS2_HUMBLE)
+        try:
+            with Reader(self.path) as bag:
+                self.topic = _chosen(self.path, [(c.topic, c.msgtype) for c in bag.connections], self.topic)
+                connections = [c for c in bag.connections if c.topic == self.topic]
+                messages = bag.messages(connections=connections)
+                first = 1
+                while some := list(itertools.islice(messages, MESSAGES)):
+                    decoded = [store.deserialize_cdr(data, JOINT_STATE) for _, _, data in some]
+                    yield _raw_block(self.path, [stamp for _, stamp, _ in some], decoded, first)
+                    first += len(some)
+        except LogError:
+            raise
+        except Exception as error:  # the reader's own errors, and those of SQLite, CDR and zstd below it
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise LogError(
+                f"{self.path}: is not a readable bag, or is cut short ({reason}); record or copy it again."
+            ) from None
 
 
 def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -> str:
@@ -66,64 +109,62 @@ def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -
     return usable[0]
 
 
-def _table(path: Path, messages: list[tuple[int, Any]], topic: str) -> Table:
-    stamps = np.array(
-        [m.header.stamp.sec * 1_000_000_000 + m.header.stamp.nanosec for _, m in messages], dtype=np.int64
-    )
-    remarks: tuple[str, ...] = ()
-    if not stamps.any():
-        stamps = np.array([stamp for stamp, _ in messages], dtype=np.int64)
-        remarks = (f"The headers of topic {topic} hold no time; the time of recording is used.",)
+def _raw_block(
+    path: Path, recorded: list[int], messages: list[Any], first: int
+) -> tuple[list[tuple[str, ...]], dict[str, Column]]:
+    """The signals of some messages, the first of which has the number `first`, by `signal/joint`."""
+    stamps = [m.header.stamp.sec * 1_000_000_000 + m.header.stamp.nanosec for m in messages]
+    out: dict[str, Column] = {STAMP: np.array(stamps, np.int64), RECORDED: np.array(recorded, np.int64)}
     groups: dict[tuple[str, ...], list[int]] = {}
-    for row, (_, message) in enumerate(messages):
+    for row, message in enumerate(messages):
         groups.setdefault(tuple(message.name), []).append(row)
-    joints = tuple(dict.fromkeys(name for names in groups for name in names))
-    columns: dict[str, Column] = {"t": stamps.astype("datetime64[ns]")}
-    for signal in SIGNALS:
-        found = {joint: np.full(len(messages), np.nan) for joint in joints}
-        for names, rows in groups.items():
-            _fill(path, found, names, rows, [getattr(messages[row][1], signal) for row in rows], signal)
-        columns |= {f"{signal}/{joint}": x for joint, x in found.items() if not np.isnan(x).all()}
-    return Table(str(path), columns, joints=joints, sparse=len(groups) > 1, remarks=remarks)
+    for signal, (names, rows) in itertools.product(SIGNALS, groups.items()):
+        # A message may leave a signal out.
+        full = [row for row in rows if len(getattr(messages[row], signal))]
+        values = [getattr(messages[row], signal) for row in full]
+        for row, array in zip(full, values, strict=True):
+            if len(array) != len(names):
+                raise LogError(
+                    f"{path}: message {first + row} has {len(names)} names but {len(array)} values of {signal}."
+                )
+        for k, column in enumerate(np.stack(values).T if values else ()):
+            out.setdefault(f"{signal}/{names[k]}", np.full(len(messages), np.nan))[full] = column
+    return list(groups), out
 
 
-def _fill(
-    path: Path, found: dict[str, Column], names: tuple[str, ...], rows: list[int], arrays: list[Any], signal: str
-) -> None:
-    """Write one signal of the messages with these names; a message may leave a signal out."""
-    for row, array in zip(rows, arrays, strict=True):
-        if len(array) not in (0, len(names)):
-            raise LogError(f"{path}: message {row + 1} has {len(names)} names but {len(array)} values of {signal}.")
-    full = [k for k, array in enumerate(arrays) if len(array)]
-    if not full or not names:
-        return
-    values = np.stack([arrays[k] for k in full])
-    where = np.array(rows)[full]
-    for k, name in enumerate(names):
-        found[name][where] = values[:, k]
+@READERS.register("mcap")
+class McapReader(BagReader):
+    """An MCAP file. A recording that was cut off lacks the closing mark and is refused."""
+
+    suffixes = (".mcap",)
+    description = (
+        "`sensor_msgs/JointState` of ROS 2: columns `t`, `position/<joint>`, `velocity/<joint>`, `effort/<joint>`"
+    )
+    magic = b"\x89MCAP0\r\n"
+
+    def __init__(self, path: Path, topic: str | None = None) -> None:
+        with path.open("rb") as file:
+            opening = file.read(len(self.magic))
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - len(self.magic)))
+            closing = file.read()
+        if opening != self.magic:
+            raise LogError(f"{path}: is not an MCAP file.")
+        if closing != self.magic:
+            raise LogError(f"{path}: the MCAP file is cut short; mend it with `mcap recover`, or copy it again.")
+        super().__init__(path, topic)
 
 
-# Read the joint states of an MCAP file.
+@READERS.register("rosbag2")
+class Rosbag2Reader(BagReader):
+    """A rosbag2: a folder, or the SQLite file inside it."""
 
+    suffixes = (".db3",)
+    description = "the same, from the folder of the bag or the file in it"
+    magic = b"SQLite format 3"
+    folders = True
 
-MAGIC = b"\x89MCAP0\r\n"
-
-
-def read_mcap(path: Path, topic: str | None = None) -> Table:
-    """The joint states of one topic. A recording that was cut off lacks the closing mark and is refused."""
-    with path.open("rb") as file:
-        opening = file.read(len(MAGIC))
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - len(MAGIC)))
-        closing = file.read()
-    if opening != MAGIC:
-        raise LogError(f"{path}: is not an MCAP file.")
-    if closing != MAGIC:
-        raise LogError(f"{path}: the MCAP file is cut short; mend it with `mcap recover`, or copy it again.")
-    return read_joint_states(path, topic)
-
-
-def read_rosbag2(path: Path, topic: str | None = None) -> Table:
-    if path.is_dir() and not (path / "metadata.yaml").exists():
-        raise LogError(f"{path}: is a folder without metadata.yaml, so not a rosbag2; name the log file itself.")
-    return read_joint_states(path, topic)
+    def __init__(self, path: Path, topic: str | None = None) -> None:
+        if path.is_dir() and not (path / "metadata.yaml").exists():
+            raise LogError(f"{path}: is a folder without metadata.yaml, so not a rosbag2; name the log file itself.")
+        super().__init__(path, topic)

@@ -1,0 +1,191 @@
+"""Every registered format streams what it holds, names the row of what it cannot read, and may come from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+from log_files import chain, columns, motion, write_csv, write_parquet
+
+from steelyard.errors import LogError
+from steelyard.ground import registry
+from steelyard.ground.registry import PluginWarning, Registry
+from steelyard.signals import source, table
+from steelyard.signals.read import log_chunks, read_log
+from steelyard.signals.readers import bags, csv, npz
+from steelyard.signals.source import LogFile, open_log
+from steelyard.signals.table import READERS, Block, LogReader, count_rows, later_rows, open_reader, read_table
+
+ARM = chain("a", "b")
+SIGNALS = motion(samples=1030)
+
+
+def _bag(path: Path, storage: str) -> Path:
+    pytest.importorskip("rosbags", reason="reading bags needs the extra `ros`")
+    from bags import joint_states, write_bag
+
+    return write_bag(path, {"/js": joint_states(["a", "b"], SIGNALS)}, storage)
+
+
+def _by_columns(path: Path) -> Path:
+    np.savez(path, **{name: np.asfortranarray(x) for name, x in SIGNALS.items()})
+    return path
+
+
+def _packed(path: Path) -> Path:
+    np.savez_compressed(path, **SIGNALS)
+    return path
+
+
+WRITERS = {
+    "csv": lambda folder: write_csv(folder / "run.csv", columns(SIGNALS)),
+    "parquet": lambda folder: write_parquet(folder / "run.parquet", columns(SIGNALS), row_group_size=170),
+    "npz": lambda folder: _packed(folder / "run.npz"),
+    "npz by columns": lambda folder: _by_columns(folder / "run.npz"),
+    "mcap": lambda folder: next(_bag(folder / "bag", "mcap").glob("*.mcap")),
+    "rosbag2": lambda folder: _bag(folder / "bag", "sqlite3"),
+}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks so short that a small file has many, and a bag that is not kept."""
+    monkeypatch.setattr(csv, "PIECE", 5000)
+    monkeypatch.setattr(npz, "ROWS", 64)
+    monkeypatch.setattr(bags, "MESSAGES", 64)
+    monkeypatch.setattr(bags, "KEPT", 100)
+
+
+def test_every_format_is_tried_here():
+    assert set(READERS) <= {name.split()[0] for name in WRITERS}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(("size", "overlap"), [(100, 0), (300, 20)])
+def test_pieces_are_the_log(tmp_path, name, size, overlap):
+    path = WRITERS[name](tmp_path)
+    whole = read_log(path, ARM, rows=(5, 1030))
+    pieces = list(log_chunks(path, ARM, {"window": [5, 1030]}, size, overlap))
+    assert len(pieces) == round(1026 / size)
+    cores = [slice(*piece.meta["core"]) for piece in pieces]
+    for signal in ("t", "q", "dq", "tau"):
+        joined = np.concatenate([getattr(piece, signal)[core] for piece, core in zip(pieces, cores, strict=True)])
+        np.testing.assert_array_equal(joined, getattr(whole, signal))
+        # A bag's clock counts nanoseconds, so that its time is rounded to them.
+        wanted = SIGNALS[signal][4:] - (SIGNALS["t"][4] - whole.t[0] if signal == "t" else 0.0)
+        np.testing.assert_allclose(joined, wanted, rtol=0, atol=1e-9 if signal == "t" else 0.0)
+    assert [piece.meta["rows"][0] for piece in pieces[:2]] == [5, 5 + size - overlap]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
+    path = WRITERS[name](tmp_path)
+    assert not isinstance(open_log(path, ARM), LogFile)
+    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 900)  # the estimate of a text may be a few per cent wrong
+    monkeypatch.setattr(source, "PIECE", 200)
+    long = open_log(path, ARM)
+    assert isinstance(long, LogFile)
+    for _ in range(2):
+        assert [len(piece) for piece in long.pieces()] == [200, 200, 200, 200, 230]
+
+
+def test_rows_are_estimated_from_the_size_of_a_text(tmp_path):
+    path = write_csv(tmp_path / "run.csv", columns(motion(samples=20000)))
+    assert open_reader(path).estimated_rows() == pytest.approx(20000, rel=0.05)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("x", "row 912, column 'q2': 'x' is not a number"),
+        ("", "row 912, column 'q2': an empty cell or NaN is not a finite number"),
+        ("1,2", "row 912: Expected 7 columns, got 8"),
+    ],
+)
+def test_a_bad_cell_late_in_a_text_is_named(tmp_path, cell, message):
+    path = write_csv(tmp_path / "run.csv", columns(SIGNALS))
+    lines = path.read_text().splitlines()
+    cells = lines[912].split(",")
+    cells[2] = cell
+    lines[912] = ",".join(cells)
+    path.write_text("\n".join(lines))
+    with pytest.raises(LogError, match=f"run.csv: .*{message}"):
+        read_log(path, ARM)
+    with pytest.raises(LogError, match=f"run.csv: .*{message}"):
+        list(log_chunks(path, ARM, size=200, overlap=0))
+    assert len(list(log_chunks(path, ARM, {"window": [1, 600]}, size=200, overlap=0))) == 3
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_whole_numbers_at_first_and_fractions_later(tmp_path):
+    """The first piece of text looks like whole numbers; the later ones must not be cut down to them."""
+    path = tmp_path / "run.csv"
+    values = [str(k) if k < 2000 else f"{k}.5" for k in range(3000)]
+    path.write_text("t,q1\n" + "".join(f"{k},{value}\n" for k, value in enumerate(values)))
+    np.testing.assert_array_equal(read_table(path).numbers("q1"), [float(value) for value in values])
+
+
+def test_a_window_past_the_end_is_refused(tmp_path):
+    path = write_csv(tmp_path / "run.csv", columns(SIGNALS))
+    with pytest.raises(LogError, match=r"the window \[5, 2000\] ends after the last row, 1030"):
+        read_log(path, ARM, rows=(5, 2000))
+    assert count_rows(path) == 1030
+
+
+def test_nothing_is_imported_before_a_file_of_its_kind_is_read():
+    code = "import sys, steelyard.signals.source as s; from steelyard.signals.table import READERS; list(READERS)\n"
+    code += "print([name for name in ('pyarrow', 'rosbags', 'pandas') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+class PairsReader(LogReader):
+    """A format of another package: binary pairs of numbers, time and position."""
+
+    suffixes = (".pairs",)
+    description = "pairs of doubles"
+    names = ("t", "q")
+
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+        pairs = np.fromfile(self.path).reshape(-1, 2)
+        every = {"t": pairs[:, 0], "q": pairs[:, 1]}
+        return later_rows([{name: every[name] for name in columns}], start)
+
+
+def test_formats_of_other_packages(tmp_path, monkeypatch):
+    """One plug-in brings a format, another is broken: the first works, the second is told in a sentence."""
+    points = [
+        EntryPoint("broken", "steelyard_that_is_not_there:Reader", "steelyard.readers"),
+        EntryPoint("pairs", f"{__name__}:PairsReader", "steelyard.readers"),
+    ]
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[PairsReader.__module__])
+    monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+    fresh: Registry[type[LogReader]] = Registry(READERS.noun, (), group=READERS.group)
+    for name, kind in READERS.items():
+        fresh.register(name)(kind)
+    monkeypatch.setattr(table, "READERS", fresh)
+    t = 0.01 * np.arange(100)
+    np.stack([t, np.sin(t)], axis=1).tofile(tmp_path / "run.pairs")
+    with pytest.warns(PluginWarning, match=r"The log format 'broken' is left out, it cannot be loaded \(ModuleNot"):
+        log = read_log(tmp_path / "run.pairs", chain("a"))
+    np.testing.assert_array_equal(log.q[:, 0], np.sin(t))
+    assert len(read_log(write_csv(tmp_path / "run.csv", columns(SIGNALS)), ARM)) == 1030
+    (tmp_path / "run.mat").write_bytes(b"MATLAB 5.0")
+    with pytest.raises(LogError, match=r"known are .*\.pairs"):
+        read_log(tmp_path / "run.mat", ARM)
+
+
+def test_the_page_on_logs_tells_of_every_format():
+    page = (Path(__file__).parents[2] / "docs" / "logs.md").read_text(encoding="utf-8")
+    for kind in READERS.values():
+        assert kind.description in page
+        assert all(f"`{suffix}`" in page for suffix in kind.suffixes)
+        assert f"steelyard[{kind.extra}]" in page if kind.extra else True
