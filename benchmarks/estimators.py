@@ -23,9 +23,9 @@ from common import arm, best_times, machine, one_core, save, show
 
 from steelyard.dynamics import Model
 from steelyard.estimation import (
-    EXPERIMENT_ESTIMATORS,
     Experiment,
     WeightedLeastSquares,
+    estimator_names,
     make_experiment_estimator,
 )
 from steelyard.estimation.linear.problem import Problem
@@ -214,7 +214,7 @@ def by_estimator(quick: bool) -> dict[str, float]:
     robot, _ = arm("ur10")
     bench = Bench(robot, 4.0 if quick else 10.0)
     jobs: dict[str, Any] = {"wls": bench.wls}
-    for name in EXPERIMENT_ESTIMATORS:
+    for name in (*estimator_names(family="loop"), "ml"):
         jobs[name] = lambda name=name: make_experiment_estimator(name).fit(bench.experiment, bench.base)
     return best_times(jobs, rounds=2, budget=60.0)
 

@@ -100,4 +100,4 @@ class OfExperiments:
 
 
 def subject(name: str) -> OfRows | OfExperiments:
-    return OfRows(name) if name in ESTIMATORS else OfExperiments(name)
+    return OfRows(name) if ESTIMATORS[name].of.needs == "rows" else OfExperiments(name)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from experiment_cases import loop_case
 
-from steelyard.estimation import EXPERIMENT_ESTIMATORS, EstimationError, OutputError, make_experiment_estimator
+from steelyard.estimation import EstimationError, OutputError, estimator_names, make_experiment_estimator
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.signals.log import Log
 
-CLOSED = [name for name in EXPERIMENT_ESTIMATORS if name != "ml"]
+CLOSED = estimator_names(needs_controller=True)
 closed = pytest.mark.parametrize("name", CLOSED)
 
 

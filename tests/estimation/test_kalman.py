@@ -12,7 +12,6 @@ import pytest
 from experiment_cases import loop_case
 
 from steelyard.estimation import (
-    FILTERS,
     EstimationError,
     Experiment,
     ExtendedKalman,
@@ -21,11 +20,13 @@ from steelyard.estimation import (
     Result,
     SigmaPointKalman,
     Tuning,
+    estimator_names,
     make_estimator,
     make_experiment_estimator,
 )
 from steelyard.regression.base_parameters import base_parameters
 
+FILTERS = estimator_names(family="filter")
 GAUSSIAN = tuple(name for name in FILTERS if name != "pf")
 gaussian = pytest.mark.parametrize("name", GAUSSIAN)
 # Of the largest parameter, for 1e-4 rad of noise and 2 % of the torque over four seconds; least squares: 0.7 %.

@@ -8,13 +8,13 @@ import pytest
 from estimation_cases import case, in_blocks, nothing, without_columns
 
 from steelyard.errors import SteelyardError
-from steelyard.estimation import NETWORKS, Adaline, EstimationError, Hopfield, HopfieldTank, Prior, Result
+from steelyard.estimation import Adaline, EstimationError, Hopfield, HopfieldTank, Prior, Result, estimator_names
 from steelyard.estimation import make_estimator as made
 from steelyard.estimation.neural.hopfield import implicit_step
 from steelyard.estimation.neural.network import Epoch
 from steelyard.regression.data import RegressionData
 
-networks = pytest.mark.parametrize("name", NETWORKS)
+networks = pytest.mark.parametrize("name", estimator_names(family="network", order_matters=True))
 
 
 def noisy(robot: str = "rotradi"):

@@ -36,7 +36,7 @@ def estimators(
     ] = "",
     trajectories: Annotated[int, typer.Option(metavar="N", help="Motions to play.")] = 2,
     starts: Annotated[int, typer.Option(metavar="N", help="Repetitions: other noise, another initial estimate.")] = 5,
-    controllers: Annotated[str, typer.Option(metavar="C,…", help="pd, pid, computed-torque.")] = "pd",
+    controllers: Annotated[str, typer.Option(metavar="C,…", help="pd, pid, computed-torque, …")] = "pd",
     rates: Annotated[str, typer.Option(metavar="HZ,…", help="Sampling rates.")] = "1000",
     cutoffs: Annotated[str, typer.Option(metavar="HZ,…", help="Low-passes: Hz, auto, none.")] = "50",
     duration: Annotated[float, typer.Option(metavar="S", help="Length of a motion.")] = 10.0,
@@ -56,6 +56,7 @@ def estimators(
     horizon: Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")] = 0.5,
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None,
     mapping: opt.MapFile = "",
+    controller: opt.ControllerFile = "",
     joints: opt.Joints = "",
     gravity: opt.Gravity = "",
     term_names: opt.TermNames = "",
@@ -73,6 +74,7 @@ def estimators(
         options = {
             "estimators": opt.words(only), "holdout": holdout, "horizon": horizon, "limit": limit,
             "terms": opt.words(term_names) or None, "preparation": Preparation(cutoff=cutoff),
+            "controller": controller or None,
         }  # fmt: skip
         logs = [read_log(path, loaded, mapping or None) for path in (log, *(validate or ()))]
         _on_log(loaded, logs, options, output, overwrite, as_json)

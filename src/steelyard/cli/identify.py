@@ -33,7 +33,7 @@ def identify(
         ),
     ] = "dynamic",
     estimator: Annotated[
-        str, typer.Option(metavar="E", help="ols, wls, huber, bisquare, tls, rtls, rls or ridge.")
+        str, typer.Option(metavar="E", help="The method; docs/how-to-choose.md lists all of them.")
     ] = "wls",
     physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
     prior: Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")] = "nominal",
@@ -64,6 +64,7 @@ def identify(
     friction: Annotated[
         str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
     ] = "",
+    controller: opt.ControllerFile = "",
     snap: opt.Snap = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.AsJson = False,
@@ -99,9 +100,10 @@ def identify(
         tune=tune,
         fit_shapes=fit_shapes,
         known_friction=_curves(friction),
+        controller=controller or None,
     )
     known = [str(Path(friction) / "result.json")] if friction else []
-    inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping, *known] if p]
+    inputs = [Path(p) for p in [robot, *logs, *(validate or ()), mapping, controller, *known] if p]
     if output:
         from steelyard.write_run import write_run
 

@@ -19,6 +19,9 @@ Joints = Annotated[str, typer.Option(metavar="A,B,…", help="The joints that mo
 Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s².")]
 Snap = Annotated[float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4.")]
 MapFile = Annotated[str, typer.Option("--map", metavar="F", help="What the logs' columns mean (TOML, JSON).")]
+ControllerFile = Annotated[
+    str, typer.Option("--controller", metavar="F", help="What controlled the robot (YAML, TOML), for didim, cloe, ….")
+]
 TermNames = Annotated[
     str, typer.Option("--terms", metavar="T,…", help="Joint terms; default rotor,viscous,coulomb,offset.")
 ]

@@ -3,7 +3,8 @@
 from steelyard.compare.comparison import RULES, Advice, Comparison, Summary, advice
 from steelyard.compare.methods import GROUPS, METHODS, Method, Run, chosen_methods
 from steelyard.compare.monte_carlo import monte_carlo
-from steelyard.compare.protocol import CONTROLLERS, NOISES, Cell, Noise, Protocol, noise_from
+from steelyard.compare.protocol import NOISES, Cell, Noise, Protocol, noise_from
+from steelyard.simulation.controllers_pid import CONTROLLERS
 
 __all__ = [
     "CONTROLLERS",

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,8 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.simulation import PD, PID, ComputedTorque, Controller, Sensors, Simulation, SimulationWarning, simulate
+from steelyard.simulation import Controller, Sensors, Simulation, SimulationWarning, simulate
+from steelyard.simulation.controllers_pid import CONTROLLERS
 from steelyard.simulation.friction import smoothed
 
 # Random Fourier motions within a robot's limits, for playing and for judging.
@@ -82,7 +82,6 @@ def _condition(dynamics: Dynamics, base: BaseParameters, motion: Trajectory) -> 
     return float(np.linalg.cond(W / np.where(lengths > 0.0, lengths, 1.0)))
 
 
-_MAKERS: dict[str, Any] = {"pd": PD, "pid": PID, "computed-torque": ComputedTorque}
 # Samples that BIRDy leaves out at both ends.
 _BORDER = 50
 # Steps of the integrator per control period, at most; friction that needs more is not simulated faithfully.
@@ -172,7 +171,7 @@ class Bench:
         return exciting_motion(self.truth.dynamics, self.base, p.harmonics, p.duration, [p.seed, _EXCITING, number])
 
     def _controller(self, name: str) -> Controller:
-        made: Controller = _MAKERS[name].for_model(self.truth, bandwidth=self.protocol.bandwidth)
+        made: Controller = CONTROLLERS[name].for_model(self.truth, bandwidth=self.protocol.bandwidth)
         return made
 
     def _simulated(self, trajectory: int, controller: str) -> Simulation:

@@ -1,4 +1,4 @@
-"""The estimators that are compared, by name, with what each of them needs; found in the registries."""
+"""The estimators that are compared, by name, with what each of them needs; found in the registry."""
 
 from __future__ import annotations
 
@@ -9,46 +9,38 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior, Result
-from steelyard.estimation.possible.physical import nearest_possible
-from steelyard.estimation.registry import (
-    ESTIMATORS,
-    EXPERIMENT_ESTIMATORS,
-    FILTERS,
-    NETWORKS,
-    make_estimator,
-    make_experiment_estimator,
-    make_physical,
-)
+from steelyard.estimation.registry import ESTIMATORS, Named, estimator_names, fit_by_name
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.regression.base_parameters import BaseParameters
 
-Kind = Literal["rows", "network", "loop", "likelihood", "filter"]
-
-# Physically consistent forms: of the same weights (`make_physical`), in every round (an option of those that simulate),
-# or the nearest possible robot afterwards (`nearest_possible`).
-_PHYSICAL_ROWS = ("ols", "wls", "huber", "bisquare", "tls", "rtls")
-_PHYSICAL_LOOPS = ("didim", "cloe", "clie")
-_PHYSICAL_AFTERWARDS = ("iv", "ml")
 _PHYSICAL = "-physical"
 
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator as it stands in a comparison: `kind` says what it is fed with."""
+    """An estimator as it stands in a comparison: by its name, or by its name and "-physical"."""
 
     name: str
-    kind: Kind
+
+    @property
+    def _known(self) -> Named:
+        return ESTIMATORS[self.name.removesuffix(_PHYSICAL)]
+
+    @property
+    def family(self) -> str:
+        """What it is akin to, as its class says."""
+        return self._known.of.family
 
     @property
     def needs_controller(self) -> bool:
         """Whether it simulates the closed loop, and so must know controller and reference."""
-        return self.kind == "loop"
+        return self._known.of.needs_controller
 
     @property
     def physical(self) -> bool:
@@ -57,40 +49,27 @@ class Method:
 
     def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None) -> Estimate:
         """Rows are made anew for every fit, so that the time of each includes them."""
-        plain = self.name.removesuffix(_PHYSICAL)
-        if self.kind in ("rows", "network"):
-            made: Any = make_physical(plain) if self.physical else make_estimator(plain)
-            found: Estimate = made.fit(experiment.regression(base), base, prior)
-            return found
-        if self.physical and plain in _PHYSICAL_AFTERWARDS:
-            return nearest_possible(make_experiment_estimator(plain).fit(experiment, base, prior), prior)
-        options = {"physical": True} if self.physical else {}
-        return make_experiment_estimator(plain, **options).fit(experiment, base, prior)
+        data = experiment.regression(base) if self._known.of.needs == "rows" else experiment
+        return fit_by_name(self._known.name, data, base, prior, physical=self.physical)
 
 
-def _known() -> dict[str, Method]:
-    # "physical" is the same as wls-physical, and would stand there twice.
-    rows = [name for name in ESTIMATORS if name not in ("physical", "hopfield-tank")]
-    found = [Method(name, "rows") for name in rows]
-    found += [Method(name + _PHYSICAL, "rows") for name in _PHYSICAL_ROWS if name in ESTIMATORS]
-    found += [Method(name, "network") for name in (*(n for n in ESTIMATORS if n == "hopfield-tank"), *NETWORKS)]
-    found += [Method(name, "likelihood" if name == "ml" else "loop") for name in EXPERIMENT_ESTIMATORS]
-    found += [Method(name + _PHYSICAL, "loop") for name in _PHYSICAL_LOOPS]
-    found += [Method(name, "filter") for name in FILTERS]
-    kinds = {method.name: method.kind for method in found}
-    found += [Method(name + _PHYSICAL, kinds[name]) for name in _PHYSICAL_AFTERWARDS if name in kinds]
-    return {method.name: method for method in found}
+def _methods() -> dict[str, Method]:
+    """All, family by family: the free estimators, then the physically possible forms of those that have one.
+
+    "physical" is the same as wls-physical, and the constrained fit of rls that of ols: each stands there once.
+    """
+    plain = [ESTIMATORS[name] for name in estimator_names() if ESTIMATORS[name].of.physical_form != "itself"]
+    possible = [e.name + _PHYSICAL for e in plain if e.has_physical_form and not e.of.weights_like]
+    return {name: Method(name) for name in (*(e.name for e in plain), *possible)}
 
 
-METHODS: dict[str, Method] = _known()
+METHODS: dict[str, Method] = _methods()
 
 # Names for several at once.
+_FAMILIES = {"rows": "linear", "networks": "network", "loops": "loop", "filters": "filter"}
 GROUPS: dict[str, tuple[str, ...]] = {
     "all": tuple(METHODS),
-    "rows": tuple(n for n, m in METHODS.items() if m.kind == "rows"),
-    "networks": tuple(n for n, m in METHODS.items() if m.kind == "network"),
-    "loops": tuple(n for n, m in METHODS.items() if m.kind == "loop"),
-    "filters": tuple(n for n, m in METHODS.items() if m.kind == "filter"),
+    **{group: tuple(n for n, m in METHODS.items() if m.family == family) for group, family in _FAMILIES.items()},
     "physical": tuple(n for n, m in METHODS.items() if m.physical),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
-from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
@@ -27,7 +28,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation, chosen_cutoff
 
-_LOOP = "It simulates the closed loop, and a log does not say which controller the robot had."
+_LOOP = "It simulates the closed loop, and a log does not say which controller the robot had: give --controller FILE."
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +108,15 @@ def compare_on_log(
     horizon: float = 0.5,
     terms: Sequence[str | Term] | Terms | None = None,
     preparation: Preparation | None = None,
+    controller: str | os.PathLike[str] | ControlLoop | None = None,
     limit: float = 120.0,
     progress: Callable[[str], None] = lambda name: None,
 ) -> LogComparison:
     """Identify by every estimator from the same log, and judge all on the same others (default: its last 30 %).
 
-    Estimators that simulate the closed loop need its controller, which a log does not hold; they are listed with that
-    reason. `limit`: seconds of processor time for one fit. `horizon`: length (s) of the open-loop replays.
+    Estimators that simulate the closed loop need its `controller` (a file, or a `ControlLoop`), which a log does not
+    hold; without, they are listed with that reason. `limit`: seconds of processor time for one fit. `horizon`: length
+    (s) of the open-loop replays.
     """
     if not (horizon > 0.0 and limit > 0.0):
         raise SteelyardError("horizon and limit are times in seconds; both must be positive.")
@@ -126,12 +129,13 @@ def compare_on_log(
     base, prior = base_parameters(robot, bound), nominal_prior(robot, bound)
     settings = preparation or Preparation()
     cutoff = chosen_cutoff([used], settings)
-    experiment = Experiment.from_logs(robot, bound, used, preparation=replace(settings, cutoff=cutoff))
+    loop = as_control_loop(controller, robot)
+    experiment = experiment_of(robot, bound, [used], settings, cutoff, loop)
     experiment.regression(base)  # a log that gives no rows is the user's, not an estimator that failed
     results: list[LogResult] = []
     for method in methods:
         progress(method.name)
-        if method.needs_controller:
+        if method.needs_controller and loop is None:
             results.append(LogResult(method, Run("log", method.name, "refused", _LOOP)))
             continue
         run, found = try_fit("log", method, lambda m=method: m.fit(experiment, base, prior), limit)  # type: ignore[misc]

@@ -11,8 +11,8 @@ import numpy as np
 
 from steelyard.compare.methods import chosen_methods
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.simulation.controllers_pid import CONTROLLERS
 
-CONTROLLERS = ("pd", "pid", "computed-torque")
 # A sliding joint's encoder sits on a pinion: this many metres a radian.
 PINION = 0.1
 # Fewer samples than this leave nothing between the filter's borders that could be called a motion.

@@ -1,11 +1,12 @@
-"""The contract of all estimators: frozen settings in, one `Estimate` out."""
+"""The contract of all estimators: frozen settings in, one `Estimate` out, and what each says of itself."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+
+if TYPE_CHECKING:
+    from steelyard.estimation.linear.free import FreeFit
 
 
 class EstimationError(SteelyardError):
@@ -81,7 +85,72 @@ class Estimate:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
 
-class Estimator(Protocol):
-    """Settings are fields of a frozen dataclass; `fit` does the work and holds nothing back."""
+# What an estimator works on: `RegressionData` (rows of a scheme) or an `Experiment` (motions and their controller).
+Data = TypeVar("Data")
+Family = Literal["linear", "network", "loop", "likelihood", "filter", "other"]
+PhysicalForm = Literal["constrained", "rounds", "nearest", "itself", "none"]
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate: ...
+
+class Estimator(ABC, Generic[Data]):
+    """What every method of estimation is: settings in the fields of a frozen dataclass, one verb, and what it claims.
+
+    The claims are attributes of the class. The command line, the comparison, the tests and the tables of the docs ask
+    for them; nothing else keeps a list of estimators. Known to `identify` is what stands in the registry
+    (`steelyard.estimation.registry`), under a name, or is announced by another package under the entry-point group
+    "steelyard.estimators".
+
+    Attributes:
+        needs: "rows" of a scheme, or a whole "experiment".
+        needs_controller: whether it simulates the closed loop, and so must know controller and reference.
+        physical_form: how its physically possible form is made: "constrained" (the same weights inside the cones, by
+            `PhysicallyConsistent`), "rounds" (a field `physical` keeps every round possible), "nearest" (the possible
+            robot nearest to its estimate, by its covariance), "itself" (it is one), "none".
+        weights_like: the estimator whose weights the constrained fit takes, where it has none of its own.
+        family: what it is akin to: "linear", "network", "loop", "likelihood", "filter".
+        order_matters: whether the order of the rows (of an experiment: the runs) changes the result.
+        honest_errors: whether its covariance tells how far it is from the truth.
+        about: one line for tables and help texts.
+    """
+
+    needs: ClassVar[Literal["rows", "experiment"]] = "rows"
+    needs_controller: ClassVar[bool] = False
+    physical_form: ClassVar[PhysicalForm] = "nearest"
+    weights_like: ClassVar[str] = ""
+    family: ClassVar[Family] = "other"
+    order_matters: ClassVar[bool] = False
+    honest_errors: ClassVar[bool] = True
+    about: ClassVar[str] = ""
+
+    @abstractmethod
+    def fit(self, data: Data, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        """The base parameters, and full parameters that have them.
+
+        Args:
+            data: rows or an experiment, as `needs` says; what cannot be used is refused by an `EstimationError`.
+            base: the base parameters that are looked for.
+            prior: what is known before of the full parameters.
+        """
+
+
+class LinearEstimator(Estimator[RegressionData]):
+    """An estimator whose fit leaves a triangle: for error bars, for other unknowns, for the constrained fit.
+
+    Attributes:
+        any_columns: whether `free` takes any named columns in place of base parameters.
+    """
+
+    physical_form: ClassVar[PhysicalForm] = "constrained"
+    family: ClassVar[Family] = "linear"
+    any_columns: ClassVar[bool] = True
+
+    @abstractmethod
+    def free(self, data: RegressionData, columns: BaseParameters) -> FreeFit:
+        """The fit without physical constraints.
+
+        Args:
+            data: the rows.
+            columns: what is looked for: base parameters, or any named columns where the class takes them.
+        """
+
+    def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base).estimate(prior)

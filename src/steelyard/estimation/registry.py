@@ -1,103 +1,113 @@
-"""The names that people type for estimators. To add one, write a class with `fit` and list it here."""
+"""The estimators by the names that people type: one registry, and what is made of it.
+
+An estimator stands in a file of its own and enters itself with `@estimator("name")`. What it needs and what it can do
+stands on its class (`steelyard.estimation.estimate.Estimator`); nothing lists it a second time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from steelyard.errors import UnknownNameError
-from steelyard.estimation.estimate import Estimator
-from steelyard.estimation.kalman import (
-    CentralDifference,
-    Cubature,
-    ExtendedKalman,
-    ParticleFilter,
-    SigmaPointKalman,
-    Unscented,
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Family, Prior
+from steelyard.ground.registry import Registry
+from steelyard.regression.base_parameters import BaseParameters
+
+if TYPE_CHECKING:
+    from steelyard.estimation.possible.physical import PhysicallyConsistent
+
+Class = TypeVar("Class", bound=type[Estimator[Any]])
+
+
+@dataclass(frozen=True)
+class Named:
+    """An estimator under a name: its class, the fields that the name fixes, and one line about it."""
+
+    name: str
+    of: type[Estimator[Any]]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The fields of the class that are left to choose."""
+        return tuple(f.name for f in fields(self.of) if f.name not in self.fixed)  # type: ignore[arg-type]
+
+    def make(self, **options: Any) -> Estimator[Any]:
+        """The estimator with these settings; others are the defaults of its class."""
+        for option in options:
+            if option not in self.options:
+                raise UnknownNameError(f"option of estimator '{self.name}'", option, self.options)
+        return self.of(**self.fixed, **options)
+
+    @property
+    def has_physical_form(self) -> bool:
+        """Whether it can be kept to what is physically possible."""
+        return self.of.physical_form not in ("none", "itself")
+
+
+def _adopted(name: str, held: object) -> Named:
+    if not (isinstance(held, type) and issubclass(held, Estimator)):
+        raise SteelyardError("it is no subclass of steelyard.estimation.Estimator")
+    return Named(name, held, about=held.about)
+
+
+# In the order in which most people need them: a name is looked for package by package.
+_PACKAGES = ("linear", "possible", "recursion.rls", "simulated", "kalman", "neural")
+ESTIMATORS: Registry[Named] = Registry(
+    "estimator", tuple(f"steelyard.estimation.{p}" for p in _PACKAGES), "steelyard.estimators", _adopted
 )
-from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
-from steelyard.estimation.linear.ridge import Ridge
-from steelyard.estimation.linear.robust import Robust
-from steelyard.estimation.linear.total_least_squares import RestrictedTotalLeastSquares, TotalLeastSquares
-from steelyard.estimation.neural import Adaline, Hopfield, HopfieldTank
-from steelyard.estimation.possible.physical import PhysicallyConsistent
-from steelyard.estimation.recursion.rls import RecursiveLeastSquares
-from steelyard.estimation.simulated.didim import DirectInverse
-from steelyard.estimation.simulated.experiment import ExperimentEstimator
-from steelyard.estimation.simulated.instrumental import InstrumentalVariables
-from steelyard.estimation.simulated.maximum_likelihood import MaximumLikelihood
-from steelyard.estimation.simulated.output_error import OutputError
-
-_MAKERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "physical": (PhysicallyConsistent, {}),
-    "wls": (WeightedLeastSquares, {}),
-    "ols": (OrdinaryLeastSquares, {}),
-    "huber": (Robust, {"loss": "huber"}),
-    "bisquare": (Robust, {"loss": "bisquare"}),
-    "tls": (TotalLeastSquares, {}),
-    "rtls": (RestrictedTotalLeastSquares, {}),
-    "ridge": (Ridge, {}),
-    "rls": (RecursiveLeastSquares, {}),
-    "hopfield-tank": (HopfieldTank, {}),
-}
-ESTIMATORS: tuple[str, ...] = tuple(_MAKERS)
-# These learn row by row and claim less than the others: on noisy rows their end depends on the rows' order.
-_NETWORKS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {"adaline": (Adaline, {}), "hopfield": (Hopfield, {})}
-NETWORKS: tuple[str, ...] = tuple(_NETWORKS)
-# These take an `Experiment` (motions, and how they were controlled) in place of rows.
-_OF_EXPERIMENTS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "iv": (InstrumentalVariables, {}),
-    "didim": (DirectInverse, {}),
-    "cloe": (OutputError, {"signal": "position"}),
-    "clie": (OutputError, {"signal": "torque"}),
-    "ml": (MaximumLikelihood, {}),
-}
-EXPERIMENT_ESTIMATORS: tuple[str, ...] = tuple(_OF_EXPERIMENTS)
-# These take an `Experiment`, too, but need no controller: the measured torque drives them.
-_FILTERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "ekf": (ExtendedKalman, {"square_root": False}),
-    "srekf": (ExtendedKalman, {"square_root": True}),
-    "ukf": (SigmaPointKalman, {"square_root": False, "rule": Unscented()}),
-    "srukf": (SigmaPointKalman, {"square_root": True, "rule": Unscented()}),
-    "ckf": (SigmaPointKalman, {"square_root": False, "rule": Cubature()}),
-    "srckf": (SigmaPointKalman, {"square_root": True, "rule": Cubature()}),
-    "cdkf": (SigmaPointKalman, {"square_root": False, "rule": CentralDifference()}),
-    "srcdkf": (SigmaPointKalman, {"square_root": True, "rule": CentralDifference()}),
-    "pf": (ParticleFilter, {}),
-}
-FILTERS: tuple[str, ...] = tuple(_FILTERS)
 
 
-def make_estimator(name: str, **options: Any) -> Estimator:
+def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[Class], Class]:
+    """A decorator that enters a class of estimators under a name.
+
+    Args:
+        name: what people type.
+        about: one line about it; default: that of the class.
+        fixed: fields of the class that the name stands for, as in `estimator("bisquare", loss="bisquare")`.
+    """
+
+    def enter(of: Class) -> Class:
+        ESTIMATORS.register(name)(Named(name, of, fixed, about or of.about))
+        return of
+
+    return enter
+
+
+def estimator_names(**claims: Any) -> tuple[str, ...]:
+    """All names, family by family, or of those classes that claim this, as in `estimator_names(needs="rows")`."""
+    order = {family: k for k, family in enumerate(get_args(Family))}
+    some = [e for e in ESTIMATORS.values() if all(getattr(e.of, claim) == value for claim, value in claims.items())]
+    return tuple(e.name for e in sorted(some, key=lambda e: (order[e.of.family], e.name)))
+
+
+def estimator_help() -> str:
+    """All estimators in one line, for the help text of an option; imports all of them."""
+    plain = [n for n in estimator_names(needs_controller=False) if ESTIMATORS[n].of.physical_form != "itself"]
+    return f"{', '.join(plain)}; with --controller: {', '.join(estimator_names(needs_controller=True))}."
+
+
+def make_estimator(name: str, **options: Any) -> Estimator[Any]:
     """An estimator by its name; options are the fields of its class.
 
     >>> make_estimator("physical", weighting="huber").weighting
     'huber'
     """
-    made: Estimator = _made(name, _MAKERS | _NETWORKS, options)
-    return made
+    return ESTIMATORS[name].make(**options)
 
 
-def make_experiment_estimator(name: str, **options: Any) -> ExperimentEstimator:
+def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
     """An estimator that takes an experiment, by its name.
 
     >>> make_experiment_estimator("cloe").signal
     'position'
     """
-    made: ExperimentEstimator = _made(name, _OF_EXPERIMENTS | _FILTERS, options)
-    return made
-
-
-def _made(name: str, makers: dict[str, tuple[Callable[..., Any], dict[str, Any]]], options: dict[str, Any]) -> Any:
-    if name not in makers:
-        raise UnknownNameError("estimator", name, makers)
-    maker, fixed = makers[name]
-    known = [f.name for f in fields(maker) if f.name not in fixed]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            raise UnknownNameError(f"option of estimator '{name}'", option, known)
-    return maker(**fixed, **options)
+    if name not in ESTIMATORS or ESTIMATORS[name].of.needs != "experiment":
+        raise UnknownNameError("estimator of experiments", name, estimator_names(needs="experiment"))
+    return make_estimator(name, **options)
 
 
 def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
@@ -106,8 +116,82 @@ def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
     A ridge has no weights of its own; the log-det divergence takes its place. Recursive least squares and
     the networks end at, or near, ordinary least squares.
     """
-    if name not in _MAKERS | _NETWORKS:
-        raise UnknownNameError("estimator", name, (*ESTIMATORS, *NETWORKS))
-    ordinary = dict.fromkeys(("rls", "hopfield-tank", *NETWORKS), "ols")
-    weighting: Any = {"physical": "wls", "ridge": "wls", **ordinary}.get(name, name)
-    return PhysicallyConsistent(weighting=weighting, **options)
+    from steelyard.estimation.possible.physical import PhysicallyConsistent
+
+    if ESTIMATORS[name].of.needs != "rows":
+        raise UnknownNameError("estimator of rows", name, estimator_names(needs="rows"))
+    return PhysicallyConsistent(weighting=ESTIMATORS[name].of.weights_like or name, **options)
+
+
+def fit_by_name(
+    name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, physical: bool = False
+) -> Estimate:
+    """The estimate of a named estimator: free, or the physically possible one as its class makes it.
+
+    Args:
+        name: of the estimator.
+        data: rows or an experiment, as the estimator needs.
+        base: the base parameters that are looked for.
+        prior: what is known before.
+        physical: whether the robot that is found must be able to exist.
+    """
+    if not physical:
+        return make_estimator(name).fit(data, base, prior)
+    if ESTIMATORS[name].of.physical_form == "rounds":
+        return make_estimator(name, physical=True).fit(data, base, prior)
+    return fit_both(name, data, base, prior)[1]
+
+
+def check_use(
+    name: str,
+    *,
+    physical: bool = False,
+    controller: bool = False,
+    scheme: str = "dynamic",
+    significant: bool = False,
+    known_friction: bool = False,
+) -> None:
+    """Refuse, in one sentence, an estimator that cannot do what is asked or lacks what it needs.
+
+    Args:
+        name: of the estimator.
+        physical: whether the robot that is found must be able to exist.
+        controller: whether controller and reference are known.
+        scheme: how rows are to be written.
+        significant: whether parameters are to be taken away.
+        known_friction: whether curves that were measured before are to be taken off the torque.
+    """
+    of = ESTIMATORS[name].of
+    if of.physical_form == "itself":
+        raise SteelyardError("Physical consistency is a choice of its own (--physical); name the estimator beneath it.")
+    if physical and of.physical_form == "none":
+        raise SteelyardError(f"'{name}' has no physically possible form; add --free, or use wls.")
+    if of.needs_controller and not controller:
+        raise SteelyardError(f"'{name}' simulates the closed loop: give --controller FILE.")
+    if of.needs == "rows":
+        if controller:
+            raise SteelyardError(f"'{name}' has no use for a controller; leave --controller out.")
+        return
+    if scheme != "dynamic":
+        raise SteelyardError(f"'{name}' works on the motion itself, not on rows of a scheme; leave --scheme out.")
+    if significant or known_friction:
+        option = "--significant" if significant else "--friction"
+        raise SteelyardError(f"'{name}' cannot do {option}; use an estimator of rows, such as wls.")
+
+
+def fit_both(name: str, data: Any, base: BaseParameters, prior: Prior | None = None) -> tuple[Estimate, Estimate]:
+    """The free estimate of a named estimator and the physically possible one; arguments as for `fit_by_name`."""
+    form = ESTIMATORS[name].of.physical_form
+    check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
+    if form == "constrained":
+        return make_physical(name).fit_both(data, base, prior)
+    if form == "nearest":
+        from steelyard.estimation.possible.physical import nearest_possible
+
+        free = fit_by_name(name, data, base, prior)
+        return free, nearest_possible(free, prior)
+    possible = fit_by_name(name, data, base, prior, physical=True)
+    try:
+        return fit_by_name(name, data, base, prior), possible
+    except EstimationError:  # a free fit may pass through robots that cannot be simulated
+        return possible, possible

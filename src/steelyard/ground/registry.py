@@ -30,12 +30,15 @@ class Registry(Mapping[str, T], Generic[T]):
         noun: what a member is, for messages: "estimator".
         packages: dotted names of modules and packages in which members stand; packages are searched to the bottom.
         group: the entry-point group under which other packages announce theirs; "" for none.
+        adopt: makes a member of a name and of what an entry point holds, or raises where that is none; None: it is one.
     """
 
-    def __init__(self, noun: str, packages: tuple[str, ...], group: str = "") -> None:
-        self.noun, self.group, self._packages = noun, group, packages
+    def __init__(
+        self, noun: str, packages: tuple[str, ...], group: str = "", adopt: Callable[[str, object], T] | None = None
+    ) -> None:
+        self.noun, self.group = noun, group
         self._members: dict[str, T] = {}
-        self._complete = False
+        self._unread, self._adopt, self._plugins_read = list(packages), adopt, False
 
     def register(self, name: str) -> Callable[[T], T]:
         """A decorator that enters a member under a name, which must be free."""
@@ -52,15 +55,12 @@ class Registry(Mapping[str, T], Generic[T]):
         return enter
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._members:
-            self._load()
-        if name not in self._members:
+        if name not in self:
             raise UnknownNameError(self.noun, name, self._members)
         return self._members[name]
 
     def __contains__(self, name: object) -> bool:
-        if name not in self._members:
-            self._load()
+        self._load(name)
         return name in self._members
 
     def __iter__(self) -> Iterator[str]:
@@ -71,16 +71,20 @@ class Registry(Mapping[str, T], Generic[T]):
         self._load()
         return len(self._members)
 
-    def _load(self) -> None:
-        """Import all that may hold a member. A broken plug-in is told in one sentence, and stops nothing else."""
-        if self._complete:
+    def _load(self, wanted: object = None) -> None:
+        """Import what may hold members, package by package, until the one that is wanted is there.
+
+        A broken plug-in is told in one sentence, and stops nothing else.
+        """
+        while self._unread and wanted not in self._members:
+            _import_all(self._unread.pop(0))
+        if self._plugins_read or wanted in self._members:
             return
-        self._complete = True
-        for package in self._packages:
-            _import_all(package)
+        self._plugins_read = True
         for point in entry_points(group=self.group) if self.group else ():
             try:
-                self.register(point.name)(point.load())
+                held = point.load()
+                self.register(point.name)(held if self._adopt is None else self._adopt(point.name, held))
             except Exception as error:
                 maker = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
                 reason = f"{type(error).__name__}: {error}"

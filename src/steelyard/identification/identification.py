@@ -41,6 +41,7 @@ class Settings:
     significant: bool = False
     fit_shapes: bool = False
     known_friction: tuple[str, ...] = ()
+    controller: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,9 @@ from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear.rounding import Change, rounding_shift, widened
 from steelyard.estimation.linear.significance import fit_significant
 from steelyard.estimation.possible.reference import nominal_prior
-from steelyard.estimation.registry import make_estimator, make_physical
+from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
+from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
+from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.friction.known import Given, Rounded, known_curves, remaining_terms, with_known_friction
 from steelyard.friction.separable import Shapes
 from steelyard.friction.separable import fit_shapes as fitted_shapes
@@ -51,6 +54,7 @@ def identify(
     tune: bool = False,
     fit_shapes: bool = False,
     known_friction: Given | None = None,
+    controller: str | os.PathLike[str] | ControlLoop | None = None,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
 ) -> Identification:
@@ -63,7 +67,7 @@ def identify(
         terms: joint terms (default: rotor, viscous, smoothed Coulomb, offset), by name or as objects.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
             "filtered-power", with options as in "filtered-dynamic:cutoff=9.11,order=2", or as an object.
-        estimator: "ols", "wls", "huber", "bisquare", "tls", "rtls", "rls" or "ridge" (this one with physical=False).
+        estimator: any name of `steelyard.estimation.ESTIMATORS`; docs/how-to-choose.md says which is for what.
         physical: whether the result must be physically possible (the default); otherwise it is the free fit.
         prior: "nominal" (the description's inertias where they are given and possible) or "none".
         preparation: filter, derivatives, masks; the defaults choose from the identification logs alone.
@@ -78,16 +82,23 @@ def identify(
         known_friction: curves that were measured before, by joint (`measure_friction`, or functions of velocity). They
             are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
             is left out.
+        controller: what controlled the robot while it was logged: a file (`read_control_loop` says what stands in it)
+            or a `ControlLoop`; for estimators that simulate the closed loop.
     """
     written = make_scheme(scheme)
     if prior not in ("nominal", "none"):
         raise UnknownNameError("prior", prior, ("nominal", "none"))
+    check_use(
+        estimator, physical=physical, controller=controller is not None, scheme=written.name,
+        significant=significant, known_friction=known_friction is not None,
+    )  # fmt: skip
     logs: list[Source] = [log] if isinstance(log, Log | LogFile) else list(log)
     if not logs:
         raise SteelyardError("There is no log to identify from.")
     beginnings = [first_piece(one) for one in logs]
     robot = as_logged(robot, beginnings)
     _check_torque(beginnings)
+    loop = as_control_loop(controller, robot)
     curves = known_curves(robot, known_friction)
     if curves and (tune or fit_shapes):
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
@@ -101,9 +112,10 @@ def identify(
         significant=significant,
         fit_shapes=fit_shapes,
         known_friction=tuple(curves),
+        controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
     wanted = remaining_terms(robot, curves) if curves and terms is None else terms
-    task = _task(robot, logs, beginnings, settings, written, curves, wanted, tune)
+    task = replace(_task(robot, logs, beginnings, settings, written, curves, wanted, tune), loop=loop)
     found = _fit(task)
     at = score_cutoff or (task.tuning.score_cutoff if task.tuning is not None else task.cutoff)
     return _judged(task, found, at, validate, names, validate_names)
@@ -123,6 +135,7 @@ class _Task:
     cutoff: float
     tuning: Tuning | None = None
     shapes: Shapes | None = None
+    loop: ControlLoop | None = None
 
     @cached_property
     def base(self) -> BaseParameters:
@@ -146,6 +159,14 @@ class _Task:
         mask = self.settings.preparation.mask
         curves = self.curves or None
         return self.scheme.data(self.dynamics, self.base, lambda: self.motions(change), mask, curves)
+
+    def experiment(self) -> Experiment:
+        """The motions themselves and what controlled them, for estimators that take no rows."""
+        for one in self.logs:
+            if isinstance(one, LogFile):
+                raise SteelyardError(f"{one.path}: too long for '{self.settings.estimator}'; cut it by a window.")
+        logs = [piece for one in self.logs for piece in pieces_of(one)]
+        return experiment_of(self.robot, self.terms, logs, self.settings.preparation, self.cutoff, self.loop)
 
     def model(self, estimate: Estimate) -> Model:
         """The model of an estimate, with the friction that was known before."""
@@ -189,6 +210,10 @@ class _Found:
 
 def _fit(task: _Task) -> _Found:
     settings, data = task.settings, task.rows()
+    if ESTIMATORS[settings.estimator].of.needs == "experiment":
+        # They know of noise in the positions, or differentiate nothing: rounding does not make them lean.
+        free, chosen = _estimates(task.experiment(), task.base, task.prior, settings)
+        return _Found(free, chosen, None, _singular_values(data, task.base, free))
     free, chosen = _estimates(data, task.base, task.prior, settings)
     plain = make_estimator(settings.estimator)
     reduced = fit_significant(plain, data, task.base, task.prior) if settings.significant else None
@@ -270,18 +295,13 @@ def _check_torque(logs: Sequence[Log]) -> None:
 
 
 def _estimates(
-    data: RegressionData, base: BaseParameters, prior: Prior | None, settings: Settings
+    data: RegressionData | Experiment, base: BaseParameters, prior: Prior | None, settings: Settings
 ) -> tuple[Estimate, Estimate]:
     """The free fit, and the one that is delivered."""
-    if settings.estimator == "physical":
-        raise SteelyardError("Physical consistency is a choice of its own (--physical); name the estimator beneath it.")
-    plain = make_estimator(settings.estimator)
-    if not settings.physical:
-        free = plain.fit(data, base, prior)
-        return free, free
-    if settings.estimator not in ("ols", "wls", "huber", "bisquare", "tls", "rtls", "rls"):
-        raise SteelyardError(f"'{settings.estimator}' has no physically consistent form; add --free, or use wls.")
-    return make_physical(settings.estimator).fit_both(data, base, prior)
+    if settings.physical:
+        return fit_both(settings.estimator, data, base, prior)
+    free = fit_by_name(settings.estimator, data, base, prior)
+    return free, free
 
 
 def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str]:

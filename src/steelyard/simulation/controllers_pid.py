@@ -13,7 +13,15 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.scalars import Scalar, Vector
-from steelyard.simulation.controllers import Controller, Wanted, effective_inertia
+from steelyard.simulation.controllers import (
+    PD,
+    ComputedTorque,
+    Controller,
+    FeedForward,
+    PDGravity,
+    Wanted,
+    effective_inertia,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,3 +117,13 @@ class PID(Controller):
             wanted = np.divide(rest, self.ki, out=np.zeros_like(rest), where=self.ki > 0.0)
             parts.append(grown + np.mean(wanted - grown, axis=0))
         return np.hstack([*parts, *([seen] if self.lag > 0.0 else [])]) if self.states else np.zeros((len(q), 0))
+
+
+# By the names that people type.
+CONTROLLERS: dict[str, type[Any]] = {
+    "pd": PD,
+    "pd-gravity": PDGravity,
+    "computed-torque": ComputedTorque,
+    "feed-forward": FeedForward,
+    "pid": PID,
+}

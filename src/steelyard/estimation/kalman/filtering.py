@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.kalman.belief import Belief, LostPositiveError, RootBelief, WholeBelief
 from steelyard.estimation.kalman.prepare_filter import FilterPath, Ready, ready
-from steelyard.estimation.kalman.rules import ByDerivatives, BySigmaPoints, Predictor, Rule, Unscented
+from steelyard.estimation.kalman.rules import (
+    ByDerivatives,
+    BySigmaPoints,
+    CentralDifference,
+    Cubature,
+    Predictor,
+    Rule,
+    Unscented,
+)
 from steelyard.estimation.kalman.transition import Method
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
@@ -65,7 +74,7 @@ _KEPT = 200
 
 
 @dataclass(frozen=True)
-class KalmanFilter(ABC):
+class KalmanFilter(Estimator[Experiment]):
     """Filters over (q, q̇, β): torques drive the model, measured positions correct it.
 
     All runs share the parameters; every run starts with a state of its own. The estimate is the filter's at the end of
@@ -79,6 +88,10 @@ class KalmanFilter(ABC):
     the light of the whole run to the details.
     """
 
+    needs = "experiment"
+    family = "filter"
+    order_matters = True
+
     tuning: Tuning = field(default_factory=Tuning)
     method: Method = "rk4"
     substeps: int | None = None
@@ -91,7 +104,7 @@ class KalmanFilter(ABC):
     def predictor(self) -> Predictor:
         """How a step is predicted."""
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         with one_blas_thread():
             about = ready(experiment, base, prior, self.tuning, self.method, self.substeps, self.torque)
             return _Way(self, about).estimate(prior)
@@ -204,6 +217,8 @@ class _Way:
 # `ExtendedKalman` (EKF): state and base parameters together, linearised along the way.
 
 
+@estimator("ekf", "extended Kalman filter over motion and parameters", square_root=False)
+@estimator("srekf", "the same, in square-root form", square_root=True)
 @dataclass(frozen=True)
 class ExtendedKalman(KalmanFilter):
     """The joint extended Kalman filter, with exact derivatives of the Runge–Kutta (or Euler) step.
@@ -220,6 +235,12 @@ class ExtendedKalman(KalmanFilter):
 # `SigmaPointKalman` (UKF, CKF, CDKF): the belief is carried by points instead of derivatives.
 
 
+@estimator("ukf", "unscented Kalman filter", square_root=False, rule=Unscented())
+@estimator("srukf", "the same, in square-root form", square_root=True, rule=Unscented())
+@estimator("ckf", "cubature Kalman filter", square_root=False, rule=Cubature())
+@estimator("srckf", "the same, in square-root form", square_root=True, rule=Cubature())
+@estimator("cdkf", "central-difference Kalman filter", square_root=False, rule=CentralDifference())
+@estimator("srcdkf", "the same, in square-root form", square_root=True, rule=CentralDifference())
 @dataclass(frozen=True)
 class SigmaPointKalman(KalmanFilter):
     """Sigma points by a rule of `kalman.rules`; two for every parameter, coordinate of the state and torque.

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.kalman.prepare_filter import FilterPath, Ready, ready
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
@@ -24,8 +25,9 @@ _MOST_STAGES = 100
 _RUNAWAY = 1e4
 
 
+@estimator("pf")
 @dataclass(frozen=True)
-class ParticleFilter:
+class ParticleFilter(Estimator[Experiment]):
     """Bootstrap filter (Gordon, Salmond & Smith 1993) with the kernel of Liu & West (2001) against impoverishment.
 
     `particles` robots, each with a state and base parameters of its own, are stepped with torque noise drawn for each;
@@ -38,6 +40,13 @@ class ParticleFilter:
     exponentially with the number of parameters; beyond `most` it is refused (docs/theory/kalman.md has the figures):
     the answer would be the start with a false certainty.
     """
+
+    needs = "experiment"
+    family = "filter"
+    physical_form = "none"
+    order_matters = True
+    honest_errors = False
+    about = "particle filter, for robots of few parameters"
 
     particles: int = 2000
     seed: int = 0
@@ -53,7 +62,7 @@ class ParticleFilter:
         if self.particles < 10 or not 0.0 < self.shrinkage < 1.0 or not self.widening >= 1.0:
             raise EstimationError("A particle filter needs 10 particles or more, shrinkage in (0, 1), widening ≥ 1.")
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         if base.rank > self.most:
             raise EstimationError(
                 f"A particle filter on {base.rank} parameters would need more particles than any machine has; it is "

@@ -7,32 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.estimate import LinearEstimator, Result
 from steelyard.estimation.linear.free import FreeFit
 from steelyard.estimation.linear.problem import Problem
-from steelyard.regression.base_parameters import BaseParameters
+from steelyard.estimation.registry import estimator
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
 
 # `WeightedLeastSquares`: every joint counts by its own noise, which the residuals tell.
 
 
+@estimator("wls")
 @dataclass(frozen=True)
-class WeightedLeastSquares:
+class WeightedLeastSquares(LinearEstimator):
     """min Σ_j Σ (y_j − A_jβ)²/σ_j², with σ_j from joint j's residuals (Gautier 1997), repeated until σ stands still.
 
     `iterations` limits the repetitions, `tolerance` is the relative change of σ that counts as still. One pass over
     the data: reweighting happens on the triangles.
     """
 
+    about = "least squares, every joint weighted by its own noise"
+
     iterations: int = 100
     tolerance: float = 1e-8
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base).estimate(prior)
-
-    def free(self, data: RegressionData, base: Columns) -> FreeFit:
-        return weighted(Problem.of(data, base), self.iterations, self.tolerance)
+    def free(self, data: RegressionData, columns: Columns) -> FreeFit:
+        return weighted(Problem.of(data, columns), self.iterations, self.tolerance)
 
 
 def weighted(problem: Problem, iterations: int, tolerance: float) -> FreeFit:
@@ -55,18 +55,18 @@ def weighted(problem: Problem, iterations: int, tolerance: float) -> FreeFit:
     return FreeFit(problem, beta, weights, joined, spread, result=result, history=tuple(history), notes=notes)
 
 
+@estimator("ols")
 @dataclass(frozen=True)
-class OrdinaryLeastSquares:
+class OrdinaryLeastSquares(LinearEstimator):
     """min Σ (y − Aβ)², from the triangle of [A y].
 
     Right where all joints have the same noise; otherwise unbiased still, but the noisiest joint spoils the others.
     """
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base).estimate(prior)
+    about = "least squares, every row counts the same"
 
-    def free(self, data: RegressionData, base: Columns) -> FreeFit:
-        problem = Problem.of(data, base)
+    def free(self, data: RegressionData, columns: Columns) -> FreeFit:
+        problem = Problem.of(data, columns)
         weights = np.ones(len(data.equations))
         joined = problem.joined(weights)
         beta = problem.solve(joined)

@@ -8,23 +8,28 @@ from typing import Literal
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.linear.free import FreeFit, nearest_theta, prior_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
 
+@estimator("ridge")
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(Estimator[RegressionData]):
     """min ‖R β − y‖² + strength·Σ (‖R_k‖ (β_k − β⁰_k))², weighted per joint; β⁰ from the prior, zero without one.
 
     `strength` is without unit: the prior counts as that part of what each column would show if it were alone.
     `space`: "base" draws the base parameters, "full" the full parameters θ (so that a group's deviation is shared
     among its members). Error bars are those of the noise; what the prior pulls is not in them. Hoerl & Kennard 1970.
     """
+
+    family, physical_form, weights_like = "linear", "none", "wls"
+    about = "weighted least squares, drawn to the prior"
 
     strength: float = 1e-4
     space: Literal["base", "full"] = "base"
@@ -35,7 +40,7 @@ class Ridge:
         if not self.strength >= 0.0:
             raise EstimationError(f"strength is {self.strength}; it must not be negative.")
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         start = weighted(Problem.of(data, base), 100, 1e-8)
         R, y = start.joined[:, :-1], start.joined[:, -1]
         theta0 = prior_theta(base, prior)

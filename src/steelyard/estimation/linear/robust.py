@@ -8,13 +8,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.estimate import LinearEstimator, Result
 from steelyard.estimation.linear.free import FreeFit
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
-from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.unknowns import Columns
 
 Loss = Literal["huber", "bisquare"]
 
@@ -23,8 +24,10 @@ _TUNING: dict[str, float] = {"huber": 1.345, "bisquare": 4.685}
 _MAD = 1.4826  # median absolute deviation → σ of a Gaussian
 
 
+@estimator("huber", "a few bad rows count less", loss="huber")
+@estimator("bisquare", "grossly bad rows do not count at all", loss="bisquare")
 @dataclass(frozen=True)
-class Robust:
+class Robust(LinearEstimator):
     """min Σ_j Σ ρ((y_j − A_jβ)/σ_j) by iterated reweighting of rows; σ_j is robust: 1.4826·median|residual|.
 
     "huber" grows linearly for large residuals; "bisquare" forgets them, and starts from the Huber fit because it has
@@ -40,17 +43,14 @@ class Robust:
         if self.loss not in get_args(Loss):
             raise UnknownNameError("loss", self.loss, get_args(Loss))
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base).estimate(prior)
-
-    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
+    def free(self, data: RegressionData, columns: Columns) -> FreeFit:
         if self.loss == "bisquare":
-            start = Robust("huber", None, self.iterations, max(self.tolerance, 1e-3)).free(data, base)
+            start = Robust("huber", None, self.iterations, max(self.tolerance, 1e-3)).free(data, columns)
         else:
-            start = weighted(Problem.of(data, base), 100, 1e-8)
-        return self._iterate(data, base, start)
+            start = weighted(Problem.of(data, columns), 100, 1e-8)
+        return self._iterate(data, columns, start)
 
-    def _iterate(self, data: RegressionData, base: BaseParameters, start: FreeFit) -> FreeFit:
+    def _iterate(self, data: RegressionData, columns: Columns, start: FreeFit) -> FreeFit:
         tuning = self.tuning if self.tuning is not None else _TUNING[self.loss]
         floor = start.problem.floor
         beta = start.beta
@@ -58,8 +58,8 @@ class Robust:
         result = Result.NOT_CONVERGED
         step = np.inf
         for _ in range(max(self.iterations, 1)):
-            scale = _scales(data, base, beta, floor)
-            problem = Problem.of(data, base, _Weigher(data, base, beta, scale, self.loss, tuning))
+            scale = _scales(data, columns, beta, floor)
+            problem = Problem.of(data, columns, _Weigher(data, columns, beta, scale, self.loss, tuning))
             joined = problem.joined(1.0 / scale)
             new = problem.solve(joined)
             # The step in units of standard errors (white ones are enough to know when to stop).
@@ -88,15 +88,15 @@ class _Weigher:
     """The square root of each row's weight, at given parameters."""
 
     data: RegressionData
-    base: BaseParameters
+    columns: Columns
     beta: Array
     scale: Array
     loss: Loss
     tuning: float
 
     def __call__(self, block: Block) -> Array:
-        full = np.zeros(len(self.base.parameters))
-        full[list(self.base.independent)] = self.beta
+        full = np.zeros(self.data.parameters)
+        full[list(self.columns.independent)] = self.beta
         residual = block.y - block.A @ full[self.data.equations[block.equation].columns]
         weight, _ = _weight_and_slope(residual / self.scale[block.equation], self.loss, self.tuning)
         return np.sqrt(weight)
@@ -112,9 +112,9 @@ def _weight_and_slope(u: Array, loss: Loss, tuning: float) -> tuple[Array, Array
     return (1.0 - square) ** 2, (1.0 - square) * (1.0 - 5.0 * square)
 
 
-def _scales(data: RegressionData, base: BaseParameters, beta: Array, floor: Array) -> Array:
-    full = np.zeros(len(base.parameters))
-    full[list(base.independent)] = beta
+def _scales(data: RegressionData, columns: Columns, beta: Array, floor: Array) -> Array:
+    full = np.zeros(data.parameters)
+    full[list(columns.independent)] = beta
     out = []
     for parts, low in zip(data.residuals(full), floor, strict=True):
         values = np.abs(np.concatenate(parts)) if parts else np.zeros(1)

@@ -84,7 +84,7 @@ def joint_test(estimate: Estimate, names: Sequence[str]) -> tuple[float, float]:
 
 
 def fit_significant(
-    estimator: Estimator,
+    estimator: Estimator[RegressionData],
     data: RegressionData,
     base: BaseParameters,
     prior: Prior | None = None,

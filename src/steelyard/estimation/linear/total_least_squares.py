@@ -9,21 +9,24 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from steelyard.errors import UnknownNameError
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.estimate import EstimationError, LinearEstimator
 from steelyard.estimation.linear.free import FreeFit
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.term import TERMS
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import triangle
+from steelyard.regression.unknowns import Columns
 
 # `TotalLeastSquares`: errors in the columns as well as in the torque.
 
 
+@estimator("tls")
 @dataclass(frozen=True)
-class TotalLeastSquares:
+class TotalLeastSquares(LinearEstimator):
     """The nearest consistent system [A + ΔA] β = y + Δy, by the smallest singular vector of the joined triangle.
 
     Nearness depends on scaling, so it is part of the method: rows of joint j are divided by σ_j (its residuals'
@@ -36,16 +39,15 @@ class TotalLeastSquares:
     this one is then biased.
     """
 
+    about = "errors in the columns as well as in the torque"
+
     column_error: float | tuple[float, ...] = 1.0
     torque_error: float = 1.0
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base).estimate(prior)
-
-    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
-        start = weighted(Problem.of(data, base), 100, 1e-8)
+    def free(self, data: RegressionData, columns: Columns) -> FreeFit:
+        start = weighted(Problem.of(data, columns), 100, 1e-8)
         joined = start.joined
-        scale = self._scale(joined, base.rank)
+        scale = self._scale(joined, columns.rank)
         _, values, directions = np.linalg.svd(joined / scale)
         last = directions[-1] / scale
         if abs(directions[-1][-1]) < 1e-8:
@@ -77,8 +79,9 @@ class TotalLeastSquares:
 _NO_SOLUTION = 1e-8
 
 
+@estimator("rtls")
 @dataclass(frozen=True)
-class RestrictedTotalLeastSquares:
+class RestrictedTotalLeastSquares(LinearEstimator):
     """The nearest consistent system [A₁, A₂ + ΔA₂] β = y + Δy: the columns A₁ stay as they are.
 
     A QR factorisation with the exact columns first leaves a small total-least-squares problem in the others, and these
@@ -89,6 +92,9 @@ class RestrictedTotalLeastSquares:
     squares; all: weighted least squares). `column_error` and `torque_error`: relative errors of the other columns and
     of the torque.
     """
+
+    about = "total least squares, but some columns are exact"
+    any_columns = False
 
     exact: tuple[str, ...] | None = None
     column_error: float = 1.0
@@ -101,13 +107,10 @@ class RestrictedTotalLeastSquares:
         if not (self.column_error > 0.0 and self.torque_error > 0.0):
             raise EstimationError("column_error and torque_error must be positive.")
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base).estimate(prior)
-
-    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit:
-        start = weighted(Problem.of(data, base), 100, 1e-8)
+    def free(self, data: RegressionData, columns: BaseParameters) -> FreeFit:
+        start = weighted(Problem.of(data, columns), 100, 1e-8)
         joined = start.joined
-        known = self.exact_columns(base)
+        known = self.exact_columns(columns)
         scale = self._scale(joined)
         with one_blas_thread():
             beta, smallest = _solved(joined / scale, known)
@@ -118,7 +121,7 @@ class RestrictedTotalLeastSquares:
         return FreeFit(
             start.problem, beta, start.weights, joined, start.problem.spreads(beta, joined, start.weights),
             bread=bread, history=start.history,
-            details={"exact": tuple(n for n, k in zip(base.names, known, strict=True) if k)},
+            details={"exact": tuple(n for n, k in zip(columns.names, known, strict=True) if k)},
         )  # fmt: skip
 
     def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior
-from steelyard.estimation.linear.free import FreeFit, prior_theta
-from steelyard.estimation.neural.network import Epoch, Patterns, beside, finished, repeat
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.neural.network import Epoch, Network, Patterns, beside, finished, repeat
+from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
-from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
 
@@ -19,8 +19,9 @@ from steelyard.regression.unknowns import Columns
 _UNSEEN = 1e-9
 
 
+@estimator("adaline")
 @dataclass(frozen=True)
-class Adaline:
+class Adaline(Network):
     """w ← w + γ (τ − x·w) x for every row, `epochs` times over the log (Widrow & Hoff 1960; Urrea & Pascal 2017).
 
     `networks` "joint": one neuron learns all rows in their order in time. "per-row": a network for every equation, as
@@ -35,6 +36,9 @@ class Adaline:
     covariance of its own: error bars are the sandwich of ordinary least squares at its solution.
     """
 
+    about = "one linear neuron, taught by the delta rule"
+    order_matters, honest_errors = True, False
+
     networks: Literal["joint", "per-row"] = "joint"
     step: float | None = None
     epochs: int = 100_000
@@ -48,9 +52,6 @@ class Adaline:
             raise EstimationError(f"step is {self.step}; it must be positive.")
         if self.epochs < 1:
             raise EstimationError(f"epochs is {self.epochs}; at least one is needed.")
-
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base, base.values(prior_theta(base, prior))).estimate(prior)
 
     def free(self, data: RegressionData, columns: Columns, start: Array | None = None) -> FreeFit:
         """For any named columns, such as the paper's own eight."""

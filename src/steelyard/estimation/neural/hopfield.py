@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior
-from steelyard.estimation.linear.free import FreeFit, prior_theta
-from steelyard.estimation.neural.network import Epoch, Patterns, beside, finished, repeat
+from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.neural.network import Epoch, Network, Patterns, beside, finished, repeat
+from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
-from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
 
@@ -61,8 +61,9 @@ def _miss(r: Array, u: Array, rows: Array, targets: Array, bound: float, gain: f
 _HELD = 0.99
 
 
+@estimator("hopfield")
 @dataclass(frozen=True)
-class Hopfield:
+class Hopfield(Network):
     """λ̇ = (1/cβ) diag(c² − λ²) Φᵀ(τ − Φλ) along the log (Urrea & Pascal 2017, eq. 19), `passes` times over.
 
     In u with λ = c tanh(u/β) it is u̇ = Φᵀ(τ − Φλ), which is integrated implicitly, `substeps` per sample: whatever c, β
@@ -76,6 +77,9 @@ class Hopfield:
     without which there is no unique end; rows that show less are refused. Does not claim least squares on noisy rows
     (it follows the last of them, the more the smaller β), nor a covariance of its own: it is least squares' sandwich.
     """
+
+    about = "a network that runs down the torque error along the log"
+    order_matters, honest_errors = True, False
 
     form: Literal["tanh", "projection"] = "projection"
     bound: float | None = None
@@ -94,9 +98,6 @@ class Hopfield:
                 raise EstimationError(f"{name} is {value}; it must be positive.")
         if self.passes < 1 or self.substeps < 1:
             raise EstimationError("A network needs one pass and one step per sample at least.")
-
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base, base.values(prior_theta(base, prior))).estimate(prior)
 
     def free(self, data: RegressionData, columns: Columns, start: Array | None = None) -> FreeFit:
         """For any named columns, such as the paper's own eight."""
@@ -157,8 +158,9 @@ class Hopfield:
 _hopfield_tank_HELD = 0.99
 
 
+@estimator("hopfield-tank")
 @dataclass(frozen=True)
-class HopfieldTank:
+class HopfieldTank(Network):
     """u̇ = Aᵀ(y − Aλ), λ = c tanh(u/β), all rows at once (Hopfield & Tank 1985).
 
     The network's weights −AᵀA and currents Aᵀy come from the triangle of [A y], never squared; its steps are implicit
@@ -168,6 +170,8 @@ class HopfieldTank:
     Claims: where it rests inside the bound, it is ordinary least squares. Error bars are the sandwich of that.
     """
 
+    about = "a network whose weights are the normal equations"
+
     bound: float = 100.0
     gain: float = 100.0
     steps: int = 60
@@ -176,9 +180,6 @@ class HopfieldTank:
     def __post_init__(self) -> None:
         if not (self.bound > 0.0 and self.gain > 0.0 and self.steps > 0):
             raise EstimationError("bound, gain and steps must be positive.")
-
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        return self.free(data, base, base.values(prior_theta(base, prior))).estimate(prior)
 
     def free(self, data: RegressionData, columns: Columns, start: Array | None = None) -> FreeFit:
         free = beside(data, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -9,14 +10,28 @@ from typing import Any, cast
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from steelyard.estimation.estimate import Result
-from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.estimate import Estimate, LinearEstimator, Prior, Result
+from steelyard.estimation.linear.free import FreeFit, prior_theta
 from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares
 from steelyard.estimation.recursion.simultaneous import simultaneous
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
+
+
+class Network(LinearEstimator):
+    """A network that learns named columns from a start: the prior's base parameters, or zero."""
+
+    family = "network"
+    physical_form, weights_like = "none", "ols"
+
+    @abstractmethod
+    def free(self, data: RegressionData, columns: Columns, start: Array | None = None) -> FreeFit:
+        """For any named columns, such as the paper's own eight; `start` are first values of them."""
+
+    def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        return self.free(data, base, base.values(prior_theta(base, prior))).estimate(prior)
 
 
 def beside(data: RegressionData, columns: Columns) -> FreeFit:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, LinearEstimator, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
-from steelyard.estimation.linear.robust import Robust
-from steelyard.estimation.linear.total_least_squares import RestrictedTotalLeastSquares, TotalLeastSquares
 from steelyard.estimation.possible.conic import solve_conic
 from steelyard.estimation.possible.formulate import Formulation, formulate
 from steelyard.estimation.possible.interior import Solution, solve_interior
+from steelyard.estimation.registry import ESTIMATORS, Named, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.base_parameters import BaseParameters
@@ -98,26 +96,17 @@ def nearest_possible(
     )  # fmt: skip
 
 
-Weighting = Literal["ols", "wls", "huber", "bisquare", "tls", "rtls"]
 Bounds = tuple[float, float]
 
 
-class _Free(Protocol):
-    def free(self, data: RegressionData, base: BaseParameters) -> FreeFit: ...
+def _can_weigh(known: Named | None) -> bool:
+    """Whether a free fit by this estimator leaves a triangle with weights of its own."""
+    return known is not None and issubclass(known.of, LinearEstimator) and not known.of.weights_like
 
 
-_WEIGHTINGS: dict[str, _Free] = {
-    "ols": OrdinaryLeastSquares(),
-    "wls": WeightedLeastSquares(),
-    "huber": Robust("huber"),
-    "bisquare": Robust("bisquare"),
-    "tls": TotalLeastSquares(),
-    "rtls": RestrictedTotalLeastSquares(),
-}
-
-
+@estimator("physical")
 @dataclass(frozen=True)
-class PhysicallyConsistent:
+class PhysicallyConsistent(Estimator[RegressionData]):
     """min ½‖R(Mθ) − y‖² + strength·Σ_i (tr P⁰_i⁻¹P_i − log det P⁰_i⁻¹P_i), P_i ≻ 0, terms within their bounds.
 
     P_i is the pseudo-inertia of link i (Wensing, Kim & Slotine 2018): positive definite iff a body of positive density
@@ -136,7 +125,11 @@ class PhysicallyConsistent:
         solver: "newton" (own) or "clarabel" (through CVXPY).
     """
 
-    weighting: Weighting = "wls"
+    physical_form, weights_like = "itself", "wls"
+    family = "linear"
+    about = "the best fit among the robots that can exist"
+
+    weighting: str = "wls"
     strength: float = 0.05
     margin: float = 1e-6
     total_mass: Bounds | None = None
@@ -144,21 +137,22 @@ class PhysicallyConsistent:
     solver: Literal["newton", "clarabel"] = "newton"
 
     def __post_init__(self) -> None:
-        if self.weighting not in _WEIGHTINGS:
-            raise UnknownNameError("weighting", self.weighting, _WEIGHTINGS)
+        if not _can_weigh(ESTIMATORS.get(self.weighting)):
+            raise UnknownNameError("weighting", self.weighting, [n for n, e in ESTIMATORS.items() if _can_weigh(e)])
         if self.solver not in ("newton", "clarabel"):
             raise UnknownNameError("solver", self.solver, ("newton", "clarabel"))
         if not self.strength >= 0.0 or not 0.0 < self.margin < 0.1:
             raise EstimationError("strength must not be negative, and margin lies between 0 and 0.1.")
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         return self.fit_both(data, base, prior)[1]
 
     def fit_both(
         self, data: RegressionData, base: BaseParameters, prior: Prior | None = None
     ) -> tuple[Estimate, Estimate]:
         """The free fit it starts from, and the physically possible one."""
-        free = _WEIGHTINGS[self.weighting].free(data, base)
+        under: Any = make_estimator(self.weighting)
+        free: FreeFit = under.free(data, base)
         return free.estimate(prior), self._constrained(free, base, prior)
 
     def _constrained(self, free: FreeFit, base: BaseParameters, prior: Prior | None) -> Estimate:

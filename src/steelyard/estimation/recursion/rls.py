@@ -10,13 +10,14 @@ from scipy.linalg import solve_triangular
 
 from steelyard.dynamics.native.reflect import MOST_ROWS
 from steelyard.errors import SteelyardError
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.estimate import Estimate, EstimationError, LinearEstimator, Prior
 from steelyard.estimation.linear.free import FreeFit, prior_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
 from steelyard.estimation.recursion.information import Information
 from steelyard.estimation.recursion.simultaneous import simultaneous
+from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -25,8 +26,9 @@ from steelyard.regression.data import RegressionData
 _AT_ONCE = 1024
 
 
+@estimator("rls")
 @dataclass(frozen=True)
-class RecursiveLeastSquares:
+class RecursiveLeastSquares(LinearEstimator):
     """Recursive least squares over a log: at the end, ordinary least squares, unless something is forgotten.
 
     `forgetting` is a factor in (0, 1] or one of `Constant`, `Directional`, `Variable`; `P0` the covariance of the start
@@ -34,6 +36,9 @@ class RecursiveLeastSquares:
     With forgetting the result is the model at the end of the log. Error bars are those of all rows, also of those that
     were forgotten; with forgetting they are too short.
     """
+
+    about = "least squares row by row, as they come in"
+    weights_like, any_columns = "ols", False
 
     forgetting: float | Forgetting = 1.0
     P0: float = np.inf
@@ -43,10 +48,11 @@ class RecursiveLeastSquares:
         if not self.P0 > 0.0:
             raise EstimationError(f"P0 is {self.P0}; it must be positive (inf: nothing is known beforehand).")
 
-    def fit(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         return self.free(data, base, prior).estimate(prior)
 
-    def free(self, data: RegressionData, base: BaseParameters, prior: Prior | None = None) -> FreeFit:
+    def free(self, data: RegressionData, columns: BaseParameters, prior: Prior | None = None) -> FreeFit:
+        base = columns
         problem = Problem.of(data, base)
         weights = np.ones(len(data.equations))
         plain = problem.joined(weights)

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.estimate import EstimationError, LinearEstimator
 from steelyard.estimation.linear.free import FreeFit
 from steelyard.estimation.recursion.simultaneous import simultaneous
 from steelyard.estimation.registry import make_estimator
@@ -215,7 +215,7 @@ def identify_sequentially(
     base = base_parameters(robot, terms) if base is None else base
     written = make_scheme(scheme)
     made = make_estimator(estimator)
-    if not hasattr(made, "free") or estimator == "rls":
+    if not (isinstance(made, LinearEstimator) and made.any_columns):
         raise UnknownNameError("estimator of a movement", estimator, ("wls", "ols", "huber", "bisquare"))
     found = Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
     rest = _rest(base, plan, found)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.estimate import Estimate, Estimator, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
+from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import moved_by, reweighted, starting_point
@@ -24,8 +25,9 @@ from steelyard.simulation.controllers import Controller
 _SHORTEST = 0.125
 
 
+@estimator("didim")
 @dataclass(frozen=True)
-class DirectInverse:
+class DirectInverse(Estimator[Experiment]):
     """Direct and inverse dynamic identification models (Gautier, Janot & Vandanjon 2013): torque alone is needed.
 
     The closed loop is simulated with the parameters at hand; its motion, free of noise, makes the regressor for the
@@ -38,13 +40,19 @@ class DirectInverse:
     far off the parameters are. Use it only where the prior is the model that the gains were chosen for.
     """
 
+    needs = "experiment"
+    family = "loop"
+    about = "torque on the regressor of a simulated motion"
+    needs_controller = True
+    physical_form = "rounds"
+
     iterations: int = 20
     tolerance: float = 1e-2
     physical: bool = False
     scale_gains: bool = False
     mismatch: float = 0.25
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         start = starting_point(experiment, base, prior, self.physical)
         loop = ClosedLoop.of(experiment, base, start.theta, self.mismatch)
         theta, weights = start.theta, start.free.weights

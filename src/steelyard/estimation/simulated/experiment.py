@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior
+from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters
@@ -158,12 +158,6 @@ class Experiment:
                 "`controller` and `references`, or use an estimator that works on rows, such as wls."
             )
         return self.controller
-
-
-class ExperimentEstimator(Protocol):
-    """As `Estimator`, for methods that need more than rows: frozen settings and one method."""
-
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate: ...
 
 
 def _levels(value: Any, robot: Robot, name: str) -> Array | None:

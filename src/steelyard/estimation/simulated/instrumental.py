@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance, covariance
 from steelyard.estimation.linear.free import nearest_theta
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import moved_by, starting_point
@@ -20,8 +21,9 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 
 
+@estimator("iv")
 @dataclass(frozen=True)
-class InstrumentalVariables:
+class InstrumentalVariables(Estimator[Experiment]):
     """Zᵀ W (y − A β) = 0 with instruments Z from a simulated closed loop (Janot, Vandanjon & Gautier 2014).
 
     A holds the measured motion and with it noise that also sits in y, since the controller feeds it back; least
@@ -30,11 +32,16 @@ class InstrumentalVariables:
     parameter moves by more than `tolerance` standard errors. W are 1/σ² per joint, from the residuals.
     """
 
+    needs = "experiment"
+    family = "loop"
+    about = "instruments from a simulated motion do not know the noise"
+    needs_controller = True
+
     iterations: int = 20
     tolerance: float = 1e-2
     mismatch: float = 0.25
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         start = starting_point(experiment, base, prior)
         loop = ClosedLoop.of(experiment, base, start.theta, self.mismatch)
         problem = start.free.problem

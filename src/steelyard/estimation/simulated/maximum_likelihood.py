@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import Start, moved_by, reweighted, starting_point
 from steelyard.ground.arrays import Array
@@ -26,8 +27,9 @@ _SETTLING = 3
 _HALVINGS = 8
 
 
+@estimator("ml")
 @dataclass(frozen=True)
-class MaximumLikelihood:
+class MaximumLikelihood(Estimator[Experiment]):
     """min Σ_k e_kᵀ Σ_k(β)⁻¹ e_k with e = τ − Y β and Σ_k = cov τ + G_k (cov of q, q̇, q̈) G_kᵀ, G = ∂(Yβ)/∂(q, q̇, q̈).
 
     The errors-in-variables likelihood after Olsen, Swevers & Verdonck 2002, with the true motion eliminated. White
@@ -38,10 +40,14 @@ class MaximumLikelihood:
     lacks counts as noise. Ends when no parameter moves by more than `tolerance` standard errors.
     """
 
+    needs = "experiment"
+    family = "likelihood"
+    about = "noise of positions and of torques, each of its own size"
+
     iterations: int = 50
     tolerance: float = 1e-2
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         start = starting_point(experiment, base, prior)
         if experiment.mask > 0.0:
             raise EstimationError("Maximum likelihood needs all rows; set the preparation's mask to zero.")

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.estimation.simulated.start import moved_by, starting_point
@@ -25,8 +26,10 @@ _SIGNALS: dict[str, Signal] = {"position": "q", "torque": "tau"}
 _HALVINGS = 12
 
 
+@estimator("cloe", "the simulated closed loop moves like the robot", signal="position")
+@estimator("clie", "the simulated closed loop pulls like the robot", signal="torque")
 @dataclass(frozen=True)
-class OutputError:
+class OutputError(Estimator[Experiment]):
     """min Σ_j N_j log ‖x_j − x_j,sim(β)‖², x the positions (CLOE) or the controller's torques (CLIE).
 
     The likelihood of white noise of unknown size on every joint. Gauss–Newton with exact sensitivities: each round is
@@ -36,6 +39,11 @@ class OutputError:
     data do not show stays where it was. After Landau et al. 2011 and, for robots, Brunot, Janot & Young 2018.
     """
 
+    needs = "experiment"
+    family = "loop"
+    needs_controller = True
+    physical_form = "rounds"
+
     signal: Literal["position", "torque"] = "position"
     iterations: int = 30
     tolerance: float = 1e-2
@@ -43,7 +51,7 @@ class OutputError:
     strength: float = 1e-2
     mismatch: float = 0.25
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+    def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         if self.signal not in _SIGNALS:
             raise EstimationError(f'signal is "position" or "torque", not "{self.signal}".')
         if not self.strength > 0.0:

@@ -1,0 +1,164 @@
+"""`identify` takes every estimator there is, those of other packages too, and says in a sentence what one lacks."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from steelyard.cli import app
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
+from steelyard.estimation import ESTIMATORS, Estimate, Estimator, WeightedLeastSquares, estimator_names
+from steelyard.estimation import registry as estimators
+from steelyard.ground import registry as plugins
+from steelyard.ground.registry import PluginWarning, Registry
+from steelyard.identification.identify import identify
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.robot import load_robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.simulation import PD, Sensors, simulate
+from steelyard.simulation.friction import smoothed
+
+PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
+ROBOT = load_robot(PENDULUM)
+TRUTH = Model(ROBOT, smoothed(Model.nominal(ROBOT).terms, 0.05), Model.nominal(ROBOT).theta)
+CONTROLLER = PD.for_model(TRUTH, bandwidth=40.0)
+NAMES = [name for name in estimator_names() if name != "physical"]
+
+
+class Swing:
+    """Three sines."""
+
+    def sample(self, t: Any) -> Any:
+        w = np.array([2.0, 5.0, 7.0])
+        angle = np.asarray(t)[:, None] * w
+        parts = 0.4 * np.sin(angle), 0.4 * w * np.cos(angle), -0.4 * w**2 * np.sin(angle)
+        return tuple(x.sum(axis=1, keepdims=True) for x in parts)
+
+
+@cache
+def log() -> Log:
+    sensors = Sensors(position_noise=1e-5, torque_noise=0.02, seed=1)
+    made = simulate(TRUTH, CONTROLLER, duration=2.0, step=2e-3, dq0=[5.6], reference=Swing(), sensors=sensors).log()
+    return replace(made, dq=None)
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Path:
+    """The pendulum's controller as a person would write it down, beside a file of what it was told."""
+    t = log().t
+    q, dq, ddq = Swing().sample(t)
+    Log(ROBOT.joint_names, t, q, dq, ddq).save(tmp_path / "wanted.csv")
+    path = tmp_path / "controller.yaml"
+    path.write_text(
+        f"kind: pd\nkp: [{float(CONTROLLER.kp[0])!r}]\nkd: {float(CONTROLLER.kd[0])!r}\nrate: 500\n"
+        "reference: {file: wanted.csv}\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_estimator_finds_the_pendulum_from_its_log(name: str, controller: Path) -> None:
+    known = ESTIMATORS[name]
+    found = identify(
+        ROBOT, log(), estimator=name, terms=TRUTH.terms, physical=known.has_physical_form, prior="none",
+        preparation=Preparation(cutoff=40.0), controller=controller if known.of.needs_controller else None,
+    )  # fmt: skip
+    beta = base_parameters(ROBOT, TRUTH.terms).values(TRUTH.theta)
+    # Noise of 0.02 N m on torques of some 5 N m, and a low-pass over the friction's jump: a few percent of the largest.
+    assert np.abs(found.estimate.beta - beta).max() < 0.05 * np.abs(beta).max()
+    assert found.estimate.physical == known.has_physical_form
+    assert found.settings.controller == ("controller.yaml" if known.of.needs_controller else "")
+
+
+def test_what_an_estimator_lacks_is_said_in_a_sentence(controller: Path) -> None:
+    def refused(words: str, **options: Any) -> None:
+        with pytest.raises(SteelyardError, match=words):
+            identify(ROBOT, log(), terms=TRUTH.terms, **options)
+
+    refused("'didim' simulates the closed loop: give --controller FILE", estimator="didim")
+    refused("'adaline' has no physically possible form; add --free", estimator="adaline")
+    refused("name the estimator beneath it", estimator="physical")
+    refused("'wls' has no use for a controller", estimator="wls", controller=controller)
+    refused("'ml' works on the motion itself", estimator="ml", scheme="energy")
+    refused("'ml' cannot do --significant", estimator="ml", significant=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("kind: pd", "kind: pdd"), "controller.yaml: kind: 'pdd' is not known; write one of pd"),
+        (("kd:", "kdd:"), "unknown key 'kdd'; did you mean 'kd'"),
+        (("rate: 500", "rate: -1"), "rate: -1 must be positive"),
+        (("rate: 500", "lag: 0.001"), "pd has no lag"),
+        (("kp: [", "kp: [1.0, "), "kp: has 2 numbers, not 1"),
+        (("kp: [", "kp: [-"), "must not be negative"),
+        (("wanted.csv", "nowhere.csv"), "nowhere.csv"),
+        (("reference:", "# reference:"), "'reference' is missing"),
+    ],
+)
+def test_a_controller_that_is_written_wrongly_is_put_right(
+    change: tuple[str, str], words: str, controller: Path
+) -> None:
+    controller.write_text(controller.read_text().replace(*change))
+    with pytest.raises(SteelyardError) as caught:
+        identify(ROBOT, log(), terms=TRUTH.terms, estimator="didim", controller=controller)
+    assert words in str(caught.value)
+
+
+def test_a_reference_on_another_clock_is_refused(controller: Path) -> None:
+    later = replace(log(), t=log().t + 100.0)
+    with pytest.raises(SteelyardError, match=r"wanted\.csv: the reference covers t = 0 to 2 s"):
+        identify(ROBOT, later, terms=TRUTH.terms, estimator="didim", controller=controller)
+
+
+def test_the_command_takes_a_controller(controller: Path, tmp_path: Path) -> None:
+    log().save(tmp_path / "log.csv")
+    words = ["identify", str(PENDULUM), str(tmp_path / "log.csv"), "--estimator", "cloe", "--terms", "viscous,coulomb"]
+    out = CliRunner().invoke(app, [*words, "--controller", str(controller), "--json"])
+    assert out.exit_code == 0, out.output
+    assert '"controller": "controller.yaml"' in out.output
+
+
+@dataclass(frozen=True)
+class Halved(Estimator[Any]):
+    """From elsewhere: half of what weighted least squares finds."""
+
+    about = "half a robot"
+    physical_form = "none"
+
+    def fit(self, data: Any, /, base: Any, prior: Any = None) -> Estimate:
+        found = WeightedLeastSquares().fit(data, base, prior)
+        return replace(found, beta=0.5 * found.beta, theta=0.5 * found.theta)
+
+
+def test_an_estimator_of_another_package_is_used_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package announces two under "steelyard.estimators"; the one that cannot be loaded stops nothing."""
+    module = ModuleType("elsewhere")
+    module.Halved = Halved  # type: ignore[attr-defined]
+    module.Nothing = 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "elsewhere", module)
+    group = "steelyard.estimators"
+    points = [EntryPoint(n, f"elsewhere:{h}", group) for n, h in (("mine", "Halved"), ("broken", "Nothing"))]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: points)
+    fresh: Registry[Any] = Registry("estimator", (), group, estimators._adopted)
+    for name in ESTIMATORS:
+        fresh.register(name)(ESTIMATORS[name])
+    for place in ("steelyard.estimation.registry", "steelyard.identification.identify"):
+        monkeypatch.setattr(f"{place}.ESTIMATORS", fresh)
+    with pytest.warns(PluginWarning, match="The estimator 'broken' is left out, it cannot be loaded .*no subclass"):
+        mine = identify(ROBOT, log(), estimator="mine", terms=TRUTH.terms, physical=False)
+    plain = identify(ROBOT, log(), estimator="wls", terms=TRUTH.terms, physical=False)
+    assert np.allclose(mine.estimate.beta, 0.5 * plain.estimate.beta, rtol=1e-12)
+    with pytest.raises(SteelyardError, match="'mine' has no physically possible form"):
+        identify(ROBOT, log(), estimator="mine", terms=TRUTH.terms)
