@@ -1,11 +1,10 @@
 """Friction over velocity: measured at constant speeds or from any motion, as laws that can be drawn and subtracted."""
 
 from steelyard.friction.breakaway import BreakAway, break_away
-from steelyard.friction.choose import Choice, choose_law
 from steelyard.friction.drift import Drift, friction_drift
 from steelyard.friction.experiment import FrictionExperiment, design_sweeps
 from steelyard.friction.known import read_friction
-from steelyard.friction.laws import LAWS, FittedLaw, Law, fit_law
+from steelyard.friction.laws import LAWS, Choice, FittedLaw, Law, choose_law, fit_law
 from steelyard.friction.measure import FrictionCurves, JointFriction, measure_friction
 from steelyard.friction.plateaus import Plateau, find_plateaus
 from steelyard.friction.separable import Shape, Shapes, fit_shapes

@@ -16,14 +16,12 @@ from steelyard.friction.laws import FittedLaw, law_named
 from steelyard.friction.measure import FrictionCurves
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING, FrictionTable
-from steelyard.parameters.term import Term
+from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, terms
 from steelyard.regression.schemes.known_friction import Curve
 from steelyard.robot.robot import Robot
 
 Given = FrictionCurves | Mapping[str, Curve]
-# Terms that a measured curve stands in for; an offset is left free, since it may be the sensor's.
-_REPLACED = ("viscous", "coulomb")
 # Beyond the fastest measured speed a curve goes on as its law does, up to this many times that speed.
 _BEYOND = 3.0
 _KNOTS = 24
@@ -99,8 +97,9 @@ def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]
     if len(others) == robot.dof:
         return DEFAULT_TERMS
     where = f":where={'+'.join(others)}"
-    kept = [t + where if t in _REPLACED else t for t in DEFAULT_TERMS if others or t not in _REPLACED]
-    return tuple(kept)
+    # A curve stands in for all friction; an offset is left free, since it may be the sensor's.
+    rubs = [make_term(t).dissipative for t in DEFAULT_TERMS]
+    return tuple(t + where if r else t for t, r in zip(DEFAULT_TERMS, rubs, strict=True) if others or not r)
 
 
 def with_known_friction(model: Model, known: Mapping[str, Rounded]) -> Model:

@@ -1,4 +1,4 @@
-"""Laws of friction over velocity: what they look like, and how they are fitted to measured points.
+"""Laws of friction over velocity: joint terms together, how they are fitted to measured points, and chosen.
 
 Every law is linear in its coefficients once its shape (a Stribeck speed) is fixed, so that fitting is a least-squares
 problem inside a search over one number at most.
@@ -6,73 +6,75 @@ problem inside a search over one number at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.parameters.friction import Coulomb, Quadratic, Stribeck, StribeckAtan, Viscous
+from steelyard.parameters.term import Term
 
-Columns = Callable[[Array, float], list[Array]]
+# s/rad: an arctangent so steep is a sign, which the printed law's is too at the speeds that plateaus have.
+_STEEP = 1e300
 
 
 @dataclass(frozen=True)
 class Law:
-    """`columns(v, shape)` are the functions of velocity whose sum, times the coefficients, is friction."""
+    """Joint terms whose sum is friction over velocity, with one shape among them at most.
+
+    Args:
+        name: what files and commands call it.
+        terms: those it is made of.
+        shape: the option of one of them that is fitted too, "" for none.
+        both_ways: whether each direction has coefficients of its own.
+    """
 
     name: str
-    symbols: tuple[str, ...]
-    columns: Columns
-    shaped: bool = False
+    terms: tuple[Term, ...]
+    shape: str = ""
+    both_ways: bool = False
+
+    @property
+    def shaped(self) -> bool:
+        return bool(self.shape)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        plain = [column.symbol for term in self.terms for column in term.columns]
+        return tuple(f"{s}{side}" for side in "pn" for s in plain) if self.both_ways else tuple(plain)
 
     @property
     def unknowns(self) -> int:
         return len(self.symbols) + int(self.shaped)
 
+    @property
+    def speeds_needed(self) -> int:
+        """How many different speeds tell its unknowns apart; both directions may share them."""
+        return self.unknowns // 2 if self.both_ways else self.unknowns
 
-def _coulomb_viscous(v: Array, shape: float) -> list[Array]:
-    return [np.sign(v), v]
+    def terms_at(self, speed: float) -> tuple[Term, ...]:
+        """The terms with the shape at a speed in rad/s or m/s."""
+        return tuple(term.shaped(self.shape, speed) for term in self.terms)
 
-
-def _tustin(v: Array, shape: float) -> list[Array]:
-    return [np.sign(v), np.sign(v) * np.exp(-np.abs(v) / shape), v]
-
-
-def _stribeck_atan(v: Array, shape: float) -> list[Array]:
-    # The steep arctangent of the printed law is a sign at the speeds that plateaus have.
-    return [np.sign(v), 2.0 / np.pi * np.arctan(v / shape), v]
-
-
-def _quadratic(v: Array, shape: float) -> list[Array]:
-    return [np.sign(v), v, np.abs(v) * v]
-
-
-def _both_ways(columns: Columns) -> Columns:
-    """The same law with coefficients of its own in each direction."""
-
-    def split(v: Array, shape: float) -> list[Array]:
-        made = columns(v, shape)
+    def columns(self, v: Array, shape: float) -> list[Array]:
+        """The functions of velocity whose sum, times the coefficients, is friction."""
+        made = [np.broadcast_to(c, np.shape(v)) for term in self.terms_at(shape) for c in term.force(0.0, v)]
+        if not self.both_ways:
+            return made
         return [np.where(v > 0.0, c, 0.0) for c in made] + [np.where(v < 0.0, c, 0.0) for c in made]
-
-    return split
 
 
 _PLAIN = (
-    Law("coulomb-viscous", ("Fc", "Fv"), _coulomb_viscous),
-    Law("tustin", ("Fc", "Fst", "Fv"), _tustin, shaped=True),
-    Law("stribeck-atan", ("Fs", "Fsc", "Fsv"), _stribeck_atan, shaped=True),
-    Law("quadratic", ("Fc", "Fv", "F2"), _quadratic),
+    Law("coulomb-viscous", (Coulomb(), Viscous())),
+    Law("tustin", (Coulomb(), Stribeck(), Viscous()), shape="speed"),
+    Law("stribeck-atan", (StribeckAtan(Kv=_STEEP),), shape="delta"),
+    Law("quadratic", (Coulomb(), Viscous(), Quadratic())),
 )
-LAWS: dict[str, Law] = {law.name: law for law in _PLAIN} | {
-    f"{law.name}-asymmetric": Law(
-        f"{law.name}-asymmetric",
-        tuple(f"{s}{side}" for side in "pn" for s in law.symbols),
-        _both_ways(law.columns),
-        law.shaped,
-    )
-    for law in _PLAIN
+LAWS: dict[str, Law] = {
+    law.name: law for law in (*_PLAIN, *(replace(x, name=f"{x.name}-asymmetric", both_ways=True) for x in _PLAIN))
 }
 
 
@@ -208,3 +210,93 @@ def _best_shape(cost: Callable[[float], float], speeds: Array) -> float:
 
     found = minimize_scalar(cost, bounds=(left, right), method="bounded", options={"xatol": 1e-4})
     return float(np.exp(found.x if found.fun <= values[k] else grid[k]))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The law that was chosen, fitted to all points, and what every candidate's error was on points left out."""
+
+    fitted: FittedLaw
+    scores: dict[str, float]
+
+
+def choose_law(
+    velocity: Array,
+    torque: Array,
+    error: Array,
+    candidates: Sequence[Law] = (),
+    temperature: Array | None = None,
+    load: Array | None = None,
+) -> Choice:
+    """The simplest law whose error on left-out points is within one standard error of the best (Breiman's rule).
+
+    Points of one speed and direction are left out together: their neighbours in time are no independent witnesses.
+    """
+    laws = list(candidates) or list(LAWS.values())
+    both = np.any(velocity > 0.0) and np.any(velocity < 0.0)
+    groups = _groups(velocity)
+    levels = distinct_speeds(velocity)
+    usable = [law for law in laws if (both or not law.both_ways) and levels >= law.speeds_needed]
+    scores: dict[str, float] = {}
+    spread: dict[str, float] = {}
+    for law in usable:
+        errors = _left_out(law, groups, velocity, torque, error, temperature, load)
+        if errors is not None:
+            scores[law.name] = float(np.mean(errors))
+            spread[law.name] = float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
+    if not scores:
+        raise SteelyardError(
+            f"{len(velocity)} points at {levels} different speeds are too few for any law of friction; measure at more "
+            "speeds."
+        )
+    best = min(scores, key=lambda name: scores[name])
+    limit = scores[best] + spread[best]
+    near = [law for law in usable if scores.get(law.name, np.inf) <= limit]
+    chosen = min(near, key=lambda law: (law.unknowns, scores[law.name]))
+    return Choice(fit_law(chosen, velocity, torque, error, temperature, load), scores)
+
+
+def distinct_speeds(velocity: Array) -> int:
+    """How many different speeds there are, to 10 %."""
+    levels = np.sort(np.abs(velocity))
+    return int(np.count_nonzero(np.diff(np.log(levels)) > 0.1)) + 1 if len(levels) else 0
+
+
+def _groups(velocity: Array) -> list[Array]:
+    """Indices of points whose speeds are the same within 3 %, by direction."""
+    order = np.argsort(velocity)
+    out: list[list[int]] = []
+    for k in order:
+        if out and abs(velocity[k] - velocity[out[-1][0]]) <= 0.03 * abs(velocity[k]):
+            out[-1].append(int(k))
+        else:
+            out.append([int(k)])
+    return [np.array(g) for g in out]
+
+
+def _left_out(
+    law: Law,
+    groups: Sequence[Array],
+    v: Array,
+    y: Array,
+    error: Array,
+    temperature: Array | None,
+    load: Array | None,
+) -> Array | None:
+    """Squared errors of the points of each group, in their own standard errors, by a fit to the others."""
+    out = []
+    for group in groups:
+        rest = np.setdiff1d(np.arange(len(v)), group)
+        others = v[rest]
+        fewest = min(np.sum(others > 0), np.sum(others < 0))
+        if len(rest) < law.unknowns or (law.both_ways and fewest <= law.speeds_needed):
+            return None
+        fitted = fit_law(
+            law, v[rest], y[rest], error[rest],
+            None if temperature is None else temperature[rest], None if load is None else load[rest],
+        )  # fmt: skip
+        for k in group:
+            warm = None if temperature is None else float(np.clip(temperature[k], *fitted.range))
+            value = fitted(v[k], warm, 0.0 if load is None else load[k])
+            out.append(float(((value - y[k]) / max(error[k], 1e-12)) ** 2))
+    return np.array(out) if len(out) >= 3 else None

@@ -10,10 +10,8 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.friction.choose import Choice, choose_law, distinct_speeds
-from steelyard.friction.gravity import remove_gravity
-from steelyard.friction.laws import FittedLaw, law_named
-from steelyard.friction.plateaus import Plateau, find_plateaus
+from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
+from steelyard.friction.plateaus import Plateau, find_plateaus, remove_gravity
 from steelyard.friction.table import moving_joints, tabulated
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot

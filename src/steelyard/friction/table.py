@@ -17,7 +17,7 @@ from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.arrays import Array
-from steelyard.parameters.friction import FrictionTable
+from steelyard.parameters.friction import SMOOTHING, FrictionTable
 from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
@@ -58,7 +58,7 @@ def tabulated(robot: Robot, logs: Sequence[Log], joint: int, preparation: Prepar
     own = moving.index(joint)
     speeds = [knots(seen, k, name) for k, name in enumerate(small.joint_names)]
     made: list[Term] = [Rotor()]
-    smooth = 0.01 if robot.joints[joint].kind == "revolute" else 0.001
+    smooth = SMOOTHING[robot.joints[joint].kind]
     for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
         made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(seen, k)))
     bound = terms(small, *made)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -47,6 +47,10 @@ class ShapeParameter:
     unit: str = "rad/s"
     linear_unit: str = "m/s"
     searched: tuple[float, float] | None = None
+
+    def at(self, speed: float) -> float:
+        """The value at which the torque bends at a speed (rad/s or m/s): the speed, or one over it in s/rad."""
+        return 1.0 / speed if self.unit == "s/rad" else speed
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,11 @@ class Term(ABC):
     def options(self) -> dict[str, Any]:
         """Its settings as a file holds them, beside the coordinates it acts on."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("on", "where")}
+
+    def shaped(self, option: str, speed: float) -> Term:
+        """The term with the shape `option`, if it has that, at a speed in rad/s or m/s."""
+        changes: dict[str, Any] = {s.option: s.at(speed) for s in self.shape_parameters if s.option == option}
+        return replace(self, **changes) if changes else self
 
     def simple(self, values: Sequence[float]) -> Simple:
         """What URDF and MJCF can say of the term with these values of its parameters; by default nothing."""
