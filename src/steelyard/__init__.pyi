@@ -5,6 +5,7 @@ from .check import Check, check_log
 from .dynamics.engine import Dynamics
 from .dynamics.model import Model
 from .errors import (
+    LogError,
     RobotError,
     ShapeError,
     SimulationError,
@@ -26,9 +27,9 @@ from .robot.library import builtin_names
 from .robot.load import load_robot
 from .robot.robot import Joint, Link, Robot
 from .robot.transmission import BallScrew, ConstantRatio, Transmission
-from .signals.log import Log, LogError, load_log
+from .signals.log import Log
 from .signals.prepare import Preparation
-from .signals.read import read_log
+from .signals.read import load_log, read_log
 from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
 
 __all__ = [

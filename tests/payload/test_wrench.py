@@ -11,9 +11,8 @@ from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.payload.load import cuboid
 from steelyard.payload.sensor import integral_regressor, wrench_regressor
 from steelyard.robot import load_robot
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import rotation_from_rpy
+from steelyard.robot.spatial import Place, rotation_from_rpy
 
 BODY = cuboid(1.91, np.array([0.10, 0.06, 0.04]), np.array([0.03, -0.011, 0.073]))
 

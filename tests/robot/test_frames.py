@@ -12,8 +12,8 @@ import pytest
 from steelyard.errors import UnknownNameError
 from steelyard.robot import load_robot
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Place
 
 URDF = """<robot name="two">
   <link name="base"/>

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import types
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from steelyard.cli.options import RobotSource
 from steelyard.errors import RobotError, ShapeError, SteelyardError, UnknownNameError
-from steelyard.robot import Robot, link_poses, load_robot
+from steelyard.ground import registry
+from steelyard.ground.registry import PluginWarning, Registry
+from steelyard.robot import Robot, formats, link_poses, load_robot
+from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.load import nearly_aligned
 
 TEXT = """<robot name="arm"><link name="base"/>
@@ -126,3 +131,35 @@ def test_poses_of_a_planar_arm(tmp_path: Path) -> None:
     np.testing.assert_array_equal(single[0], rotations[0])
     with pytest.raises(ShapeError, match="one column per joint"):
         link_poses(robot, np.zeros(3))
+
+
+def test_formats_of_other_packages(tmp_path, monkeypatch):
+    """A plug-in reads a format that shares its suffix with two others; a broken one is told and stops nothing."""
+    points = [
+        EntryPoint("broken", "steelyard_that_is_not_there:FORMAT", "steelyard.robots"),
+        EntryPoint("sdf", "format_of_another_package:SDF", "steelyard.robots"),
+    ]
+    package = types.ModuleType("format_of_another_package")
+    package.SDF = RobotFormat((".sdf", ".xml"), "SDF", lambda path: load_robot("arm7"), root="sdf")
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+    fresh = Registry(ROBOT_FORMATS.noun, (), group=ROBOT_FORMATS.group)
+    for name, kind in ROBOT_FORMATS.items():
+        fresh.register(name)(kind)
+    monkeypatch.setattr(formats, "ROBOT_FORMATS", fresh)
+    (tmp_path / "arm.xml").write_text("<sdf/>")
+    with pytest.warns(PluginWarning, match="The robot format 'broken' is left out"):
+        assert load_robot(tmp_path / "arm.xml").dof == 7
+    (tmp_path / "arm.xml").write_text("<svg/>")
+    with pytest.raises(RobotError, match=r"begins with <mujoco> \(MJCF.*\) or <robot> .* or <sdf> \(SDF\)"):
+        load_robot(tmp_path / "arm.xml")
+    (tmp_path / "arm.step").write_text("")
+    with pytest.raises(RobotError, match=r"a robot is read from \.sdf, .* or \.yml, not from '\.step'"):
+        load_robot(tmp_path / "arm.step")
+
+
+def test_help_and_pages_tell_of_every_format():
+    page = Path(__file__).parents[2] / "docs" / "guides" / "own-robot.md"
+    texts = [RobotSource.__metadata__[0].help, page.read_text(encoding="utf-8")]
+    for kind in ROBOT_FORMATS.values():
+        assert all(any(suffix in text for suffix in kind.suffixes) for text in texts), kind.description

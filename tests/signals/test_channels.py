@@ -10,8 +10,8 @@ import pytest
 from steelyard.assessment.holdout import keep_last
 from steelyard.errors import LogError
 from steelyard.robot import load_robot
-from steelyard.signals.log import Log, load_log
-from steelyard.signals.read import read_log
+from steelyard.signals.log import Log
+from steelyard.signals.read import load_log, read_log
 
 ROBOT = load_robot("rotradi")
 HEADER = "t,q1,q2,q3,tau1,tau2,tau3,temp1,temp2,temp3,fx,fy,fz,tx,ty,tz"

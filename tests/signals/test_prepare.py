@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import LogError, SteelyardError
-from steelyard.signals.average import average_periods
+from steelyard.signals.excerpt import average_periods
 from steelyard.signals.filters import LowPass, derivative, motion_band
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare

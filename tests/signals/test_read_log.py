@@ -7,8 +7,8 @@ import pytest
 from log_files import chain, columns, motion, write_csv, write_parquet
 
 from steelyard.errors import LogError, ShapeError
-from steelyard.signals.log import Log, load_log
-from steelyard.signals.read import log_chunks, read_log
+from steelyard.signals.log import Log
+from steelyard.signals.read import load_log, log_chunks, read_log
 
 ARM = chain("a", "b")
 

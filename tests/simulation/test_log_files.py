@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from steelyard.errors import ShapeError
-from steelyard.signals.log import Log, LogError, load_log
+from steelyard.errors import LogError, ShapeError
+from steelyard.signals.log import Log
+from steelyard.signals.read import load_log
 
 
 def _log(**more) -> Log:
@@ -74,15 +75,16 @@ def test_nothing_half_written_is_left(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the column 't' is missing"),
+        ("", "is empty; a log needs a line with the names"),
         ("t,x1\n0,1\n", "column 'x1' is not one of"),
         ("t,q2\n0,1\n", "out of order"),
-        ("t,q1\n0,one\n", "line 2, column 'q1': 'one' is not a number"),
-        ("t,q1\n0,1\n1\n", "line 3 has 1 values, the header 2"),
+        ("q1\n0\n", "the column 't' is missing"),
+        ("t,q1\n0,one\n", "row 1, column 'q1': 'one' is not a number"),
+        ("t,q1\n0,1\n1\n", "row 2: Expected 2 columns, got 1"),
         ("t,q1\n0,1\n0,1\n", "does not increase at sample 2"),
-        ("t,q1\n0,1\n1,nan\n", "q of joint 'joint1' is not a number at sample 2"),
+        ("t,q1\n0,1\n1,nan\n", "row 2, column 'q1': an empty cell or NaN"),
         ("t,q1,q2,tau1\n0,1,1,1\n", "tau has shape"),
-        ("t,q1\n", "at least one sample"),
+        ("t,q1\n", "names of columns but no rows"),
     ],
 )
 def test_bad_files_say_where(tmp_path, text, message):

@@ -9,7 +9,7 @@ from steelyard.cli.options import AsJson, print_json
 @app.command(epilog="Example: steelyard robots --json")
 def robots(as_json: AsJson = False) -> None:
     """List the robots that come with the package."""
-    from steelyard.robot.catalogue import catalogue
+    from steelyard.robot.library import catalogue
 
     entries = catalogue()
     if as_json:

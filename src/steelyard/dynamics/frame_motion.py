@@ -14,8 +14,8 @@ from steelyard.dynamics.function import trace
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector, matvec, transposed
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Place
 
 
 @dataclass(frozen=True, eq=False)

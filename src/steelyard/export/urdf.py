@@ -26,9 +26,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.ground.xml import Element, parse_xml
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import rotation_from_rpy
+from steelyard.robot.spatial import Place, rotation_from_rpy
 from steelyard.robot.urdf import robot_from_urdf
 
 # Write a model into the URDF its robot came from, and leave the rest of the file alone.

@@ -26,9 +26,9 @@ from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.excerpt import moving_ranges
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
-from steelyard.signals.still import moving_ranges
 
 # A joint whose way is shorter than this part of the longest one stands; it is locked where it is.
 _STANDS = 0.02

@@ -11,7 +11,7 @@ from steelyard.errors import SteelyardError
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot.robot import Robot
-from steelyard.signals.average import average_periods
+from steelyard.signals.excerpt import average_periods
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log

@@ -13,9 +13,8 @@ import yaml
 
 from steelyard.ground.arrays import Array, frozen
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import inertia_matrix, move_parameters, parameter_transfer, skew
+from steelyard.robot.spatial import Place, inertia_matrix, move_parameters, parameter_transfer, skew
 
 _MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 _ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))

@@ -33,10 +33,10 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.robot import Robot
+from steelyard.signals.excerpt import moving_ranges
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
-from steelyard.signals.still import moving_ranges
 
 # Statistics of a load that was weighed several times.
 

@@ -19,6 +19,7 @@ from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import Field, read_document
 from steelyard.robot.dh_row import COLUMNS, Row, read_row
+from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.robot import Link, NominalTerm, Robot
 from steelyard.robot.spatial import rotation_about, rotation_from_rpy, snap
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
@@ -256,3 +257,6 @@ def _base(entry: Field, degrees: bool) -> _Placement:
     rpy = parts["rpy"].vector(3) if "rpy" in parts else [0.0, 0.0, 0.0]
     xyz = parts["xyz"].vector(3) if "xyz" in parts else [0.0, 0.0, 0.0]
     return _Placement(snap(rotation_from_rpy(*(np.deg2rad(rpy) if degrees else rpy)), 1e-15) + 0.0, np.array(xyz))
+
+
+ROBOT_FORMATS.register("dh")(RobotFormat((".yaml", ".yml", ".toml"), "a Denavit–Hartenberg table", read_dh))

@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.ground.xml import parse_xml
+from steelyard.robot.formats import read_robot
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.mjcf import robot_from_mjcf
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import snap as snap_entries
-from steelyard.robot.urdf import read_urdf, robot_from_urdf
 
 # Entries this close to 0 and ±1 are rounding of angles written with twelve or more digits. Exact zeros and
 # ones let the tracer drop whole products, and make the structure of the base parameters the intended one.
@@ -33,10 +31,9 @@ def load_robot(
 ) -> Robot:
     """A robot from a file, by name from the library, or from another robot.
 
-    Files: .urdf; .xml (MJCF or URDF); .yaml and .toml (Denavit–Hartenberg tables).
-
     Args:
-        source: path of a file, name of a built-in robot, or a `Robot` to change.
+        source: path of a file of any format in `steelyard.robot.formats.ROBOT_FORMATS` (.urdf; .xml, MJCF or URDF;
+            .yaml and .toml, Denavit–Hartenberg tables), name of a built-in robot, or a `Robot` to change.
         joints: the joints that move, in the order of the arrays; all others are locked. Default: all but `locked`.
         locked: positions of locked joints in rad or m; 0 where nothing is said.
         gravity: in the base frame, m/s². Default: what the description says, else (0, 0, −9.81).
@@ -67,22 +64,9 @@ def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
 
 def _read(source: str | Path) -> Robot:
     path = Path(source)
-    suffix = path.suffix.lower()
     if not path.exists() or path.is_dir():
         return _builtin(source, path)
-    if suffix in (".urdf", ".xacro"):
-        return read_urdf(path)
-    if suffix == ".xml":
-        root = parse_xml(path)
-        return robot_from_mjcf(root) if root.tag == "mujoco" else robot_from_urdf(root)
-    if suffix in (".yaml", ".yml", ".toml"):
-        from steelyard.robot.dh import read_dh
-
-        return read_dh(path)
-    raise RobotError(
-        f"{path}: a robot is read from .urdf, .xml, .yaml or .toml, not from '{suffix or 'a file without suffix'}'; "
-        f"rename or convert the file."
-    )
+    return read_robot(path)
 
 
 def _builtin(source: str | Path, path: Path) -> Robot:

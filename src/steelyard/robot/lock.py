@@ -9,9 +9,8 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.robot.place import Place
 from steelyard.robot.robot import NominalTerm, Robot
-from steelyard.robot.spatial import rotation_about
+from steelyard.robot.spatial import Place, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 from steelyard.robot.tree import Tree
 

@@ -16,10 +16,11 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
+from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.spatial import Place
 from steelyard.robot.tree import Follower, Tree, couple, joint_terms
 
 ZERO = (0.0, 0.0, 0.0)
@@ -236,3 +237,6 @@ class _Reader:
             fixed[name] = self.references[name] + constant
             return
         self.followers[name] = Follower(element.string("joint2"), slope, constant, element.error)
+
+
+ROBOT_FORMATS.register("mjcf")(RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_mjcf, root="mujoco"))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.robot.place import Place
+from steelyard.robot.spatial import Place
 from steelyard.robot.transmission import Transmission
 
 if TYPE_CHECKING:

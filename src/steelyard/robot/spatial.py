@@ -1,4 +1,4 @@
-"""Rotations, and inertial parameters seen from another frame: the constants of a robot, in plain NumPy.
+"""Rotations, frames fixed to links (`Place`), and inertial parameters seen from another frame, in plain NumPy.
 
 Inertial parameters are always the ten numbers m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz (Pinocchio's
 order): mass, first moment, and the tensor of inertia about the frame's origin with the sign convention
@@ -6,6 +6,8 @@ Ixy = -∫ x y dm.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,3 +103,17 @@ def pseudo_inertia(parameters: ArrayLike) -> Array:
     out[:3, 3] = out[3, :3] = p[1:4]
     out[3, 3] = p[0]
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A frame fixed to link `host` (−1: the base), at (`rotation`, `translation`) in that link's joint frame."""
+
+    host: int = -1
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    translation: Array = field(default_factory=lambda: np.zeros(3))
+
+    def at(self, rotation: ArrayLike, translation: ArrayLike) -> Place:
+        """The frame that stands at (rotation, translation) in this one."""
+        r, t = np.asarray(rotation, dtype=float), np.asarray(translation, dtype=float)
+        return Place(self.host, self.rotation @ r, self.translation + self.rotation @ t)

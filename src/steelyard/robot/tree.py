@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.robot.place import Place
 from steelyard.robot.robot import Joint, Link, NominalTerm
-from steelyard.robot.spatial import move_parameters
+from steelyard.robot.spatial import Place, move_parameters
 
 
 class Tree:

@@ -16,9 +16,9 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
-from steelyard.robot.place import Place
+from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.robot import Joint, Kind, Link, Robot
-from steelyard.robot.spatial import move_parameters, parameters_from_com, rotation_from_rpy
+from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_rpy
 from steelyard.robot.tree import Follower, Tree, couple, joint_terms
 
 MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
@@ -257,3 +257,8 @@ def _note_friction(joint: Element, friction: dict[str, dict[str, float]]) -> Non
     if dynamics is not None:
         for kind, attribute in (("viscous", "damping"), ("coulomb", "friction")):
             friction[kind][joint.attributes["name"]] = dynamics.number(attribute, 0.0)
+
+
+ROBOT_FORMATS.register("urdf")(
+    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_urdf, root="robot")
+)

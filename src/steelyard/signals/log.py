@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
-import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,10 +39,8 @@ class Finding:
     row: int | None = None
 
 
-__all__ = ["SIGNALS", "Log", "LogError", "load_log"]
-
 SIGNALS = ("q", "dq", "ddq", "tau")
-_CHANNEL = "channel_"  # before the names of channels in .npz files
+CHANNEL = "channel_"  # before the names of channels in .npz files
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,23 +117,8 @@ class Log:
         Written aside and renamed: there is never half a file. A .csv holds numbers only, all digits of them.
         """
         target = Path(path)
-        kind = _kind(target)
+        kind = saved_kind(target)
         write_whole(target, _csv(self) if kind == ".csv" else _npz(self))
-
-
-def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:
-    """Read what `Log.save` wrote. A .csv does not know its joints' names: give them, or they are joint1, joint2, …"""
-    source = Path(path)
-    kind = _kind(source)
-    try:
-        log = _read_csv(source, joints) if kind == ".csv" else _read_npz(source)
-    except FileNotFoundError:
-        raise LogError(f"{source}: there is no such file.") from None
-    except (LogError, ShapeError) as error:
-        raise LogError(f"{source}: {error}") from None
-    if joints is not None and log.joints != tuple(joints):
-        raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
-    return log
 
 
 def _segments(given: Sequence[Sequence[int]], samples: int) -> tuple[tuple[int, int], ...]:
@@ -152,7 +132,8 @@ def _segments(given: Sequence[Sequence[int]], samples: int) -> tuple[tuple[int, 
     return ranges
 
 
-def _kind(path: Path) -> str:
+def saved_kind(path: Path) -> str:
+    """The suffix of a file that `Log.save` writes."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".npz"):
         raise LogError(f"{path}: a log is a .csv or an .npz file, not '{suffix or 'without suffix'}'.")
@@ -172,65 +153,7 @@ def _npz(log: Log) -> bytes:
     names = np.array(log.joints, dtype=np.str_)
     if len(log.segments) > 1:
         present["segments"] = np.array(log.segments)  # type: ignore[assignment]
-    present |= {f"{_CHANNEL}{name}": x for name, x in log.channels.items()}
+    present |= {f"{CHANNEL}{name}": x for name, x in log.channels.items()}
     buffer = io.BytesIO()
     np.savez(buffer, t=log.t, joints=names, meta=np.array(json.dumps(dict(log.meta))), **present)  # type: ignore[arg-type]
     return buffer.getvalue()
-
-
-def _read_csv(path: Path, joints: Sequence[str] | None) -> Log:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        rows = [row for row in reader if row]
-    columns = _columns(header)
-    values = np.empty((len(rows), len(header)))
-    for line, row in enumerate(rows):
-        if len(row) != len(header):
-            raise LogError(f"line {line + 2} has {len(row)} values, the header {len(header)}.")
-        for k, text in enumerate(row):
-            try:
-                values[line, k] = float(text)
-            except ValueError:
-                raise LogError(f"line {line + 2}, column '{header[k]}': '{text}' is not a number.") from None
-    signals: dict[str, Any] = {name: values[:, places] for name, places in columns.items() if name != "t"}
-    count = len(columns["q"])
-    names = tuple(joints) if joints is not None else tuple(f"joint{k + 1}" for k in range(count))
-    return Log(names, values[:, columns["t"][0]], **signals)
-
-
-def _columns(header: Sequence[str]) -> dict[str, list[int]]:
-    """Where each signal's columns are."""
-    out: dict[str, list[int]] = {}
-    for k, name in enumerate(header):
-        match = re.fullmatch(r"(t)|(q|dq|ddq|tau)([1-9]\d*)", name)
-        if match is None:
-            raise LogError(f"column '{name}' is not one of t, q1…, dq1…, ddq1…, tau1….")
-        signal = match[1] or match[2]
-        places = out.setdefault(signal, [])
-        if int(match[3] or 1) != len(places) + 1:
-            raise LogError(f"column '{name}' is out of order; joints count from 1 in every signal.")
-        places.append(k)
-    for needed in ("t", "q"):
-        if needed not in out:
-            raise LogError(f"the column '{needed if needed == 't' else 'q1'}' is missing.")
-    return out
-
-
-def _read_npz(path: Path) -> Log:
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise LogError(f"not a readable .npz file ({error}).") from None
-    missing = [name for name in ("t", "q", "joints") if name not in arrays]
-    if missing:
-        raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
-    meta = json.loads(str(arrays["meta"])) if "meta" in arrays else {}
-    signals = {name: arrays[name] for name in SIGNALS if name in arrays}
-    segments = [(int(start), int(stop)) for start, stop in arrays.get("segments", ())]
-    names = tuple(str(name) for name in arrays["joints"])
-    channels = {name.removeprefix(_CHANNEL): x for name, x in arrays.items() if name.startswith(_CHANNEL)}
-    return Log(names, arrays["t"], **signals, meta=meta, segments=tuple(segments), channels=channels)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.clock import Clock, mend_clock
 from steelyard.signals.convert import joint_signals, seconds, side_by_side
 from steelyard.signals.layout import Layout, find_layout
-from steelyard.signals.log import Finding, Log
+from steelyard.signals.log import CHANNEL, SIGNALS, Finding, Log, saved_kind
 from steelyard.signals.mapping import LogMapping, Window, as_mapping
 from steelyard.signals.table import (
     Block,
@@ -27,6 +29,7 @@ from steelyard.signals.table import (
     cut_blocks,
     first_rows,
     open_reader,
+    read_table,
 )
 
 # A robot is sampled neither once in ten seconds nor every hundred nanoseconds; such a clock is in another unit.
@@ -269,3 +272,58 @@ def placed(error: Exception, path: str | os.PathLike[str], mapping: LogMapping) 
     text = str(error)
     known = text.startswith((f"{path}: ", f"{Path(path)}: ", f"{mapping.source}: "))
     return LogError(text if known else f"{path}: {text}")
+
+
+def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:
+    """A log as `Log.save` wrote it, for which no robot is needed; any other is read by `read_log`.
+
+    Args:
+        path: the .csv or .npz file.
+        joints: their names, which a .csv does not know; default joint1, joint2, …
+    """
+    source = Path(path)
+    kind = saved_kind(source)
+    try:
+        log = _saved_npz(source) if kind == ".npz" else _saved_csv(source, joints)
+    except (LogError, ShapeError) as error:
+        raise placed(error, source, LogMapping()) from None
+    if joints is not None and log.joints != tuple(joints):
+        raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
+    return log
+
+
+def _saved_csv(path: Path, joints: Sequence[str] | None) -> Log:
+    table = read_table(path)
+    places: dict[str, list[str]] = {}
+    for name in table.names:
+        match = re.fullmatch(r"(t)|(q|dq|ddq|tau)([1-9]\d*)", name)
+        if match is None:
+            raise LogError(f"column '{name}' is not one of t, q1…, dq1…, ddq1…, tau1….")
+        signal = match[1] or match[2]
+        if int(match[3] or 1) != len(places.setdefault(signal, [])) + 1:
+            raise LogError(f"column '{name}' is out of order; joints count from 1 in every signal.")
+        places[signal].append(name)
+    for needed, column in (("t", "t"), ("q", "q1")):
+        if needed not in places:
+            raise LogError(f"the column '{column}' is missing.")
+    t = table.numbers(places.pop("t")[0])
+    names = tuple(joints) if joints is not None else tuple(f"joint{k + 1}" for k in range(len(places["q"])))
+    signals: dict[str, Any] = {signal: side_by_side(table, columns) for signal, columns in places.items()}
+    return Log(names, t, **signals)
+
+
+def _saved_npz(path: Path) -> Log:
+    reader = open_reader(path)  # which refuses what is no archive, or holds pickles
+    with np.load(path, allow_pickle=False) as data:
+        arrays = {name: data[name] for name in data.files}
+    missing = [name for name in ("t", "q", "joints") if name not in arrays]
+    if missing:
+        raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
+    return Log(
+        reader.joints,
+        arrays["t"],
+        **{name: arrays[name] for name in SIGNALS if name in arrays},
+        meta=json.loads(str(arrays["meta"])) if "meta" in arrays else {},
+        segments=tuple((int(start), int(stop)) for start, stop in arrays.get("segments", ())),
+        channels={name.removeprefix(CHANNEL): x for name, x in arrays.items() if name.startswith(CHANNEL)},
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground.documents import parse_document
@@ -30,4 +32,27 @@ def builtin(name: str) -> Robot:
     return robot_from_dh(parse_document(text, source), source)
 
 
-__all__ = ["builtin", "builtin_names"]
+@dataclass(frozen=True)
+class Builtin:
+    """A built-in robot at a glance: its name, how many joints it has, and what it is in one sentence."""
+
+    name: str
+    joints: int
+    description: str
+
+
+def catalogue() -> tuple[Builtin, ...]:
+    """All built-in robots, by name."""
+    return tuple(Builtin(name, builtin(name).dof, _first_sentence(name)) for name in builtin_names())
+
+
+def _first_sentence(name: str) -> str:
+    """The first sentence of the comment at the head of the description."""
+    text = files(__name__).joinpath(name + _SUFFIX).read_text(encoding="utf-8")
+    comment = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    prose = " ".join(line.removeprefix("#").strip() for line in comment)
+    end = prose.find(". ")
+    return prose if end < 0 else prose[: end + 1]
+
+
+__all__ = ["Builtin", "builtin", "builtin_names", "catalogue"]

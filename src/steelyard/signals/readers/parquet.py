@@ -10,7 +10,8 @@ from steelyard.errors import LogError
 from steelyard.signals.readers.csv import numpy_column
 from steelyard.signals.table import READERS, Block, LogReader, later_rows
 
-BATCH = 65536
+# Rows of a batch, and bytes that are read ahead of each column: four, and sixteen, times as many take twice the memory.
+BATCH, BUFFER = 1 << 14, 1 << 16
 
 
 @READERS.register("parquet")
@@ -51,7 +52,7 @@ class ParquetReader(LogReader):
 
         try:
             # Unbuffered ahead of time: a file with one huge group of rows is then read page by page.
-            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
+            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
         except (pa.ArrowException, OSError) as error:
             raise _broken(self.path, error) from None
 
