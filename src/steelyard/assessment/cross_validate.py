@@ -114,7 +114,7 @@ def left_out(stretches: Sequence[Stretch], base: BaseParameters) -> Array:
 
 
 def _fitted(factor: Factor, base: BaseParameters) -> Array:
-    data = RegressionData(factor.equations, factor.parameters, lambda: (), 1.0, _factor=[factor])
+    data = RegressionData.from_factor(factor)
     # Weights to a thousandth: this only compares, and on far coarser grounds.
     return WeightedLeastSquares(tolerance=1e-3).free(data, base).beta
 

@@ -1,4 +1,4 @@
-"""`RegressionData`: the rows y = A θ of a log, equation by equation, in chunks that can be gone through again."""
+"""`RegressionData`: the rows y = A θ of a log, equation by equation, and what one pass over them leaves."""
 
 from __future__ import annotations
 
@@ -12,18 +12,43 @@ from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Equation
+from steelyard.regression.spectra import Spectra
 
-# Rows up to this size are kept between passes; beyond it they are computed again each time.
+# A pass that reduces rows keeps them only if they are few (the check looks at them once more).
+_FEW_BYTES = 50_000_000
+# Estimators that go through the rows again and again keep them up to this size; beyond it they are computed each time.
 _KEPT_BYTES = 700_000_000
+# Rows of an equation that are reflected into its triangle at once: QR of a few rows costs as much as of many.
+_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows of one equation: y = A θ[columns] + noise, free of gaps in time."""
+    """Consecutive rows of one equation: y = A θ[columns] + noise, free of gaps in time.
+
+    Where rows were filtered and thinned, `unfiltered` is the Gram matrix of [A y] over the `samples` they came from.
+    """
 
     equation: int
     A: Array
     y: Array
+    unfiltered: Array | None = None
+    samples: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What one pass over the rows leaves, and all that a linear fit, its error bars and its scores need.
+
+    `factor` holds a triangle per equation, `spectra` the Gram matrices of [A y] by frequency, `sums` Σy per equation.
+    `unfiltered` are Gram matrices of [A y] before any filter, over so many `samples`; empty where there are none.
+    """
+
+    factor: Factor
+    spectra: Spectra
+    sums: Array
+    unfiltered: tuple[Array, ...] = ()
+    samples: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +64,7 @@ class RegressionData:
     source: Callable[[], Iterable[Block]]
     period: float
     _kept: list[list[Block]] = field(default_factory=list)
-    _factor: list[Factor] = field(default_factory=list)
+    _reduction: list[Reduction] = field(default_factory=list)
 
     @classmethod
     def from_arrays(
@@ -53,8 +78,18 @@ class RegressionData:
         ]
         return cls(tuple(Equation(n, shared) for n in names), parameters, lambda: blocks, period)
 
+    @classmethod
+    def from_factor(cls, factor: Factor, period: float = 1.0) -> RegressionData:
+        """Rows that are gone, but for their triangles: enough for a fit, not for its error bars."""
+        made = cls(factor.equations, factor.parameters, lambda: (), period)
+        made._reduction.append(Reduction(factor, Spectra(factor.equations), np.zeros(len(factor.equations))))
+        return made
+
     def blocks(self) -> Iterator[Block]:
         """All blocks. A first pass that fits into memory is kept for the next ones."""
+        return self._pass(_KEPT_BYTES)
+
+    def _pass(self, most: int) -> Iterator[Block]:
         if self._kept:
             yield from self._kept[0]
             return
@@ -64,33 +99,45 @@ class RegressionData:
             size += block.A.nbytes + block.y.nbytes
             if kept is not None:
                 kept.append(block)
-                if size > _KEPT_BYTES:
+                if size > most:
                     kept = None
             yield block
         if kept is not None:
             self._kept.append(kept)
 
+    def reduction(self) -> Reduction:
+        """One pass over the rows, which are not kept unless they are few."""
+        if not self._reduction:
+            triangles = _Triangles(self.equations)
+            spectra = Spectra(self.equations)
+            sums = np.zeros(len(self.equations))
+            unfiltered = [np.zeros((e.width, e.width)) for e in self.equations]
+            samples = np.zeros(len(self.equations), dtype=int)
+            with one_blas_thread():
+                for block in self._pass(_FEW_BYTES):
+                    e = block.equation
+                    both = np.column_stack([block.A, block.y])
+                    triangles.add(e, both)
+                    spectra.add(e, both)
+                    sums[e] += block.y.sum()
+                    if block.unfiltered is not None:
+                        unfiltered[e] += block.unfiltered
+                        samples[e] += block.samples
+                factor = triangles.factor(self.parameters)
+            whole = tuple(unfiltered) if samples.min() > 0 and samples.min() == samples.max() else ()
+            self._reduction.append(Reduction(factor, spectra, sums, whole, int(samples.min())))
+        return self._reduction[0]
+
     def factor(self, weigh: Callable[[Block], Array] | None = None) -> Factor:
         """The triangles of all rows; `weigh(block)` gives the square root of a weight for each row of a block."""
-        if weigh is None and self._factor:
-            return self._factor[0]
-        widths = [e.width for e in self.equations]
-        triangles = [np.zeros((w, w)) for w in widths]
-        rows = np.zeros(len(widths), dtype=int)
+        if weigh is None and self._reduction:
+            return self._reduction[0].factor
+        triangles = _Triangles(self.equations)
         with one_blas_thread():
             for block in self.blocks():
                 both = np.column_stack([block.A, block.y])
-                if weigh is not None:
-                    both = both * weigh(block)[:, None]
-                e = block.equation
-                triangles[e] = triangle(np.vstack([triangles[e], both]))
-                rows[e] += len(block.y)
-        if not rows.any():
-            raise StructureError("There is no row to estimate from: every sample was cut away or masked.")
-        made = Factor(self.equations, tuple(triangles), int(rows.max()), self.parameters, "qr", tuple(rows.tolist()))
-        if weigh is None:
-            self._factor.append(made)
-        return made
+                triangles.add(block.equation, both if weigh is None else both * weigh(block)[:, None])
+            return triangles.factor(self.parameters)
 
     def residuals(self, theta: ArrayLike) -> list[list[Array]]:
         """y − A θ of every block, by equation; θ is the full vector of parameters."""
@@ -99,3 +146,31 @@ class RegressionData:
         for block in self.blocks():
             out[block.equation].append(block.y - block.A @ full[self.equations[block.equation].columns])
         return out
+
+
+class _Triangles:
+    """Rows [A y] of several equations, reflected into a triangle each as they come."""
+
+    def __init__(self, equations: tuple[Equation, ...]) -> None:
+        self.equations = equations
+        self._triangles = [np.zeros((e.width, e.width)) for e in equations]
+        self._waiting: list[list[Array]] = [[] for _ in equations]
+        self._rows = [0] * len(equations)
+
+    def add(self, equation: int, rows: Array) -> None:
+        self._rows[equation] += len(rows)
+        self._waiting[equation].append(rows)
+        if sum(map(len, self._waiting[equation])) >= _AT_ONCE:
+            self._reflect(equation)
+
+    def _reflect(self, equation: int) -> None:
+        self._triangles[equation] = triangle(np.vstack([self._triangles[equation], *self._waiting[equation]]))
+        self._waiting[equation] = []
+
+    def factor(self, parameters: int) -> Factor:
+        if not any(self._rows):
+            raise StructureError("There is no row to estimate from: every sample was cut away or masked.")
+        for equation, rows in enumerate(self._waiting):
+            if rows:
+                self._reflect(equation)
+        return Factor(self.equations, tuple(self._triangles), max(self._rows), parameters, "qr", tuple(self._rows))

@@ -8,10 +8,13 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.native.kernel import on_cache_lines
+from steelyard.dynamics.native.drivers import TILE
+from steelyard.dynamics.native.run import Batch
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
+from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 from steelyard.signals.source import ahead
@@ -30,12 +33,14 @@ def observe(
     mask: float = 0.0,
     rows: Rows | None = None,
     reversals: float = 0.0,
+    unfiltered: bool = False,
 ) -> RegressionData:
     """The rows of all motions over the base parameters' columns; `motions()` starts a pass over them.
 
     `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
 
-    `rows`, traced before, saves whoever observes many times the tracing.
+    `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the Gram
+    matrices of all samples as they were before the filter.
 
     Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
     side alone), so that what the filter does to a jump of friction it does to the column that explains it.
@@ -44,11 +49,12 @@ def observe(
     if first is None:
         raise StructureError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
     rows = rows or Rows(dynamics, base.independent)
+    grams = _Unfiltered(rows) if unfiltered else None
     period = first.row_period
 
     def source() -> Iterable[Block]:
         for motion in ahead(motions()):
-            yield from _blocks(rows, motion, mask, reversals)
+            yield from _blocks(rows, motion, mask, reversals, grams)
 
     return RegressionData(rows.equations, rows.parameters, source, period)
 
@@ -63,35 +69,64 @@ def _trust(speed: Array, uncertainty: float) -> Array:
     return np.asarray(1.0 / np.sqrt(1.0 + _FRICTION_TO_NOISE**2 * doubt))
 
 
-def _blocks(rows: Rows, motion: Motion, mask: float, reversals: float) -> Iterator[Block]:
+def _blocks(
+    rows: Rows, motion: Motion, mask: float, reversals: float, unfiltered: _Unfiltered | None
+) -> Iterator[Block]:
     start, stop, step = motion.keep.indices(len(motion.t))
     # Beside the rows that a chunk yields stand as many samples as the filter may still feel: not many, hence long
     # chunks for slow filters.
     reach = motion.filter.reach
     size = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1) * step
-    width = len(rows.function.outputs)
-    scratch = on_cache_lines(min(size + 2 * reach, len(motion.t)) * width)
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
     if len(motion.t) > _CHUNK:
         rows.evaluator.compile()  # the first chunk need not find out that there is more to come
     for first in range(start, stop, size):
         last = min(first + size, stop)
-        low, high = max(0, first - reach), min(len(motion.t), last + reach)
-        raw = _table(rows, motion, slice(low, high), scratch[: (high - low) * width].reshape(-1, width))
-        table = motion.filter(raw, slice(first - low, last - low, step))
+        table = _Table(rows, motion, first, last, reach)
+        filtered = motion.filter.of(table.make, table.samples, slice(first - table.low, last - table.low, step))
         speeds = np.abs(motion.dq[first:last:step])
+        grams = [None] * len(rows.equations) if unfiltered is None else unfiltered.grams(motion, first, last)
         for e, equation in enumerate(rows.equations):
             begin = int(rows.firsts[e])
-            part = table[:, begin : begin + equation.width]
+            part = filtered[:, begin : begin + equation.width]
             if mask > 0.0:
                 part = part[speeds[:, used[e]] >= mask]
             elif reversals > 0.0:
                 part = part * _trust(speeds[:, used[e]], reversals)[:, None]
             if len(part):
-                yield Block(e, part[:, :-1], part[:, -1])
+                yield Block(e, part[:, :-1], part[:, -1], grams[e], last - first)
 
 
-def _table(rows: Rows, motion: Motion, part: slice, out: Array) -> Array:
-    """[A y] of all equations side by side, one row per sample, written into `out`."""
-    inputs = {"q": motion.q[part], "dq": motion.dq[part], "ddq": motion.ddq[part], "tau": motion.tau[part]}
-    return rows.evaluator(inputs, out)
+class _Table:
+    """[A y] of all equations side by side, one row per sample, made part by part for the filter.
+
+    It reaches beyond the samples first … last by what the filter may still feel of their neighbours.
+    """
+
+    def __init__(self, rows: Rows, motion: Motion, first: int, last: int, reach: int) -> None:
+        self.low, high = max(0, first - reach), min(len(motion.t), last + reach)
+        self.samples = high - self.low
+        self._rows, self._motion = rows, motion
+        self._scratch = np.empty(0)
+
+    def make(self, start: int, stop: int) -> Array:
+        width = len(self._rows.function.outputs)
+        if len(self._scratch) < (stop - start) * width:
+            self._scratch = on_cache_lines((stop - start) * width)
+        out = self._scratch[: (stop - start) * width].reshape(-1, width)
+        return self._rows.evaluator(_inputs(self._motion, start + self.low, stop + self.low), out)
+
+
+def _inputs(motion: Motion, start: int, stop: int) -> dict[str, Array]:
+    return {name: getattr(motion, name)[start:stop] for name in ("q", "dq", "ddq", "tau")}
+
+
+class _Unfiltered:
+    """Gram matrices of [A y] over all samples, before any filter: what unfiltered torques are scored by."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = Rows(rows.dynamics, np.unique(np.concatenate([e.columns for e in rows.equations])), pad=TILE)
+
+    def grams(self, motion: Motion, first: int, last: int) -> list[Array]:
+        batch = Batch(self.rows.function, _inputs(motion, first, last))
+        return gram_matrices(self.rows, batch, 0, batch.samples)

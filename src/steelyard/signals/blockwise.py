@@ -6,7 +6,7 @@ matrices with all columns at once, exact to rounding, and a row that nobody keep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,14 +14,17 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 
-# Samples in a block, if every row is wanted: longer blocks multiply more, shorter ones pay more for each product.
-_BLOCK = 64
+# Samples in a block, if every row is wanted, and if only some are: longer blocks multiply more, shorter ones pay more
+# for each product.
+_BLOCK, _SPARSE_BLOCK = 64, 120
+# From so many columns on, states are carried from block to block one by one.
+_WIDE = 64
 # A block holds a whole number of steps; beyond this size computing every row costs less than the block's matrices.
 _LARGEST = 1024
 # States are added up in groups of so many blocks by one product.
 _GROUP = 8
-# Numbers that are worked on at once: 256 kB of them.
-_IN_CACHE = 32_768
+# Numbers that are worked on at once: 3 MB of them. Beyond 8 MB a product took twice as long, below 0.5 MB calls count.
+_IN_CACHE = 400_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,73 +108,120 @@ def _block(order: int, ratio: float, size: int) -> _Block:
     )
 
 
+# What samples start … stop of a signal are, `(samples, columns)`; the array may be used again by the next call.
+Make = Callable[[int, int], Array]
+
+
 def both_ways(x: Array, order: int, ratio: float, pad: int, rows: slice) -> Array:
     """`x[rows]` after the filter has run forwards and backwards along the first axis; x is `(samples, columns)`.
 
     Ends are treated as by scipy.signal.sosfiltfilt: `pad` samples of odd reflection are put on either side, and both
     passes start as if their first value had always been there.
     """
-    start, stop, step = rows.indices(len(x))
+    return both_ways_of(lambda start, stop: x[start:stop], len(x), order, ratio, pad, rows)
+
+
+def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, rows: slice) -> Array:
+    """The same for a signal that `make(start, stop)` computes: every part is asked for once, but for its two ends, and
+    filtered while it is in the cache; the whole signal never exists."""
+    start, stop, step = rows.indices(samples)
     fits = step <= _LARGEST
-    size = step * -(-_BLOCK // step) if fits else _BLOCK
+    size = step * -(-(_SPARSE_BLOCK if step > 1 else _BLOCK) // step) if fits else _BLOCK
     block = _block(order, ratio, size)
-    pieces, before = _pieces(x, pad, size)
-    states = _states(block, pieces, butterworth(order, ratio).steady)
+    ends = _Ends.of(make, samples, pad, size)
     stride = step if fits else 1
-    phase = (before + start) % stride
-    found = _outputs(block.local[phase::stride], block.carry[phase::stride], pieces, states)
-    first, count = (before + start - phase) // stride, len(range(start, stop, step))
-    return found[first :: step // stride][:count]
-
-
-def _outputs(local: Array, carry: Array, pieces: Sequence[Array], states: Array) -> Array:
-    """The wanted rows of all blocks; a few blocks at a time, so that what is added is still in the cache."""
-    columns = states.shape[2]
-    out = np.empty((len(states), len(local), columns))
-    some = max(1, _IN_CACHE // (max(local.shape) * columns))
+    phase = (ends.before + start) % stride
+    local, carry = block.local[phase::stride], block.carry[phase::stride]
+    columns = ends.head.shape[2]
+    injected = np.empty((ends.blocks, len(block.inject), columns))
+    out = np.empty((ends.blocks, len(local), columns))
     first = 0
-    for piece in pieces:
-        for k in range(0, len(piece), some):
-            part = piece[k : k + some]
-            place = slice(first + k, first + k + len(part))
-            np.matmul(local, part, out=out[place])
-            out[place] += np.matmul(carry, states[place])
-        first += len(piece)
-    return out.reshape(-1, columns)
+    for part in ends.parts(make, max(1, _IN_CACHE // (size * columns))):
+        place = slice(first, first + len(part))
+        np.matmul(block.inject, part, out=injected[place])
+        np.matmul(local, part, out=out[place])
+        first = place.stop
+    states = _states(block, injected, ends, butterworth(order, ratio).steady)
+    some = max(1, _IN_CACHE // (len(local) * columns))
+    for k in range(0, len(out), some):
+        out[k : k + some] += np.matmul(carry, states[k : k + some])
+    begin, count = (ends.before + start - phase) // stride, len(range(start, stop, step))
+    return out.reshape(-1, columns)[begin :: step // stride][:count]
 
 
-def _pieces(x: Array, pad: int, size: int) -> tuple[list[Array], int]:
-    """The reflected signal as blocks `(blocks, size, columns)`, the middle a view; and how many samples precede x.
-
-    What is missing to whole blocks is put before it, as the constant from which the forward pass starts anyway.
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """A reflected signal as blocks: the first and the last as they are, `(blocks, size, columns)`, and where between
+    them whole blocks of the signal stand, from `border` to `end`. `before`: how many samples precede the signal.
     """
-    left = 2.0 * x[:1] - x[pad:0:-1]
-    right = 2.0 * x[-1:] - x[-2 : -pad - 2 : -1]
-    fill = -(len(x) + 2 * pad) % size
-    head = np.concatenate([np.repeat(left[:1] if pad else x[:1], fill, axis=0), left])
-    border = min(-len(head) % size, len(x))
-    middle = (len(x) - border) // size
-    end = border + middle * size
-    if middle == 0:
-        parts = [np.concatenate([head, x, right])]
-    else:
-        parts = [np.concatenate([head, x[:border]]), x[border:end], np.concatenate([x[end:], right])]
-    return [part.reshape(-1, size, x.shape[1]) for part in parts if len(part)], len(head)
+
+    head: Array
+    tail: Array
+    border: int
+    end: int
+    before: int
+
+    @property
+    def blocks(self) -> int:
+        return len(self.head) + len(self.tail) + (self.end - self.border) // self.head.shape[1]
+
+    @classmethod
+    def of(cls, make: Make, samples: int, pad: int, size: int) -> _Ends:
+        """What is missing to whole blocks is put before it, as the constant from which the forward pass starts."""
+        fill = -(samples + 2 * pad) % size
+        before = fill + pad
+        border = min(-before % size, samples)
+        end = border + (samples - border) // size * size
+        begin = make(0, max(pad + 1, border)).copy()
+        left = 2.0 * begin[:1] - begin[pad:0:-1]
+        head = [np.repeat(left[:1] if pad else begin[:1], fill, axis=0), left, begin[:border]]
+        last = make(min(end, samples - pad - 1), samples).copy()
+        right = 2.0 * last[-1:] - last[-2 : -pad - 2 : -1]
+        tail = [last[len(last) - (samples - end) :], right]
+        if end == border:  # no whole block between the ends, nor perhaps at either
+            head, tail = [*head, *tail], []
+        shape = (-1, size, begin.shape[1])
+        joined = np.concatenate(tail) if tail else np.empty((0, begin.shape[1]))
+        return cls(np.concatenate(head).reshape(shape), joined.reshape(-1, *shape[1:]), border, end, before)
+
+    def parts(self, make: Make, some: int) -> Iterator[Array]:
+        """All blocks in order, a few at a time."""
+        _, size, columns = self.head.shape
+        yield self.head
+        for k in range(self.border, self.end, some * size):
+            yield make(k, min(k + some * size, self.end)).reshape(-1, size, columns)
+        if len(self.tail):
+            yield self.tail
+
+    @property
+    def last_block(self) -> Array:
+        return self.tail[-1] if len(self.tail) else self.head[-1]
 
 
-def _states(block: _Block, pieces: Sequence[Array], steady: Array) -> Array:
+def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array:
     """The states [s; z] with which every block is entered from the left and from the right."""
     m = len(steady)
-    injected = np.concatenate([np.matmul(block.inject, piece) for piece in pieces])
-    s = _scan(block.forget, injected[:, :m], np.multiply.outer(steady, pieces[0][0, 0]))
-    end = block.last @ np.concatenate([pieces[-1][-1], s[-1]])
-    thrown = injected[:, m:] + np.matmul(block.cross, s)
-    z = _scan(block.forget, thrown[::-1], np.multiply.outer(steady, end))
-    return np.concatenate([s, z[::-1]], axis=1)
+    scan = _scan_one_by_one if injected.shape[2] >= _WIDE else _scan_in_groups
+    states = np.empty_like(injected)
+    s, z = states[:, :m], states[:, m:]
+    scan(block.forget, injected[:, :m], np.multiply.outer(steady, ends.head[0, 0]), s)
+    end = block.last @ np.concatenate([ends.last_block, s[-1]])
+    thrown = np.matmul(block.cross, s)
+    thrown += injected[:, m:]
+    scan(block.forget, thrown[::-1], np.multiply.outer(steady, end), z[::-1])
+    return states
 
 
-def _scan(forget: Array, added: Array, begin: Array) -> Array:
-    """The states s before each step of s⁺ = forget s + added: within groups by one product, then group by group."""
+def _scan_one_by_one(forget: Array, added: Array, begin: Array, out: Array) -> None:
+    """The states s before each step of s⁺ = forget s + added, into `out`."""
+    out[0] = begin
+    for k in range(len(out) - 1):
+        np.matmul(forget, out[k], out=out[k + 1])
+        out[k + 1] += added[k]
+
+
+def _scan_in_groups(forget: Array, added: Array, begin: Array, out: Array) -> None:
+    """The same for few columns, where a step takes longer to call than to do: within groups by one product."""
     count, m, columns = added.shape
     groups = -(-count // _GROUP)
     powers = [np.eye(m)]
@@ -190,4 +240,4 @@ def _scan(forget: Array, added: Array, begin: Array) -> Array:
         starts[k] = state
         state = powers[-1] @ state + inner[k, -m:]
     found = inner[:, :-m] + np.matmul(np.concatenate(powers[:-1]), starts)
-    return np.asarray(found.reshape(-1, m, columns)[:count])
+    out[:] = found.reshape(-1, m, columns)[:count]

@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.signals.blockwise import both_ways, butterworth
+from steelyard.signals.blockwise import Make, both_ways, both_ways_of, butterworth
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
@@ -41,6 +41,10 @@ class LowPass:
         # Far out the slowest pole is all that is left, and its share is at most a few times the whole.
         radius = butterworth(self.order, self.cutoff * self.period).radius
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
+
+    def of(self, make: Make, samples: int, rows: slice) -> Array:
+        """`rows` of a filtered signal of so many samples that `make(start, stop)` computes, part by part."""
+        return both_ways_of(make, samples, self.order, self.cutoff * self.period, min(self.memory, samples - 1), rows)
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
         """The filtered signal, or some `rows` of it, the only ones that are computed; samples run along the first axis.

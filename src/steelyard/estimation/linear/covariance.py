@@ -14,9 +14,8 @@ I_i = Σ_j T_ij S_j, T known, the system is solved for S.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,20 +23,18 @@ import numpy as np
 from steelyard.estimation.estimate import Estimate, EstimationError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.data import RegressionData
+from steelyard.regression.rows import Equation
+from steelyard.regression.spectra import Spectra
 from steelyard.regression.unknowns import Columns
 
 # What a residual does to the estimate, ψ(u), and the mean slope ψ': (equation, residuals) → (ψ, ψ'). None: ψ(u) = u.
 Influence = Callable[[int, Array], tuple[Array, Array]]
 
-# Bands per factor of two in frequency: noise spectra of robots fall by decades, not by octaves.
-_BANDS_PER_OCTAVE = 2
 # Bands are joined from below until so many degrees of freedom are left in each. Few keep the lowest band narrow, where
 # noise is strongest and the columns live; chosen by coverage (docs/theory/error-bars.md).
 _DEGREES = 6.0
 # Fewer degrees of freedom than this are not believed (a variance of ν/(ν−2) times another is infinite at 2).
 _FEWEST = 4.0
-# Longer blocks are cut: correlation over more rows than this is not looked for.
-_LONGEST = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +84,7 @@ def covariance(
     bread: Array | None = None,
     sharpest: tuple[Array, Array] | None = None,
 ) -> Covariance:
-    """The covariance of base parameters that were found with `weights` (1/σ per equation). One pass over the data.
+    """The covariance of base parameters that were found with `weights` (1/σ per equation).
 
     `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's equations have another matrix.
     `sharpest`: β and weights of a better fit, whose residuals tell the noise: under equal weights the noisiest joint
@@ -95,7 +92,7 @@ def covariance(
     """
     with one_blas_thread():
         best, best_weights = (beta, weights) if sharpest is None else sharpest
-        bands, slopes = _spectra(data, base, best, influence)
+        bands, slopes = _bands(data, base, best, influence)
         square, best_square = weights**2, best_weights**2
         outer = _inverse(_normal(bands, square * slopes) if bread is None else bread)
         inverse = _inverse(_normal(bands, best_square * slopes))
@@ -124,63 +121,43 @@ def _normal(bands: list[_Band], weights: Array) -> Array:
     return np.asarray(sum(weights[b.equation] * b.gram for b in bands))
 
 
-def _spectra(
-    data: RegressionData, base: Columns, beta: Array, influence: Influence | None
-) -> tuple[list[_Band], Array]:
+def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influence | None) -> tuple[list[_Band], Array]:
     """Power of the residuals and Gram matrices of the columns, by equation and band; and the mean slopes ψ'."""
-    place = {c: k for k, c in enumerate(base.independent)}
-    found: dict[tuple[int, int], _Band] = {}
+    if influence is None:
+        return _from_spectra(data.reduction().spectra, base, beta), np.ones(len(data.equations))
+    shaped = Spectra(data.equations)
     slope, rows = np.zeros(len(data.equations)), np.zeros(len(data.equations))
-    for e, A, y in _pieces(data):
-        own = [(k, place[int(c)]) for k, c in enumerate(data.equations[e].columns) if int(c) in place]
-        where = np.array([k for _, k in own], dtype=np.int64)
-        columns = A[:, [k for k, _ in own]]
-        residual = y - columns @ beta[where]
-        if influence is not None:
-            residual, slopes = influence(e, residual)
-            slope[e] += slopes.sum()
-        else:
-            slope[e] += len(y)
-        rows[e] += len(y)
-        for number, band in _transform(columns, residual):
-            key = (e, number)
-            gram = np.zeros((base.rank, base.rank))
-            gram[np.ix_(where, where)] = band[2]
-            new = _Band(e, band[0], band[1], gram)
-            if key in found:
-                found[key] += new
-            else:
-                found[key] = new
-    ordered = [found[key] for key in sorted(found)]
-    return ordered, slope / np.maximum(rows, 1.0)
-
-
-def _pieces(data: RegressionData) -> Iterator[tuple[int, Array, Array]]:
-    """Gap-free pieces, none longer than what is looked at for correlation."""
     for block in data.blocks():
-        count = -(-len(block.y) // _LONGEST)
-        ends = np.linspace(0, len(block.y), count + 1).astype(int) if count else np.zeros(1, dtype=int)
-        for a, b in pairwise(ends):
-            yield block.equation, block.A[a:b], block.y[a:b]
+        e = block.equation
+        own, where = _places(data.equations[e], base)
+        residual, slopes = influence(e, block.y - block.A[:, own] @ beta[where])
+        slope[e] += slopes.sum()
+        rows[e] += len(block.y)
+        shaped.add(e, np.column_stack([block.A, residual]))
+    return _from_spectra(shaped, base, np.zeros_like(beta)), slope / np.maximum(rows, 1.0)
 
 
-def _transform(columns: Array, residual: Array) -> Iterator[tuple[int, tuple[float, float, Array]]]:
-    """Unitary real Fourier transform of one piece, summed by band: (band, (coefficients, power, Gram))."""
-    n = len(residual)
-    both = np.fft.rfft(np.column_stack([columns, residual]), axis=0) / np.sqrt(n)
-    twice = np.full(len(both), 2.0)  # a frequency and its mirror image; 0 and Nyquist have none
-    twice[0] = 1.0
-    if n % 2 == 0:
-        twice[-1] = 1.0
-    both *= np.sqrt(twice)[:, None]
-    frequency = np.arange(len(both)) / n
-    numbers = np.full(len(both), -1000)
-    numbers[1:] = np.floor(_BANDS_PER_OCTAVE * np.log2(frequency[1:] + 1e-15)).astype(int)
-    starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
-    for a, b in zip(starts, [*starts[1:], len(both)], strict=True):
-        part = both[a:b]
-        gram = part.real.T @ part.real + part.imag.T @ part.imag
-        yield int(numbers[a]), (float(twice[a:b].sum()), float(gram[-1, -1]), gram[:-1, :-1])
+def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
+    """The bands with the power of y − Aβ in each."""
+    places = [_places(equation, base) for equation in spectra.equations]
+    out = []
+    for key in sorted(spectra.grams):
+        e, _ = key
+        own, where = places[e]
+        whole = spectra.grams[key]
+        gram = np.zeros((base.rank, base.rank))
+        gram[np.ix_(where, where)] = whole[np.ix_(own, own)]
+        way = np.zeros(len(whole))
+        way[own], way[-1] = -beta[where], 1.0
+        out.append(_Band(e, spectra.counts[key], max(float(way @ whole @ way), 0.0), gram))
+    return out
+
+
+def _places(equation: Equation, base: Columns) -> tuple[list[int], list[int]]:
+    """Which of an equation's columns are solved for, and where among the unknowns they stand."""
+    place = {c: k for k, c in enumerate(base.independent)}
+    own = [k for k, c in enumerate(equation.columns) if int(c) in place]
+    return own, [place[int(equation.columns[k])] for k in own]
 
 
 def _merge(bands: list[_Band], leverage: Array, inverse: Array) -> list[_Band]:

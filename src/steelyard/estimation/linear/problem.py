@@ -36,7 +36,7 @@ class Problem:
         cls, data: RegressionData, base: Columns, weigh: Callable[[Block], Array] | None = None
     ) -> Problem:  # fmt: skip
         """One pass over the data; `weigh` gives the square root of each row's weight."""
-        factor = data.factor(weigh)
+        factor = data.reduction().factor if weigh is None else data.factor(weigh)
         if not all(np.all(np.isfinite(r)) for r in factor.triangles):
             raise EstimationError(_first_bad_row(data))
         return cls(data, base, factor)
