@@ -39,8 +39,8 @@ def observe(
 
     `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
 
-    `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the Gram
-    matrices of all samples as they were before the filter.
+    `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the
+    Gram matrices of all samples as they were before the filter.
 
     Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
     side alone), so that what the filter does to a jump of friction it does to the column that explains it.
@@ -125,7 +125,7 @@ class _Unfiltered:
     """Gram matrices of [A y] over all samples, before any filter: what unfiltered torques are scored by."""
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = Rows(rows.dynamics, np.unique(np.concatenate([e.columns for e in rows.equations])), pad=TILE)
+        self.rows = Rows(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
 
     def grams(self, motion: Motion, first: int, last: int) -> list[Array]:
         batch = Batch(self.rows.function, _inputs(motion, first, last))

@@ -163,7 +163,7 @@ class _Ends:
 
     @property
     def blocks(self) -> int:
-        return len(self.head) + len(self.tail) + (self.end - self.border) // self.head.shape[1]
+        return len(self.head) + len(self.tail) + (self.end - self.border) // int(self.head.shape[1])
 
     @classmethod
     def of(cls, make: Make, samples: int, pad: int, size: int) -> _Ends:
@@ -195,7 +195,7 @@ class _Ends:
 
     @property
     def last_block(self) -> Array:
-        return self.tail[-1] if len(self.tail) else self.head[-1]
+        return np.asarray(self.tail[-1] if len(self.tail) else self.head[-1])
 
 
 def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array:
