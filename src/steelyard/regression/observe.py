@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.drivers import TILE
+from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.run import Batch
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
