@@ -52,8 +52,8 @@ def test_a_scalar_scheme_writes_its_run(found: dict[str, Identification], tmp_pa
 
 
 def test_options_and_objects_are_remembered(logs) -> None:
-    one = identify(arm().robot, logs[0], scheme=FilteredDynamic(cutoff=9.11, order=2), physical=False)
-    assert one.settings.scheme == "filtered-dynamic:cutoff=9.11,order=2"
+    one = identify(arm().robot, logs[0], scheme=FilteredDynamic(cutoff_hz=1.5, order=2), physical=False)
+    assert one.settings.scheme == "filtered-dynamic:cutoff_hz=1.5,order=2"
 
 
 def test_an_unknown_scheme_is_refused(logs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,17 +14,26 @@ from papers.rotradi_experiment import arm, clock, identification_torque, played
 from regression.scheme_cases import case, robot_of, stacked
 from scipy.signal import cont2discrete, lfilter, lsim
 from scipy.special import gammainc
+from typer.main import get_command
 
+from steelyard.cli import app
 from steelyard.dynamics import Dynamics
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.parameters import Coulomb, terms
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.schemes import SCHEMES, make_scheme, paper_motion, scheme_text
-from steelyard.regression.schemes import stream as stream_module
-from steelyard.regression.schemes.cascade import Cascade
-from steelyard.regression.schemes.known_friction import KnownFriction
-from steelyard.regression.schemes.still import Stillness
-from steelyard.regression.schemes.window import Window
+from steelyard.regression.schemes import (
+    SCHEMES,
+    make_scheme,
+    paper_motion,
+    scheme_help,
+    scheme_names,
+    scheme_table,
+    scheme_text,
+)
+from steelyard.regression.schemes import blocks as blocks_module
+from steelyard.regression.schemes.filtered import Cascade
+from steelyard.regression.schemes.integral import Window
+from steelyard.regression.schemes.still import KnownFriction, Stillness
 
 # ---------------------------------------------------------------- filters
 
@@ -89,7 +99,7 @@ def test_chunks_leave_no_trace(scheme: str, monkeypatch: pytest.MonkeyPatch) -> 
     c = case("rotradi")
     log = c.log(0.004, 4.0)
     whole = c.rows(scheme, log)
-    monkeypatch.setattr(stream_module, "_CHUNK", 37)
+    monkeypatch.setattr(blocks_module, "_CHUNK", 37)
     cut = c.rows(scheme, log)
     for a, b in zip(whole, cut, strict=True):
         assert_allclose(np.sort(b, axis=0), np.sort(a, axis=0), atol=1e-11)
@@ -148,8 +158,8 @@ def test_a_scheme_can_be_written_and_read(text: str) -> None:
         ("energy:window=-1", "positive number of seconds"),
         ("momentum:samples=0", "whole number of sampling intervals"),
         ("momentum:samples=2,window=1", "not both"),
-        ("filtered-dynamic:cutoff=0", "positive number of rad/s"),
-        ("filtered-power:cutoff=-3", "positive number of rad/s"),
+        ("filtered-dynamic:cutoff_hz=0", "positive number of Hz"),
+        ("filtered-power:cutoff=-3", "positive number of Hz"),
         ("filtered-power:order=0", "order"),
         ("filtered-power:work=exact", "held or trapezoid or paper"),
         ("energy:work=paper", "held or trapezoid, not 'paper'"),
@@ -160,6 +170,23 @@ def test_a_scheme_can_be_written_and_read(text: str) -> None:
 def test_wrong_settings_are_named(text: str, words: str) -> None:
     with pytest.raises(SteelyardError, match=words.replace("(", r"\(")):
         make_scheme(text)
+
+
+def test_a_cutoff_in_rad_s_is_still_understood() -> None:
+    """`cutoff` (rad/s) is the old name of `cutoff_hz`: the same filter, and one of them is enough."""
+    assert make_scheme("filtered-power:cutoff=9.11") == make_scheme(
+        f"filtered-power:cutoff_hz={9.11 / (2.0 * np.pi)!r}"
+    )
+    with pytest.raises(SteelyardError, match="once: cutoff_hz in Hz"):
+        make_scheme("filtered-power:cutoff=3,cutoff_hz=3")
+    assert "cutoff " not in scheme_table() + scheme_help()
+
+
+def test_help_and_documentation_know_every_scheme() -> None:
+    """What is written by hand for speed, or for readers, is what the registry says."""
+    assert scheme_table() in (Path(__file__).parents[2] / "docs/theory/schemes.md").read_text(encoding="utf-8")
+    identify = get_command(app).commands["identify"]  # type: ignore[attr-defined]
+    assert next(p.help for p in identify.params if p.name == "scheme").startswith(scheme_names())
 
 
 def test_a_window_longer_than_the_log_is_refused() -> None:

@@ -29,7 +29,7 @@ def identify(
         str,
         typer.Option(
             metavar="S",
-            help="dynamic, filtered-dynamic, momentum, energy, power or filtered-power; options as name:key=value.",
+            help="dynamic, power, filtered-dynamic, filtered-power, momentum or energy; options as name:key=value.",
         ),
     ] = "dynamic",
     estimator: Annotated[

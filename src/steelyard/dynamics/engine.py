@@ -143,8 +143,14 @@ class Dynamics:
         return self._evaluators[key]
 
     def _trace(self, name: str) -> Function:
+        inputs, body, shape = self._known(name)
         n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
         widths = {"q": n, "dq": n, "ddq": n, "tau": n, "theta": p}
+        return trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
+
+    def _known(self, name: str) -> tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]:
+        """The inputs of a function, what it is over scalars, and the shape of its result."""
+        n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
         known: dict[str, tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]] = {
             "torque_regressor": ("q dq ddq", self._torque, (n, p)),
             "momentum_regressor": ("q dq", self._momentum, (n, p)),
@@ -160,8 +166,7 @@ class Dynamics:
         }
         if name not in known:
             raise UnknownNameError("function", name, known)
-        inputs, body, shape = known[name]
-        return trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
+        return known[name]
 
     def _with_terms(self, links: Entries, of_terms: Entries) -> Entries:
         shift = self.robot.inertial_count
@@ -202,6 +207,11 @@ class Dynamics:
         return dict(enumerate_keys(self.forward_over_scalars(q, dq, tau, theta)))
 
     # ---------------------------------------------------------------- over scalars, for those who trace more
+
+    def over_scalars(self, name: str, signals: Mapping[str, Vector]) -> Mapping[Any, Any]:
+        """The non-zero entries of a function by index, over the scalars of its inputs (others are passed over)."""
+        inputs, body, _ = self._known(name)
+        return body(*(signals[x] for x in inputs.split()))
 
     def inverse_over_scalars(self, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> list[Any]:
         """Joint torques over scalars, terms included."""

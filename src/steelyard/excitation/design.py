@@ -92,7 +92,7 @@ class Design:
             if scheme == "dynamic":
                 return TorqueRows(self.base.structure.dynamics, columns, sampled, rows)
             windows = Windows.along(len(times), rate, window or 1.0 / rate, long_windows)
-            return SchemeRows(self.base.structure.dynamics, columns, sampled, scheme, rows, windows)  # type: ignore[arg-type]
+            return SchemeRows(self.base.structure.dynamics, columns, sampled, scheme, rows, windows)
 
         chosen = named_columns(self.base, parameters)
         first = observe(chosen)

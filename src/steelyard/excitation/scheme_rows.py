@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +20,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.sampled import Sampled
 from steelyard.ground.arrays import Array
-
-Scheme = Literal["energy", "momentum"]
-# Which regressors appear as differences over a window, and which are integrated over it.
-_PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "energy": (("kinetic_energy_regressor", "potential_energy_regressor"), ("dissipation_regressor",)),
-    "momentum": (("momentum_regressor",), ("remainder_regressor",)),
-}
+from steelyard.regression.schemes import SCHEMES
 
 
 @dataclass(frozen=True)
@@ -78,18 +71,20 @@ class SchemeRows:
         dynamics: Dynamics,
         columns: Sequence[int],
         sampled: Sampled,
-        scheme: Scheme,
+        scheme: str,
         joints: Sequence[int],
         windows: Windows,
     ) -> None:
-        if scheme not in _PARTS:
-            raise UnknownNameError("scheme", scheme, ("dynamic", *_PARTS))
+        windowed = [name for name, known in SCHEMES.items() if known.windowed]
+        if scheme not in windowed:
+            raise UnknownNameError("scheme", scheme, ("dynamic", *windowed))
+        balance = SCHEMES[scheme].balance
         self.dynamics, self.sampled, self.windows = dynamics, sampled, windows
         self.columns = np.array(columns, dtype=np.int64)
-        self.differenced, self.integrated = _PARTS[scheme]
-        self._joints = None if scheme == "energy" else np.array(joints, dtype=np.int64)
+        self.differenced, self.integrated = balance.stored, balance.lost
+        self._joints = None if balance.scalar else np.array(joints, dtype=np.int64)
         names = dynamics.robot.joint_names
-        self.names = ("energy",) if self._joints is None else tuple(names[j] for j in joints)
+        self.names = (balance.name,) if self._joints is None else tuple(names[j] for j in joints)
         self.places = tuple(np.arange(len(self.columns)) for _ in self.names)
 
     def _inputs(self, name: str) -> dict[str, Array]:

@@ -20,7 +20,7 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
-from steelyard.regression.schemes.dynamic import Dynamic
+from steelyard.regression.schemes import Dynamic
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare

@@ -18,7 +18,7 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING, FrictionTable
 from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, terms
-from steelyard.regression.schemes.known_friction import Curve
+from steelyard.regression.schemes.still import Curve
 from steelyard.robot.robot import Robot
 
 Given = FrictionCurves | Mapping[str, Curve]

@@ -66,7 +66,7 @@ def identify(
         validate: logs to judge by; they take no part in any choice.
         terms: joint terms (default: rotor, viscous, smoothed Coulomb, offset), by name or as objects.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
-            "filtered-power", with options as in "filtered-dynamic:cutoff=9.11,order=2", or as an object.
+            "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or as an object.
         estimator: any name of `steelyard.estimation.ESTIMATORS`; docs/how-to-choose.md says which is for what.
         physical: whether the result must be physically possible (the default); otherwise it is the free fit.
         prior: "nominal" (the description's inertias where they are given and possible) or "none".

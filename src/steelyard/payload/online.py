@@ -23,7 +23,7 @@ from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.ground.arrays import Array
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.schemes import Scheme, make_scheme
+from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.signals.log import Log
 
 # Residuals so many times as large as the noise and the estimate's uncertainty explain come from another load.
@@ -64,7 +64,7 @@ def weigh_online(
     settle: float = 0.5,
     heaviest: float = 20.0,
     size: float = 0.3,
-    scheme: str | Scheme = "filtered-dynamic:cutoff=5,torque=trapezoid",
+    scheme: str | Scheme = "filtered-dynamic:cutoff_hz=0.795775,torque=trapezoid",
 ) -> Iterator[OnlineLoad]:
     """The load after every sample of a log or of a live stream of (t, q, dq, tau).
 
@@ -87,7 +87,8 @@ def weigh_online(
         raise SteelyardError(f"A memory of {memory:g} s keeps nothing; give a positive time.")
     made = make_scheme(scheme)
     if made.uses_acceleration:
-        raise SteelyardError(f"The scheme '{made.name}' needs accelerations; use filtered-dynamic or momentum.")
+        others = scheme_names(uses_acceleration=False)
+        raise SteelyardError(f"The scheme '{made.name}' needs accelerations; use {others}.")
     base = base_parameters(robot, arm.terms)
     rows = live_rows(Dynamics(robot, arm.terms), base, made)
     to_frame = between(own_frame(robot.links[place.host], place.host), place)

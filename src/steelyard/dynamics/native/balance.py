@@ -1,4 +1,4 @@
-"""`Balance`: both sides of the balance over one sampling interval, in one call of machine code.
+"""`IntervalMeans`: both sides of the balance over one sampling interval, in one call of machine code.
 
 For every entry: stored (momentum or energy) and lost (remainder or dissipation) at the new sample, and with those of
 the sample before
@@ -27,12 +27,12 @@ _ARGUMENTS = (
 _FLOATS = {name: _ARGUMENTS.index(name) for name in ("factor", "new", "old")}
 
 
-class Balance:
+class IntervalMeans:
     """The means of a function whose outputs are the stored entries, and then as many lost ones.
 
     Args:
         function: the traced entries.
-        sample: its inputs, one after the other; what stands there when the balance is called is the new sample.
+        sample: its inputs, one after the other; what stands there at a call is the new sample.
     """
 
     def __init__(self, function: Function, sample: Array) -> None:

@@ -11,21 +11,20 @@ sample, so that a clock that jitters does no harm.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.native.balance import IntervalMeans
 from steelyard.errors import LogError
-from steelyard.estimation.recursion.accumulate import Accumulate, Flags, make_accumulator
-from steelyard.estimation.recursion.balance_kernel import BalanceKernel
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
-from steelyard.regression.schemes import Dynamic, FilteredDynamic, Momentum, Power, Scheme
-from steelyard.regression.schemes.balance import check_all_torques
-from steelyard.regression.schemes.known_friction import KnownFriction
-from steelyard.regression.schemes.still import Stillness
+from steelyard.regression.schemes import Scheme
+from steelyard.regression.schemes.balance import Quadrature, State, check_all_torques, inner
+from steelyard.regression.schemes.scheme import Balanced, Flags
+from steelyard.regression.schemes.still import KnownFriction, Stillness
 
 # An interval so many times as long as the one before is a gap, which nothing may be filtered or integrated across.
 GAP = 5.0
@@ -54,16 +53,29 @@ class LiveRows(Protocol):
 
 def live_rows(dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> LiveRows:
     """The rows of a scheme; tell them where to go by `out`."""
-    made = Instants if scheme.uses_acceleration else Balance
-    return made(dynamics, base, scheme)
+    if isinstance(scheme, Balanced):
+        return Intervals(dynamics, base, scheme)
+    return Instants(dynamics, base, scheme)
 
 
 class _Rows:
-    """Where entries go: the buffer, and the places in it of the kernel's entries and of the right sides."""
+    """Where entries go: the buffer, and the places in it of the balance's entries and of the right sides.
 
-    def __init__(self, kernel: BalanceKernel, equations: int, rank: int) -> None:
-        self._kernel, self.equations, self.filled, self._rank = kernel, equations, equations, rank
-        self.out = np.zeros((equations, rank + 1))
+    Only entries that are not always zero are computed. `sample` holds q, q̇, τ (and at instants q̈) one after the other.
+    """
+
+    def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Scheme, sample: Array) -> None:
+        self._balance, self.sample, self._rank = scheme.balance, sample, base.rank
+        if self._balance.scalar:
+            check_all_torques(dynamics)
+        function, self._equations, self._columns = self._balance.traced(dynamics, base.independent)
+        self._means = IntervalMeans(function, sample)
+        self._joints = np.flatnonzero(dynamics.robot.torque_used)
+        self.equations = self.filled = 1 if self._balance.scalar else len(self._joints)
+        # The entries, followed by the right sides.
+        self._values = np.zeros(len(self._columns) + self.equations)
+        self._left, self._right = np.split(self._values, [len(self._columns)])
+        self.out = np.zeros((self.equations, base.rank + 1))
 
     @property
     def out(self) -> Array:
@@ -74,7 +86,7 @@ class _Rows:
         """Contiguous, and at least as wide as [A y]."""
         self._out, width = out, out.shape[1]
         self._flat = out.reshape(-1)
-        entries = self._kernel.equations * width + self._kernel.columns
+        entries = self._equations * width + self._columns
         self._targets = np.concatenate([entries, np.arange(self.equations) * width + self._rank]).astype(np.int64)
 
     def _put(self, values: Array) -> None:
@@ -86,22 +98,14 @@ class Instants(_Rows):
     """τ = Y θ, or q̇ᵀτ = q̇ᵀY θ, at every sample."""
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> None:
-        self._scalar = isinstance(scheme, Power)
-        if self._scalar:
-            check_all_torques(dynamics)
         n = dynamics.robot.dof
-        self.sample = np.zeros(4 * n)
+        super().__init__(dynamics, base, scheme, np.zeros(4 * n))
         _, self._dq, self._tau, _ = self.sample.reshape(4, n)
-        self._joints = np.flatnonzero(dynamics.robot.torque_used)
-        kernel = BalanceKernel(dynamics, base, "power" if self._scalar else "torque", self.sample)
-        kernel.shares(1.0, 0.0)
-        super().__init__(kernel, 1 if self._scalar else len(self._joints), base.rank)
-        self._values = np.zeros(len(kernel.mean) + self.equations)
+        self._means.shares(1.0, 0.0)
 
     def add(self, t: float) -> bool:
-        mean = self._kernel(0.0)
-        self._values[: len(mean)] = mean
-        self._values[len(mean) :] = self._dq @ self._tau if self._scalar else self._tau[self._joints]
+        self._left[:] = self._means(0.0)
+        self._right[:] = inner(self._dq, self._tau) if self._balance.scalar else self._tau[self._joints]
         self._put(self._values)
         return True
 
@@ -113,90 +117,70 @@ class Instants(_Rows):
     def restore(self, state: Mapping[str, Array]) -> None: ...
 
 
-class Balance(_Rows):
-    """The balance of every interval, through what the scheme puts behind it. Only entries that are ever used move."""
+class Intervals(_Rows):
+    """The balance of every interval, through what the scheme puts behind it."""
 
-    def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> None:
-        self._scalar = not isinstance(scheme, Dynamic | FilteredDynamic | Momentum)
-        if self._scalar:
-            check_all_torques(dynamics)
+    def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Balanced) -> None:
         n = dynamics.robot.dof
-        self.sample, self._before = np.zeros(3 * n), np.zeros(3 * n)
-        self._now_parts, self._before_parts = self.sample.reshape(3, n), self._before.reshape(3, n)
-        self._joints = np.flatnonzero(dynamics.robot.torque_used)
-        settings: Any = scheme
-        self._rule: str = settings.work if self._scalar else settings.torque
-        kernel = BalanceKernel(dynamics, base, "energy" if self._scalar else "momentum", self.sample)
-        kernel.shares(*((0.0, 1.0) if self._rule == "paper" else (0.5, 0.5)))
-        super().__init__(kernel, 1 if self._scalar else len(self._joints), base.rank)
-        count = len(kernel.mean)
-        self._mean = np.zeros(count + self.equations)
-        self._right = self._mean[count:]
-        self._owner = np.concatenate([self._kernel.equations, np.arange(self.equations)]).astype(np.int64)
-        self._accumulate: Accumulate = make_accumulator(scheme, self._owner)
-        none = KnownFriction.of(dynamics.robot, None)
-        speed = 0.0 if self._scalar else settings.still
+        super().__init__(dynamics, base, scheme, np.zeros(3 * n))
+        self._before = np.zeros(3 * n)
+        self._now_parts: State = tuple(self.sample.reshape(3, n))  # type: ignore[assignment]
+        self._before_parts: State = tuple(self._before.reshape(3, n))  # type: ignore[assignment]
+        self._rule = scheme.rule
+        self._means.shares(*Quadrature(self._rule).shares)
+        self._owner = np.concatenate([self._equations, np.arange(self.equations)]).astype(np.int64)
+        self._sums = scheme.live(self._owner)
+        none, speed = KnownFriction.of(dynamics.robot, None), scheme.still_speed
         self._still = _Still(Stillness.of(dynamics, none, speed, 0.0), self._joints) if speed != 0.0 else None
         self._time = self._interval = np.nan
 
     def reset(self) -> None:
         self._time = self._interval = np.nan
-        self._accumulate.reset()
+        self._sums.reset()
 
     def add(self, t: float) -> bool:
         h = t - self._time
         if h <= 0.0:
             raise LogError(f"The time does not increase: t = {t:g} s after {self._time:g} s; sort the samples.")
         gap = h > GAP * self._interval or h != h
-        paper = self._rule == "paper"
-        mean = self._kernel(0.0 if gap else (self._accumulate.bracket(h) if paper else 1.0) / h)
+        bracket = self._sums.bracket(h) if self._rule == "paper" else 1.0
+        mean = self._means(0.0 if gap else bracket / h)
         still = self._still(self._now_parts[1]) if self._still is not None else None
         ready = False
         if gap:
-            self._accumulate.reset()
+            self._sums.reset()
         else:
             self._interval = h
-            self._mean[: len(mean)] = mean
-            self._right[:] = self._work(h) if self._scalar else self._torque()
+            self._left[:] = mean
+            given = self._balance.supplied(self._before_parts, self._now_parts, h, self._rule)
+            self._right[:] = given if self._balance.scalar else given[self._joints]
             ready = self._fill(h, still)
         self._time = t
         self._before[:] = self.sample
         return ready
 
     def _fill(self, h: float, still: Flags | None) -> bool:
-        ready = self._accumulate.add(self._mean, h)
+        ready = self._sums.add(self._values, h)
         if still is not None:
             ready = ready & ~still
-            self._accumulate.leave_out(still)
+            self._sums.leave_out(still)
         self.filled = int(np.count_nonzero(ready))
         if not self.filled:
             return False
-        result = self._accumulate.result
+        result = self._sums.result
         self._put(result if self.filled == self.equations else result * ready[self._owner])
         return True
 
-    def _torque(self) -> Array:
-        before = self._before_parts[2]
-        tau = 0.5 * (before + self._now_parts[2]) if self._rule == "trapezoid" else before
-        return np.asarray(tau[self._joints])
-
-    def _work(self, h: float) -> float:
-        (q, dq, tau), (q0, dq0, tau0) = self._now_parts, self._before_parts
-        if self._rule == "held":
-            return float(tau0 @ (q - q0)) / h
-        start = float(tau0 @ dq0)
-        return start if self._rule == "paper" else 0.5 * (start + float(tau @ dq))
-
     def state(self) -> dict[str, Array]:
-        kernel, time = self._kernel, np.array([self._time, self._interval])
-        last = {"stored": kernel.stored.copy(), "lost": kernel.lost.copy(), "sample": self._before.copy()}
-        return {"time": time, **last, **self._accumulate.state()}
+        means, time = self._means, np.array([self._time, self._interval])
+        last = {"stored": means.stored.copy(), "lost": means.lost.copy(), "sample": self._before.copy()}
+        return {"time": time, **last, **self._sums.state()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         self._time, self._interval = (float(x) for x in state["time"])
-        self._kernel.stored[:], self._kernel.lost[:] = state["stored"], state["lost"]
+        self._means.stored[:], self._means.lost[:] = state["stored"], state["lost"]
         self._before[:] = state["sample"]
-        self._accumulate.restore(state)
+        self._sums.restore(state)
         if self._still is not None:
             self._still(self._before_parts[1])
 

@@ -104,7 +104,7 @@ def recursive(
         robot: the robot.
         stream: a log, or anything that yields samples (t, q, dq, tau) or (t, q, dq, tau, ddq), live.
         terms: joint terms to be identified with the links; None: links alone.
-        scheme: name with options ("filtered-dynamic:cutoff=9.11") or a scheme; filters are causal. Without a cut-off
+        scheme: name with options ("filtered-dynamic:cutoff_hz=1.5") or a scheme; filters are causal. Without a cut-off
             or window of its own it takes one for motions of 1 Hz.
         forgetting: a constant factor in (0, 1], or `Constant`, `Directional`, `Variable`.
         P0: how well the start is known, in units of the noise's variance: a number, one per base parameter, or a

@@ -22,18 +22,19 @@ ENCODER = 2.0 * np.pi / float(TABLE1.numbers("resolution_cpr")[0])  # rad per co
 # Not printed: how long the experiment lasts. Dry friction is spread over a few mrad/s in the simulated arm.
 DURATION, SMOOTHING = 10.0, 5e-3
 
+CUTOFF_HZ = CUTOFF / (2.0 * np.pi)
 # The five schemes with the paper's filters and rules of integration, under the names of its tables' columns.
 SCHEMES = {
     "dynamic": "dynamic",
-    "filtered_dynamic": f"filtered-dynamic:cutoff={CUTOFF},torque=paper,still=0",
+    "filtered_dynamic": f"filtered-dynamic:cutoff_hz={CUTOFF_HZ},torque=paper,still=0",
     "supplied_energy": "energy:samples=1,growing=yes,work=trapezoid",
     "power": "power",
-    "filtered_power": f"filtered-power:cutoff={CUTOFF},work=paper",
+    "filtered_power": f"filtered-power:cutoff_hz={CUTOFF_HZ},work=paper",
 }
 # The same with the work of a torque that is held between samples, which is exact.
 HELD = {
     "supplied_energy": "energy:samples=1,growing=yes",
-    "filtered_power": f"filtered-power:cutoff={CUTOFF}",
+    "filtered_power": f"filtered-power:cutoff_hz={CUTOFF_HZ}",
 }
 # Friction that plant and regressor agree on, so that formulas are compared and nothing else.
 AGREED = Coulomb(smooth=0.02)

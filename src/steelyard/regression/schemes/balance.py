@@ -1,4 +1,4 @@
-"""Balances over one sampling interval: what went in equals what is stored plus what is lost.
+"""`Balance`: what a scheme's equation is made of. What went in equals what is stored plus what is lost.
 
 Between two samples, a time h apart,
 
@@ -8,36 +8,139 @@ Between two samples, a time h apart,
 with the momentum P θ, the remainder D θ, the energy E = K + U and the power L lost to friction. The brackets are exact,
 and so is the left side where the torque is held between samples: ∫τ = h·τ_{k−1}, ∫τᵀq̇ = τ_{k−1}ᵀ(q_k − q_{k−1}). Only
 the means of D and L are a quadrature (the trapezoid rule). Whatever linear thing is then done to both sides (sums,
-filters) keeps the balance, starting anywhere: no initial condition enters.
+filters) keeps the balance, starting anywhere: no initial condition enters. At instants nothing is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.function import Function, trace
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Vector
 from steelyard.regression.rows import Equation, Rows
-from steelyard.regression.schemes.known_friction import KnownFriction
+from steelyard.regression.schemes.still import KnownFriction
 from steelyard.signals.prepare import Motion
 
 # How the torque runs between two samples: "held" at the earlier one's value (what a controller does), or "trapezoid":
 # straight from one to the other (what a sensor saw). "paper" holds everything, states included.
-Rule = Literal["held", "trapezoid", "paper"]
 RULES = ("held", "trapezoid", "paper")
+
+Index = NDArray[np.int64]
+State = tuple[Array, Array, Array]  # q, q̇, τ
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The regressors (functions of `Dynamics`) whose change is stored, and those whose mean is lost.
+
+    Args:
+        name: of the quantity; an equation for the whole robot is called so.
+        stored: regressors that are differenced; none at instants.
+        lost: regressors that are integrated, or taken as they are at instants.
+        scalar: one equation for the whole robot, not one per joint; regressors with a row per joint are taken times q̇.
+        reach: filters and windows that are not stated reach to so many times the band of the motion.
+    """
+
+    name: str
+    stored: tuple[str, ...]
+    lost: tuple[str, ...]
+    scalar: bool
+    reach: float
+
+    def rate(self, band_hz: float) -> float:
+        """The rate λ (rad/s) of filters that are not stated, for motions up to `band_hz`; windows are 1/λ long."""
+        return self.reach * 2.0 * np.pi * band_hz
+
+    def supplied(self, start: State, end: State, h: float, rule: str) -> Array:
+        """The left side over an interval of h seconds: the mean of the torques, or of the power they supply.
+
+        Args:
+            start: q, q̇, τ at its start, `(joints,)` or `(intervals, joints)`.
+            end: the same at its end.
+            h: its length, s.
+            rule: one of `RULES`.
+        """
+        (q0, dq0, tau0), (q, dq, tau) = start, end
+        if not self.scalar:
+            return np.asarray(0.5 * (tau + tau0) if rule == "trapezoid" else tau0)
+        if rule == "held":
+            return inner(tau0, q - q0) / h
+        return inner(tau0, dq0) if rule == "paper" else 0.5 * (inner(tau, dq) + inner(tau0, dq0))
+
+    def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, Index, Index]:
+        """One function for the stored and then the lost entries over some columns, and their equations and columns.
+
+        Only entries that are not always zero on both sides are in it. Inputs are q and q̇; at instants also τ and q̈.
+        """
+        robot = dynamics.robot
+        rows = [0] if self.scalar else [j for j, used in enumerate(robot.torque_used) if used]
+        row_of, column_of = {r: k for k, r in enumerate(rows)}, {c: k for k, c in enumerate(columns)}
+        inputs = ("q", "dq") if self.stored else ("q", "dq", "tau", "ddq")
+
+        def body(*signals: Vector) -> dict[tuple[int, ...], Any]:
+            given = dict(zip(inputs, signals, strict=True))
+            sides = [self._entries(dynamics, names, given) for names in (self.stored, self.lost)]
+            return {
+                (side, row_of[row], column_of[column]): value
+                for side, entries in enumerate(sides)
+                for (row, column), value in entries.items()
+                if row in row_of and column in column_of
+            }
+
+        shape = (2, len(rows), len(columns))
+        whole = trace(self.name, dict.fromkeys(inputs, robot.dof), body, shape)
+        side = shape[1] * shape[2]
+        output = dict(zip(whole.places.tolist(), whole.outputs, strict=True))
+        places = np.unique(whole.places % side)
+        outputs = [output.get(int(p) + s * side, 0.0) for s in (0, 1) for p in places]
+        count = np.arange(len(outputs), dtype=np.int64)
+        picked = Function(self.name, whole.graph, whole.inputs, tuple(outputs), (len(outputs),), count)
+        return picked, *np.divmod(places, len(columns))
+
+    def _entries(self, dynamics: Dynamics, names: Sequence[str], signals: dict[str, Vector]) -> dict[Any, Any]:
+        """(row, column) → Σ of the named regressors, over scalars."""
+        total: dict[Any, Any] = {}
+        for name in names:
+            for key, value in dynamics.over_scalars(name, signals).items():
+                place = (0, key[-1]) if self.scalar else key
+                part = signals["dq"][key[0]] * value if self.scalar and len(key) == 2 else value
+                total[place] = total[place] + part if place in total else part
+        return total
+
+
+TORQUE = Balance("torque", (), ("torque_regressor",), scalar=False, reach=5.0)
+POWER = Balance("power", (), ("torque_regressor",), scalar=True, reach=1.0)
+# Five times the band, as Gautier asks of filters for what is to be seen: slower ones let the slow part of the motion,
+# and of all errors, count too much. One equation for all joints has less to spare: faster filters let noise in.
+MOMENTUM = Balance("momentum", ("momentum_regressor",), ("remainder_regressor",), scalar=False, reach=5.0)
+ENERGY = Balance(
+    "energy",
+    ("kinetic_energy_regressor", "potential_energy_regressor"),
+    ("dissipation_regressor",),
+    scalar=True,
+    reach=1.0,
+)
 
 
 @dataclass(frozen=True)
 class Quadrature:
     """The rule for the torque, and a factor on the brackets, which is 1 but for the paper's f1(z)."""
 
-    rule: Rule
+    rule: str
     bracket: float = 1.0
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """How much the end and the start of an interval count in the mean of a function of the state."""
+        return (0.0, 1.0) if self.rule == "paper" else (0.5, 0.5)
 
     def mean(self, x: Array) -> Array:
         """Of a function of the state."""
@@ -47,65 +150,69 @@ class Quadrature:
         return np.diff(x, axis=0) * (self.bracket / period)
 
 
-class MomentumBalance:
-    """One equation per joint whose torque is used."""
+class BalanceRows:
+    """Both sides of a balance over chosen columns, for samples of prepared motions."""
 
-    # Filters and windows that are not stated reach to so many times the band of the motion: five, as Gautier asks of
-    # filters for what is to be seen. Slower ones let the slow part of the motion, and of all errors, count too much.
-    reach: ClassVar[float] = 5.0
-
-    def __init__(self, dynamics: Dynamics, columns: Sequence[int], friction: KnownFriction) -> None:
-        self.dynamics, self.friction = dynamics, friction
+    def __init__(self, balance: Balance, dynamics: Dynamics, columns: Sequence[int], friction: KnownFriction) -> None:
+        self.balance, self.dynamics, self.friction = balance, dynamics, friction
         self.columns = np.array(columns, dtype=np.int64)
-        self.joints = np.flatnonzero(dynamics.robot.torque_used)
-        self.equations = Rows(dynamics, columns).equations
+        if balance.scalar:
+            check_all_torques(dynamics)
+            self.joints = np.zeros(1, dtype=np.int64)
+            self.equations: tuple[Equation, ...] = (Equation(balance.name, np.sort(self.columns)),)
+        else:
+            self.joints = np.flatnonzero(dynamics.robot.torque_used)
+            self.equations = Rows(dynamics, columns).equations
 
     def means(self, motion: Motion, part: slice, quadrature: Quadrature) -> Array:
         """[A y] of every interval between samples of `part`, `(intervals, equations, columns + 1)`."""
         q, dq, tau, h = motion.q[part], motion.dq[part], motion.tau[part], motion.filter.period
-        pick = np.ix_(np.arange(len(q)), self.joints, self.columns)
-        momentum = self.dynamics.momentum_regressor(q, dq)[pick]
-        remainder = self.dynamics.remainder_regressor(q, dq)[pick]
-        A = quadrature.change(momentum, h) + quadrature.mean(remainder)
-        torque = 0.5 * (tau[1:] + tau[:-1]) if quadrature.rule == "trapezoid" else tau[:-1]
-        y = torque - quadrature.mean(self.friction.torque(dq))
-        return np.concatenate([A, y[:, self.joints, None]], axis=2)
+        stored, lost = (self._regressor(names, motion, part) for names in (self.balance.stored, self.balance.lost))
+        A = quadrature.change(stored, h) + quadrature.mean(lost)
+        start, end = ((q[s], dq[s], tau[s]) for s in (slice(None, -1), slice(1, None)))
+        given = self.balance.supplied(start, end, h, quadrature.rule)
+        return self._joined(A, given - quadrature.mean(self._counted(self.friction.torque(dq), dq)))
+
+    def instants(self, motion: Motion, part: slice) -> Array:
+        """[A y] of the samples of `part`, `(samples, equations, columns + 1)`, where nothing is stored."""
+        dq = motion.dq[part]
+        A = self._regressor(self.balance.lost, motion, part)
+        return self._joined(A, self._counted(motion.tau[part] - self.friction.torque(dq), dq))
+
+    def _regressor(self, names: Sequence[str], motion: Motion, part: slice) -> Array:
+        """Σ of the named regressors, `(samples, equations, columns)`."""
+        total: Array | None = None
+        for name in names:
+            run = self.dynamics.evaluator(name)
+            values = run({x: getattr(motion, x)[part] for x in run.function.inputs})
+            if self.balance.scalar:
+                row = values if values.ndim == 2 else np.einsum("nj,njp->np", motion.dq[part], values)
+                values = row[:, None, self.columns]
+            else:
+                values = values[np.ix_(np.arange(len(values)), self.joints, self.columns)]
+            total = values if total is None else total + values
+        assert total is not None
+        return total
+
+    def _counted(self, torque: Array, dq: Array) -> Array:
+        return inner(dq, torque) if self.balance.scalar else torque
+
+    def _joined(self, A: Array, y: Array) -> Array:
+        right = y[:, None, None] if self.balance.scalar else y[:, self.joints, None]
+        return np.concatenate([A, right], axis=2)
 
 
-class EnergyBalance:
-    """One equation for the whole robot."""
-
-    # One equation for all joints has little to spare: faster filters let noise of the torque in.
-    reach: ClassVar[float] = 1.0
-
-    def __init__(self, dynamics: Dynamics, columns: Sequence[int], friction: KnownFriction) -> None:
-        check_all_torques(dynamics)
-        self.dynamics, self.friction = dynamics, friction
-        self.columns = np.array(columns, dtype=np.int64)
-        self.joints = np.zeros(1, dtype=np.int64)
-        self.equations = (Equation("energy", np.sort(self.columns)),)
-
-    def means(self, motion: Motion, part: slice, quadrature: Quadrature) -> Array:
-        """[A y] of every interval between samples of `part`, `(intervals, 1, columns + 1)`."""
-        q, dq, tau, h = motion.q[part], motion.dq[part], motion.tau[part], motion.filter.period
-        d = self.dynamics
-        energy = (d.kinetic_energy_regressor(q, dq) + d.potential_energy_regressor(q))[:, self.columns]
-        lost = d.dissipation_regressor(q, dq)[:, self.columns]
-        A = quadrature.change(energy, h) + quadrature.mean(lost)
-        if quadrature.rule == "held":
-            power = np.sum(tau[:-1] * np.diff(q, axis=0), axis=1) / h
-        else:
-            power = quadrature.mean(np.sum(tau * dq, axis=1))
-        y = power - quadrature.mean(np.sum(self.friction.torque(dq) * dq, axis=1))
-        return np.column_stack([A, y])[:, None]
+def inner(a: Array, b: Array) -> Array:
+    """aᵀb of every row, or of the only one (by the way that is fastest there)."""
+    return np.asarray(a @ b) if a.ndim == 1 else np.asarray(np.sum(a * b, axis=-1))
 
 
 def check_all_torques(dynamics: Dynamics) -> None:
     unused = [n for n, used in zip(dynamics.robot.joint_names, dynamics.robot.torque_used, strict=True) if not used]
     if unused:
         raise SteelyardError(
-            f"Energy and power add up all joints, but the torque of '{unused[0]}' is not used; choose the scheme "
-            "dynamic, filtered-dynamic or momentum."
+            f"Energy and power add up all joints, but the torque of '{unused[0]}' is not used; choose a scheme with an "
+            "equation per joint, such as dynamic or momentum."
         )
 
 

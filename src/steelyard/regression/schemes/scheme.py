@@ -1,34 +1,66 @@
-"""`Scheme`: what every way of writing the physics as rows can do."""
+"""`Scheme`: one way to write the physics as rows y = A θ, and the registry of all of them.
+
+A scheme is a balance (`balance.py`: which regressors are stored and which are lost, per joint or for the robot) and
+what is done with it: taken at instants, filtered, or summed over windows. Both stand on its class, and whoever makes
+rows asks there: from whole logs (`data`), sample by sample (`live`, for `estimation.recursion`), or along a motion that
+is being designed (`excitation`). A new scheme is a class in a file of its own, with `@SCHEMES.register(name)`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import Field, field, fields
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.errors import StructureError
+from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.arrays import Array
+from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.rows import Equation
-from steelyard.regression.schemes.known_friction import Curves
-from steelyard.signals.prepare import Motion
+from steelyard.regression.schemes.balance import RULES, Balance, BalanceRows, check_rule
+from steelyard.regression.schemes.blocks import Motions
+from steelyard.regression.schemes.still import Curves, KnownFriction, Stillness, check_still
 
-Motions = Callable[[], Iterable[Motion]]
+SCHEMES: Registry[type[Scheme]] = Registry("scheme", ("steelyard.regression.schemes",), "steelyard.schemes")
+
+Flags = NDArray[np.bool_]
+# A stream does not tell beforehand how fast the robot will move: this band (Hz) is assumed where no cut-off and no
+# window is given.
+LIVE_BAND = 1.0
+_WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class Scheme(Protocol):
-    """Settings are fields of a frozen dataclass; `data` makes the rows.
+class LiveSums(Protocol):
+    """What a scheme does with the means over sampling intervals as they come, one interval of h seconds at a time.
 
-    `data` takes the physics, the base parameters whose columns are wanted, and `motions()`, which starts a pass over
-    prepared motions. `mask` (rad/s, m/s) leaves out what a joint does while it moves more slowly: dry friction is then
-    not the one that sliding shows. `known_friction` is subtracted from the torque before anything else.
+    A vector of means holds the entries of several equations. `add` says which equations have a row now; it stands in
+    `result`. An equation that is left out for a while (its joint stands still) starts afresh afterwards.
     """
 
+    result: Array
+
+    def reset(self) -> None: ...
+    def leave_out(self, equations: Flags) -> None: ...
+    def add(self, mean: Array, h: float) -> Flags: ...
+    def bracket(self, h: float) -> float: ...
+    def state(self) -> dict[str, Array]: ...
+    def restore(self, state: Mapping[str, Array]) -> None: ...
+
+
+class Scheme(ABC):
+    """Settings are fields of a frozen dataclass, made by `option`; what all of a kind share, class variables."""
+
     name: ClassVar[str]
+    equation: ClassVar[str]  # as the documentation writes it
+    about: ClassVar[str]  # what it is for, in one line
+    balance: ClassVar[Balance]
     uses_acceleration: ClassVar[bool]
+    windowed: ClassVar[bool] = False  # sums over windows, which excitation can design motions for
 
     def data(
         self,
@@ -37,18 +69,154 @@ class Scheme(Protocol):
         motions: Motions,
         mask: float = 0.0,
         known_friction: Curves | None = None,
-    ) -> RegressionData: ...
+    ) -> RegressionData:
+        """The rows of whole motions.
+
+        Args:
+            dynamics: the physics of the robot with its terms.
+            base: the base parameters whose columns are wanted.
+            motions: starts a pass over prepared motions.
+            mask: leave out what a joint does while it moves more slowly than this, rad/s (m/s): dry friction is then
+                not the one that sliding shows. It has no effect on equations for the whole robot, since what holds a
+                joint still does no work.
+            known_friction: friction by joint, as curves over velocity, that is taken off the torque before all else.
+        """
+        friction = KnownFriction.of(dynamics.robot, known_friction)
+        return self.rows(BalanceRows(self.balance, dynamics, base.independent, friction), base, motions, mask)
+
+    @abstractmethod
+    def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
+        """What `data` gives, from both sides of the balance."""
 
 
-def first_of(motions: Motions) -> Motion:
-    """The first motion, which tells the clock."""
-    first = next(iter(motions()), None)
-    if first is None:
-        raise StructureError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
-    return first
+class Balanced(Scheme):
+    """A scheme over sampling intervals, which needs no acceleration.
+
+    Its option `torque` (or `work`, of equations for the whole robot) says how the torque runs between samples, and
+    `still` (of equations per joint) how slow is too slow for a joint with dry friction, rad/s (m/s).
+    """
+
+    uses_acceleration: ClassVar[bool] = False
+    rules: ClassVar[tuple[str, ...]] = RULES
+
+    def __post_init__(self) -> None:
+        check_rule(self.rule, self.rules)
+        check_still(self.still_speed)
+
+    @property
+    def rule(self) -> str:
+        """How the torque runs between samples."""
+        return str(getattr(self, "work" if self.balance.scalar else "torque"))
+
+    @property
+    def still_speed(self) -> float | None:
+        """None: by the kind of the joint; 0: what holds a joint still does not matter, as it does no work."""
+        speed: float | None = 0.0 if self.balance.scalar else getattr(self, "still", None)
+        return speed
+
+    def stillness(self, sides: BalanceRows, mask: float) -> Stillness:
+        """Where the equations of joints cannot be trusted."""
+        if self.balance.scalar:
+            return Stillness.never(sides.dynamics.robot.dof)
+        return Stillness.of(sides.dynamics, sides.friction, self.still_speed, mask)
+
+    @abstractmethod
+    def live(self, owner: NDArray[np.int64]) -> LiveSums:
+        """What is done with means that come one by one; `owner[k]` is the equation of entry k."""
 
 
-def column_places(columns: NDArray[np.int64], equations: tuple[Equation, ...]) -> list[NDArray[np.int64]]:
-    """Where each equation's columns stand among all `columns`."""
-    place = {int(c): k for k, c in enumerate(columns)}
-    return [np.array([place[int(c)] for c in e.columns], dtype=np.int64) for e in equations]
+def option(default: Any, about: str, unit: str = "", hidden: bool = False, **more: Any) -> Any:
+    """A setting of a scheme.
+
+    Args:
+        default: what holds where nothing is said.
+        about: what it is, in a few words.
+        unit: of its value.
+        hidden: an old name, which works and is told nobody.
+        more: as for `dataclasses.field`.
+    """
+    return field(default=default, metadata={"about": about, "unit": unit, "hidden": hidden}, **more)
+
+
+def options_of(scheme: type[Scheme] | Scheme) -> dict[str, Field[Any]]:
+    """The settings that people are told of, by name."""
+    settings: Any = scheme
+    return {f.name: f for f in fields(settings) if not f.metadata.get("hidden")}
+
+
+def make_scheme(text: str | Scheme) -> Scheme:
+    """A scheme by name, with options if any: "filtered-dynamic:cutoff_hz=1.5,order=2", "energy:growing=yes".
+
+    >>> make_scheme("filtered-dynamic:cutoff_hz=1.5,order=2").order
+    2
+    """
+    if not isinstance(text, str):
+        return text
+    name, _, tail = text.partition(":")
+    made: Any = SCHEMES[name]
+    known = {f.name: str(f.type) for f in fields(made)}
+    options: dict[str, Any] = {}
+    for pair in filter(None, tail.replace(":", ",").split(",")):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise SteelyardError(f"Scheme '{text}': write options as name=value, e.g. filtered-dynamic:cutoff_hz=1.5.")
+        if key not in known:
+            raise UnknownNameError(f"option of scheme '{name}'", key, options_of(made))
+        options[key] = _value(text, known[key], value)
+    scheme: Scheme = made(**options)
+    return scheme
+
+
+def scheme_text(scheme: Scheme) -> str:
+    """What `make_scheme` would be given to make it; options at their defaults are left out."""
+    found = {
+        name: getattr(scheme, name) for name, f in options_of(scheme).items() if getattr(scheme, name) != f.default
+    }
+    shown = {k: {True: "yes", False: "no"}[v] if isinstance(v, bool) else v for k, v in found.items()}
+    return ":".join(filter(None, [scheme.name, ",".join(f"{k}={v}" for k, v in shown.items())]))
+
+
+def scheme_names(**facts: bool) -> str:
+    """The schemes of which the given facts hold, as a sentence lists them.
+
+    >>> scheme_names(uses_acceleration=True)
+    'dynamic or power'
+    """
+    names = [n for n, s in SCHEMES.items() if all(getattr(s, fact) == value for fact, value in facts.items())]
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
+
+
+def scheme_help() -> str:
+    """All schemes with their options, a line each, as help on the command line says it."""
+    return "\n".join(f"{n}: {s.about}. Options: {_options(s, '') or 'none'}." for n, s in SCHEMES.items())
+
+
+def scheme_table() -> str:
+    """All schemes as the table of the documentation (Markdown)."""
+    head = ["| scheme | equation | per | needs q̈ | options |", "|---|---|---|---|---|"]
+    for name, s in SCHEMES.items():
+        per, needs = "robot" if s.balance.scalar else "joint", "yes" if s.uses_acceleration else "no"
+        head.append(f"| `{name}` | {s.equation} | {per} | {needs} | {_options(s, '`')} |")
+    return "\n".join(head)
+
+
+def _options(scheme: type[Scheme], quote: str) -> str:
+    found = options_of(scheme)
+    units = {name: f" ({f.metadata['unit']})" if f.metadata["unit"] else "" for name, f in found.items()}
+    return ", ".join(f"{quote}{name}{quote}{unit}" for name, unit in units.items())
+
+
+def _value(text: str, kind: str, value: str) -> Any:
+    """What was typed, as the option's type."""
+    if "bool" in kind:
+        if value.lower() not in _WORDS:
+            raise SteelyardError(f"Scheme '{text}': '{value}' is neither yes nor no.")
+        return _WORDS[value.lower()]
+    number = int if "int" in kind else float if "float" in kind else None
+    if number is None:
+        return value
+    try:
+        return number(value)
+    except ValueError:
+        what = "a whole number" if number is int else "a number"
+        raise SteelyardError(f"Scheme '{text}': '{value}' is not {what}.") from None

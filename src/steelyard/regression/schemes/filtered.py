@@ -1,0 +1,216 @@
+"""Schemes through a low-pass, which need no acceleration: `FilteredDynamic` (momentum) and `FilteredPower` (energy)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, factorial, pi
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
+from steelyard.regression.schemes.balance import ENERGY, MOMENTUM, Balance, BalanceRows, Quadrature
+from steelyard.regression.schemes.blocks import Motions, band_of, first_of, over_intervals
+from steelyard.regression.schemes.scheme import LIVE_BAND, SCHEMES, Balanced, Flags, LiveSums, option
+from steelyard.signals.prepare import Motion
+
+# Intervals that differ by less are the same clock, read with rounding.
+_SAME_CLOCK = 1e-9
+
+
+@dataclass(frozen=True)
+class _Filtered(Balanced):
+    """f2(s) = (λ/(s + λ))ᵒʳᵈᵉʳ and f1(s) = s·f2(s) on both sides of a balance.
+
+    With "held" and "trapezoid" the filter acts on the balance of every sampling interval and adds no error of its own;
+    "paper" are the f1(z) and f2(z) of Chávez-Olivares et al. 2012, which hold the states, too, and are half a sample
+    late with what is lost.
+    """
+
+    cutoff: float | None = option(None, "λ", "rad/s", hidden=True, compare=False)
+    cutoff_hz: float | None = option(None, "of the low-pass, λ/2π", "Hz", kw_only=True, repr=False)
+    order: int = option(1, "of the low-pass")
+
+    def __post_init__(self) -> None:
+        if self.cutoff is None and self.cutoff_hz is not None:
+            object.__setattr__(self, "cutoff", 2.0 * pi * self.cutoff_hz)
+        elif self.cutoff is not None and self.cutoff_hz is None:
+            object.__setattr__(self, "cutoff_hz", self.cutoff / (2.0 * pi))
+        elif self.cutoff is not None and not np.isclose(self.cutoff, 2.0 * pi * float(self.cutoff_hz or 0.0)):
+            raise SteelyardError("State the filter's cut-off once: cutoff_hz in Hz, or (the old name) cutoff in rad/s.")
+        if self.cutoff is not None and not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
+            raise SteelyardError(f"The filter's cut-off must be a positive number of Hz, not {self.cutoff_hz:g}.")
+        if not (self.order == int(self.order) and 1 <= self.order <= 8):
+            raise SteelyardError(f"The filter's order must be a whole number from 1 to 8, not {self.order}.")
+        super().__post_init__()
+        if self.rule == "paper" and self.order != 1:
+            raise SteelyardError("The paper's filters f1(z), f2(z) are of order 1; choose 'held' for a higher order.")
+
+    def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
+        first = first_of(motions)
+        rate = self.balance.rate(band_of(first)) if self.cutoff is None else self.cutoff
+        bracket = paper_bracket(rate * first.filter.period) if self.rule == "paper" else 1.0
+
+        def sums(motion: Motion) -> Cascade:
+            return Cascade(rate, self.order, motion.filter.period, motion.keep.step or 1)
+
+        none = "No joint moves fast enough for two samples in a row; lower `still`, or the mask."
+        quadrature, still = Quadrature(self.rule, bracket), self.stillness(sides, mask)
+        return over_intervals(sides, motions, quadrature, sums, first.row_period, still, none)
+
+    def live(self, owner: NDArray[np.int64]) -> LiveSums:
+        return LiveCascade(self.cutoff or self.balance.rate(LIVE_BAND), self.order, owner)
+
+
+@SCHEMES.register("filtered-dynamic")
+@dataclass(frozen=True)
+class FilteredDynamic(_Filtered):
+    """f2[τ] = f1[P] θ + f2[D] θ, one equation per joint.
+
+    Args:
+        cutoff_hz: of the low-pass, Hz; default: five times the band of the motion.
+        order: of the low-pass, 1 to 8.
+        torque: how the torque runs between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's), or
+            "paper".
+        still: while a joint with dry friction moves more slowly than this (rad/s, m/s; default 0.02 and 0.002; 0:
+            never), what holds it is unknown: its equation is left out, and its filter starts afresh afterwards, which
+            costs nothing.
+    """
+
+    name: ClassVar[str] = "filtered-dynamic"
+    equation: ClassVar[str] = "f₂[τ] = f₁[P] θ + f₂[D] θ"
+    about: ClassVar[str] = "torques through a low-pass, for accelerations too noisy to be made"
+    balance: ClassVar[Balance] = MOMENTUM
+    torque: Literal["held", "trapezoid", "paper"] = option("held", "between samples")
+    still: float | None = option(None, "slower joints are left out", "rad/s, m/s")
+
+
+@SCHEMES.register("filtered-power")
+@dataclass(frozen=True)
+class FilteredPower(_Filtered):
+    """f2[q̇ᵀτ] = f1[E] θ + f2[L] θ, one equation for the robot.
+
+    Args:
+        cutoff_hz: of the low-pass, Hz; default: the band of the motion.
+        order: of the low-pass, 1 to 8.
+        work: how the supplied work is found: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is held between
+            samples, which on the paper's experiment cuts the bias of noise-free data from 5 % to 0.02 %; "trapezoid" of
+            τᵀq̇; or "paper".
+    """
+
+    name: ClassVar[str] = "filtered-power"
+    equation: ClassVar[str] = "f₂[q̇ᵀτ] = f₁[K + U] θ + f₂[L] θ"
+    about: ClassVar[str] = "the power of all joints through a low-pass"
+    balance: ClassVar[Balance] = ENERGY
+    work: Literal["held", "trapezoid", "paper"] = option("held", "between samples")
+
+
+# ---------------------------------------------------------------- equal first-order low-passes in a row
+
+
+class Cascade:
+    """(λ/(s + λ))ᵒʳᵈᵉʳ from rest, fed with the means of a signal over consecutive intervals.
+
+    Stage i holds xᵢ' = λ(xᵢ₋₁ − xᵢ). Over an interval with constant input u the exact step is
+    xᵢ ← Σⱼ e^{−λh}(λh)^{i−j}/(i−j)! xⱼ + γᵢ u, where γᵢ is the step response of i stages. Stage after stage as
+    first-order recursions: no high-order polynomial that would lose digits where λh is small.
+    """
+
+    def __init__(self, cutoff: float, order: int, period: float, every: int = 1) -> None:
+        self.order, self.every = order, every
+        self._reach, self._gain = _exact_step(cutoff * period, order)
+        self.reset()
+
+    def reset(self) -> None:
+        self._state: list[Array] = []
+        self._count = 0
+
+    def add(self, means: Array) -> Array:
+        """Means `(intervals, columns)` in, the outputs at the ends of every `every`-th interval out."""
+        from scipy.signal import lfilter  # takes a second to load: only where something is filtered
+
+        before = self._state or [np.zeros(means.shape[1])] * self.order
+        decay = self._reach[0]
+        stages: list[Array] = []
+        for i in range(self.order):
+            drive = self._gain[i] * means
+            for j, stage in enumerate(stages):
+                delayed = np.vstack([before[j][None], stage[:-1]])
+                drive = drive + self._reach[i - j] * delayed
+            stages.append(np.asarray(lfilter([1.0], [1.0, -decay], drive, axis=0, zi=decay * before[i][None])[0]))
+        self._state = [stage[-1] for stage in stages]
+        first = -(self._count + 1) % self.every
+        self._count += len(means)
+        return stages[-1][first :: self.every].copy()
+
+
+class LiveCascade:
+    """The same, one interval at a time, each as long as it is."""
+
+    def __init__(self, cutoff: float, order: int, owner: NDArray[np.int64]) -> None:
+        self.cutoff, self.order, self._owner = cutoff, order, owner
+        self._stages = np.zeros((order, len(owner)))
+        self.result = self._stages[-1]
+        self._scratch = np.zeros(len(owner))
+        self._all = np.ones(int(owner.max()) + 1, dtype=bool)
+        self._h = 0.0
+
+    def reset(self) -> None:
+        self._stages[:] = 0.0
+
+    def leave_out(self, equations: Flags) -> None:
+        self._stages[:, equations[self._owner]] = 0.0
+
+    def add(self, mean: Array, h: float) -> Flags:
+        if abs(h - self._h) > _SAME_CLOCK * h:
+            self._learn(h)
+        # From the last stage to the first: each needs the earlier ones as they were.
+        for i in reversed(range(self.order)):
+            stage = self._stages[i]
+            stage *= self._reach[0]
+            for j in range(i):
+                stage += np.multiply(self._stages[j], self._reach[i - j], out=self._scratch)
+            stage += np.multiply(mean, self._gain[i], out=self._scratch)
+        return self._all
+
+    def _learn(self, h: float) -> None:
+        self._h = h
+        self._reach, self._gain = _exact_step(self.cutoff * h, self.order)
+
+    def bracket(self, h: float) -> float:
+        return paper_bracket(self.cutoff * h)
+
+    def state(self) -> dict[str, Array]:
+        return {"stages": self._stages.copy(), "interval": np.array(self._h)}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        self._stages[:] = state["stages"]
+        if state["interval"] > 0.0:
+            self._learn(float(state["interval"]))
+
+
+def paper_bracket(x: float) -> float:
+    """f1(z) = λ(1 − z⁻¹)/(1 − a z⁻¹) takes every change as a jump at the sample: λ in place of (1 − a)/h; x is λh."""
+    return x / (1.0 - exp(-x))
+
+
+def _exact_step(x: float, order: int) -> tuple[list[float], list[float]]:
+    """What k stages on is left of a stage, and the step responses of 1, 2, … stages, over x = λh."""
+    return [exp(-x) * (x**k / factorial(k)) for k in range(order)], [_step_response(i, x) for i in range(1, order + 1)]
+
+
+def _step_response(stages: int, x: float) -> float:
+    """1 − e^{−x} Σ_{k<stages} x^k/k!, without cancellation for small x: the tail of the series."""
+    if x > 100.0:  # it is 1 to the last digit, and the series would overflow
+        return 1.0
+    total, term, k = 0.0, x**stages / factorial(stages), stages
+    while term > 1e-18 * total:
+        total += term
+        k += 1
+        term *= x / k
+    return exp(-x) * total
