@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -11,10 +12,13 @@ from steelyard.dynamics.model import Model
 from steelyard.estimation import Experiment
 from steelyard.parameters import Coulomb, Viscous, terms
 from steelyard.regression.base_parameters import base_parameters
+from steelyard.robot import load_robot
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import PD, Controller, Sensors, Simulation, simulate
+
+PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 
 
 class Sines:
@@ -35,13 +39,13 @@ class Sines:
 
 
 class LoopCase:
-    """A built-in robot that follows sines under PD (or another controller) at `rate` Hz."""
+    """A built-in robot, or a pendulum, that follows sines under PD (or another controller) at `rate` Hz."""
 
     def __init__(
         self, name: str, seconds: float = 6.0, rate: float = 500.0, bandwidth: float = 40.0, controller=PD,
         seed: int = 0, step: float = 1e-3, frequency: float = 0.2,
     ) -> None:  # fmt: skip
-        self.robot = builtin(name)
+        self.robot = load_robot(PENDULUM) if name == "pendulum" else builtin(name)
         self.model = _szabo(self.robot) if name == "szabo3r" else Model.nominal(self.robot)
         self.terms, self.theta = self.model.terms, self.model.theta
         self.base = base_parameters(self.robot, self.terms)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import prrrp_case as prrrp
 import pytest
-from estimation_cases import case, in_blocks, nothing, without_columns
+from estimation_cases import case, in_blocks
 
-from steelyard.errors import SteelyardError
 from steelyard.estimation import Adaline, EstimationError, Hopfield, HopfieldTank, Prior, Result, estimator_names
 from steelyard.estimation import make_estimator as made
 from steelyard.estimation.neural.hopfield import implicit_step
@@ -86,48 +85,22 @@ def test_hopfield_stands_where_explicit_euler_falls() -> None:
 
 
 @networks
-@pytest.mark.parametrize("robot", ["rotradi", "szabo3r"])
-def test_clean_rows_give_back_the_known_parameters(name: str, robot: str) -> None:
-    c = case(robot)
-    found = made(name).fit(c.data(), c.base)
-    assert found.result is Result.CONVERGED
-    # Stopped when a pass moves 1e-10 of the largest weight; slow directions (1e4 passes) are then 1e-6 off.
-    assert np.abs(found.beta - c.beta).max() < 1e-5 * np.abs(c.beta).max()
-
-
-@networks
 def test_noise_leaves_it_near_least_squares(name: str) -> None:
     c = case("rotradi")
     found, best = (made(k).fit(noisy(), c.base) for k in (name, "ols"))
     # The band of a constant step; it must not be wider than the noise itself makes least squares.
     assert np.abs(found.beta - best.beta).max() < 0.01 * np.abs(c.beta).max()
-    assert np.all(found.standard_errors > 0.0)
     assert found.details["excitation"]["holds"]
 
 
 @networks
-def test_it_is_the_same_every_time_and_starts_from_the_prior(name: str) -> None:
+def test_it_starts_from_the_prior(name: str) -> None:
     c = case("rotradi")
-    one, two = (made(name).fit(noisy(), c.base) for _ in range(2))
-    assert one.beta.tobytes() == two.beta.tobytes()
     option = {"adaline": "epochs", "hopfield": "passes"}[name]
     short = {option: 1}
     near = made(name, **short).fit(c.data(), c.base, Prior(c.theta))
     assert np.allclose(near.beta, c.beta, atol=1e-9)
     assert made(name, **short).fit(c.data(), c.base).result is Result.NOT_CONVERGED
-
-
-@networks
-def test_bad_rows_are_refused(name: str) -> None:
-    c = case("rotradi")
-    with pytest.raises(EstimationError, match=c.base.names[4]):
-        made(name).fit(without_columns(noisy(), 4), c.base)
-    with pytest.raises(SteelyardError, match="no row"):
-        made(name).fit(nothing(noisy()), c.base)
-    noise = c.noise(np.random.default_rng(1))
-    noise[17, 1] = np.nan
-    with pytest.raises(EstimationError, match="Row 18"):
-        made(name).fit(c.data(noise), c.base)
 
 
 def test_masked_rows_are_learnt_one_by_one() -> None:

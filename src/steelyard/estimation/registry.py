@@ -90,6 +90,25 @@ def estimator_help() -> str:
     return f"{', '.join(plain)}; with --controller: {', '.join(estimator_names(needs_controller=True))}."
 
 
+_FORMS = {
+    "constrained": "the same weights, inside the cones",
+    "rounds": "in every round",
+    "nearest": "the nearest robot, by its covariance",
+    "itself": "it is one",
+    "none": "none: `--free`",
+}
+
+
+def estimator_table() -> str:
+    """All estimators as a table in Markdown, for the docs."""
+    lines = ["| name | what it does | works on | physically possible form |", "|---|---|---|---|"]
+    for known in (ESTIMATORS[name] for name in estimator_names()):
+        of = known.of
+        on = "rows" if of.needs == "rows" else "motions and controller" if of.needs_controller else "motions"
+        lines.append(f"| `{known.name}` | {known.about} | {on} | {_FORMS[of.physical_form]} |")
+    return "\n".join(lines) + "\n"
+
+
 def make_estimator(name: str, **options: Any) -> Estimator[Any]:
     """An estimator by its name; options are the fields of its class.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +19,6 @@ from steelyard.estimation.linear.rounding import Change, rounding_shift, widened
 from steelyard.estimation.linear.significance import fit_significant
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
-from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
-from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.friction.known import Given, Rounded, known_curves, remaining_terms, with_known_friction
 from steelyard.friction.separable import Shapes
 from steelyard.friction.separable import fit_shapes as fitted_shapes
@@ -36,6 +35,10 @@ from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.source import LogFile, Source, first_piece, pieces_of
+
+if TYPE_CHECKING:
+    from steelyard.estimation.simulated.control_loop import ControlLoop
+    from steelyard.estimation.simulated.experiment import Experiment
 
 
 def identify(
@@ -98,7 +101,7 @@ def identify(
     beginnings = [first_piece(one) for one in logs]
     robot = as_logged(robot, beginnings)
     _check_torque(beginnings)
-    loop = as_control_loop(controller, robot)
+    loop = _loop(controller, robot)
     curves = known_curves(robot, known_friction)
     if curves and (tune or fit_shapes):
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
@@ -162,6 +165,8 @@ class _Task:
 
     def experiment(self) -> Experiment:
         """The motions themselves and what controlled them, for estimators that take no rows."""
+        from steelyard.estimation.simulated.control_loop import experiment_of
+
         for one in self.logs:
             if isinstance(one, LogFile):
                 raise SteelyardError(f"{one.path}: too long for '{self.settings.estimator}'; cut it by a window.")
@@ -285,6 +290,14 @@ def _scores(
         for log, name in zip(logs, labels, strict=True)
     ]
     return dict.fromkeys(given, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
+
+
+def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
+    if controller is None:
+        return None
+    from steelyard.estimation.simulated.control_loop import as_control_loop  # brings the simulation with it
+
+    return as_control_loop(controller, robot)
 
 
 def _check_torque(logs: Sequence[Log]) -> None:

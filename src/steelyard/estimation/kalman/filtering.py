@@ -218,7 +218,7 @@ class _Way:
 
 
 @estimator("ekf", "extended Kalman filter over motion and parameters", square_root=False)
-@estimator("srekf", "the same, in square-root form", square_root=True)
+@estimator("srekf", "the extended filter in square-root form", square_root=True)
 @dataclass(frozen=True)
 class ExtendedKalman(KalmanFilter):
     """The joint extended Kalman filter, with exact derivatives of the Runge–Kutta (or Euler) step.
@@ -236,11 +236,11 @@ class ExtendedKalman(KalmanFilter):
 
 
 @estimator("ukf", "unscented Kalman filter", square_root=False, rule=Unscented())
-@estimator("srukf", "the same, in square-root form", square_root=True, rule=Unscented())
+@estimator("srukf", "the unscented filter in square-root form", square_root=True, rule=Unscented())
 @estimator("ckf", "cubature Kalman filter", square_root=False, rule=Cubature())
-@estimator("srckf", "the same, in square-root form", square_root=True, rule=Cubature())
+@estimator("srckf", "the cubature filter in square-root form", square_root=True, rule=Cubature())
 @estimator("cdkf", "central-difference Kalman filter", square_root=False, rule=CentralDifference())
-@estimator("srcdkf", "the same, in square-root form", square_root=True, rule=CentralDifference())
+@estimator("srcdkf", "the central-difference filter in square-root form", square_root=True, rule=CentralDifference())
 @dataclass(frozen=True)
 class SigmaPointKalman(KalmanFilter):
     """Sigma points by a rule of `kalman.rules`; two for every parameter, coordinate of the state and torque.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.estimation.estimate import EstimationError, Prior
 from steelyard.estimation.kalman.rules import StepNoise
 from steelyard.estimation.linear.free import prior_theta
@@ -133,7 +134,8 @@ def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
     powers, sizes = [], []
     for run in experiment.runs:
         m = run.motion
-        residual = run.tau - plant.smooth.inverse_dynamics(m.q, m.dq, m.ddq, theta)
+        with compiled_at_once():  # or the last digits would depend on what was computed before
+            residual = run.tau - plant.smooth.inverse_dynamics(m.q, m.dq, m.ddq, theta)
         start, stop, _ = m.keep.indices(len(m.t))
         length = max(1, round(0.5 / (m.filter.cutoff * run.period)))
         count = max((stop - start) // length, 1)

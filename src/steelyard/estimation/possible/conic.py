@@ -18,7 +18,7 @@ def solve_conic(program: Program) -> Array:
 
         cp: Any = import_module("cvxpy")  # half-typed: its functions are unknown to type checkers
     except ImportError as error:
-        raise EstimationError("solver='clarabel' needs CVXPY and Clarabel: pip install cvxpy clarabel.") from error
+        raise EstimationError("solver='clarabel' needs CVXPY and Clarabel: pip install 'steelyard[conic]'.") from error
     V, v0 = program.transform
     rank = len(program.G)
     v = cp.Variable(V.shape[1])
