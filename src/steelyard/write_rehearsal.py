@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steelyard.ground.files import run_folder
 from steelyard.rehearse import Rehearsal
-from steelyard.report.rehearsal import rehearsal_report
+from steelyard.report.designed import rehearsal_report
 
 
 def write_rehearsal(found: Rehearsal, folder: str | Path, *, overwrite: bool = False) -> Path:

@@ -13,8 +13,7 @@ import steelyard as sy
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.result import result_json
-from steelyard.report.identification import identification_report
-from steelyard.report.identified import print_identification
+from steelyard.report.identification import identification_report, print_identification
 from steelyard.report.parameters import described
 from steelyard.robot.library import builtin
 

@@ -12,10 +12,10 @@ import pytest
 from synthetic_report import JOINTS, synthetic_report
 
 from steelyard.errors import ShapeError
-from steelyard.report.decimate import decimate, decimate_over
 from steelyard.report.elements import Column, Html, callout, figure_html, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots import autocorrelation, residuals, singular_values
+from steelyard.report.plots.series import decimate, decimate_over
 
 
 @pytest.fixture(scope="module")

@@ -71,13 +71,13 @@ def schemes(
             preparation=Preparation(cutoff=cutoff),
         )
     if output:
-        from steelyard.report.schemes import schemes_report
+        from steelyard.report.on_log import schemes_report
         from steelyard.write_comparison import write_comparison
 
         write_comparison(found.to_json(), schemes_report(found), Path(output), overwrite=overwrite)
     if as_json:
         opt.print_json(found.to_json())
         return
-    from steelyard.report.schemes import print_schemes
+    from steelyard.report.on_log import print_schemes
 
     print_schemes(found, out, output)

@@ -113,8 +113,7 @@ def _simulated(
     from steelyard.compare.monte_carlo import monte_carlo
     from steelyard.compare.write import RUNS, begin, finish
     from steelyard.report.estimators import estimators_report, print_estimators
-    from steelyard.report.progress import counted
-    from steelyard.report.terminal import console
+    from steelyard.report.terminal import console, counted
 
     out = console()
     folder = Path(output) if output else None
@@ -141,7 +140,7 @@ def _simulated(
 def _on_log(robot: Any, logs: list[Any], options: dict[str, Any], output: str, overwrite: bool, as_json: bool) -> None:
     from steelyard.compare.on_log import compare_on_log
     from steelyard.ground.files import check_target
-    from steelyard.report.estimators_on_log import log_report, print_log_estimators
+    from steelyard.report.on_log import log_report, print_log_estimators
     from steelyard.report.terminal import console
     from steelyard.write_comparison import write_comparison
 

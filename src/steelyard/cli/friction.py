@@ -74,7 +74,7 @@ def friction(
     if as_json:
         opt.print_json(found.to_json())
         return
-    from steelyard.report.friction import print_friction
+    from steelyard.report.friction_and_load import print_friction
     from steelyard.report.terminal import console
 
     print_friction(found, loaded_robot, console(), output)

@@ -112,7 +112,7 @@ def identify(
     if as_json:
         opt.print_json(result_json(found, inputs))
         return
-    from steelyard.report.identified import print_identification
+    from steelyard.report.identification import print_identification
     from steelyard.report.terminal import console
 
     print_identification(found, console(), output)

@@ -74,7 +74,7 @@ def payload(
     if as_json:
         opt.print_json(found.to_json())
         return
-    from steelyard.report.load import print_load
+    from steelyard.report.friction_and_load import print_load
     from steelyard.report.terminal import console
 
     print_load(found, console(), output)

@@ -64,7 +64,7 @@ def rehearse(
     if as_json:
         opt.print_json(found.to_json())
     else:
-        from steelyard.report.rehearsal import print_rehearsal
+        from steelyard.report.designed import print_rehearsal
         from steelyard.report.terminal import console
 
         print_rehearsal(found, console(), output)

@@ -14,7 +14,7 @@ from steelyard.robot.robot import Robot
 
 def write_friction(found: FrictionCurves, robot: Robot, folder: Path, *, overwrite: bool = False) -> None:
     """result.json, report.html and points.csv; the folder appears whole or not at all."""
-    from steelyard.report.friction import friction_report
+    from steelyard.report.friction_and_load import friction_report
 
     with run_folder(folder, overwrite) as aside:
         text = json.dumps(found.to_json(), indent=1, ensure_ascii=False, allow_nan=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,7 +11,7 @@ from steelyard.compare import RULES, Advice, Comparison, Summary, advice
 from steelyard.compare.comparison import LEFT
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.plots.boxes import error_boxes
+from steelyard.report.plots.estimates import error_boxes
 from steelyard.report.terminal import number, table
 
 # Advice that stands in the headline: without regard to a level of noise.
@@ -52,7 +51,6 @@ def estimators_report(found: Comparison) -> str:
         sections,
         verdict=_verdict(found),
         subtitle=f"{len(found.runs)} runs of {len(found.protocol.estimators)} estimators on simulated experiments.",
-        footer=f"Made by steelyard {version('steelyard')}.",
     )
 
 

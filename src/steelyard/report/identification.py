@@ -1,25 +1,23 @@
-"""The report of an identification: a list of sections, each from results to HTML."""
+"""An identification as a page, a list of sections, each from results to HTML; and in a few lines for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 
 import numpy as np
+from rich.console import Console
 
 from steelyard.assessment.score import Score
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
-from steelyard.report.checked import checked
-from steelyard.report.efforts import effort_unit, effort_units
+from steelyard.report.check import checked
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, side_by_side, table_html
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.parameters import base_parameters_section, model_section
-from steelyard.report.plots.autocorrelation import residual_autocorrelation
+from steelyard.report.parameters import base_parameters_section, model_section, reduced, significance_sentence
 from steelyard.report.plots.friction import friction_curve
-from steelyard.report.plots.residuals import residuals
-from steelyard.report.plots.torque import torque_measured_predicted
-from steelyard.report.reduced import reduced
+from steelyard.report.plots.series import effort_unit, effort_units
+from steelyard.report.plots.torque import residual_autocorrelation, residuals, torque_measured_predicted
+from steelyard.report.terminal import number, table
 
 
 def identification_report(found: Identification) -> str:
@@ -38,7 +36,6 @@ def identification_report(found: Identification) -> str:
         [s for s in sections if s is not None],
         verdict=Verdict(kind, verdict.sentence, verdict.reasons),  # type: ignore[arg-type]
         subtitle=_subtitle(found),
-        footer=f"Made by steelyard {version('steelyard')}.",
     )
 
 
@@ -162,3 +159,39 @@ def _how(found: Identification) -> Section:
         *(("note", note) for note in found.estimate.notes),
     ]
     return Section("How it was done", table_html(["setting", "value"], rows))
+
+
+def print_identification(found: Identification, console: Console, folder: str = "") -> None:
+    """Scores, verdict, and where to look."""
+    kind = "physically possible" if found.physically_consistent else "not physically possible"
+    console.print(
+        f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
+        f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff:.3g} Hz, velocity {found.velocity}\n"
+    )
+    if found.tuning is not None:
+        console.print(f"{found.tuning.sentence}\n")
+    for scores, title in ((found.validation, "not used for the fit"), (found.identification, "used for the fit")):
+        for s in scores:
+            rows = [
+                [j.joint, number(j.rmse), f"{j.nrmse_percent:.1f}", f"{j.r2:.4f}", f"{j.relative_error_percent:.1f}"]
+                for j in s.joints
+            ]
+            columns = ["joint", "RMSE", "% of std", "R²", "relative %"]
+            console.print(table(f"{s.log} ({title}, scored at {s.cutoff:.3g} Hz)", columns, rows, right=columns[1:]))
+    console.print(f"[bold]{found.verdict.sentence}[/bold]")
+    for reason in found.verdict.reasons:
+        console.print(f" · {reason}")
+    if found.reduced is not None:
+        console.print(f" · {significance_sentence(found)}")
+        gone = ", ".join(s.name for s in found.reduced.details["removals"].steps)
+        if gone:
+            what = "the free fit" if found.settings.physical else "the delivered model"
+            console.print(f"   Taken away from {what}, in this order: {gone}.")
+        if found.settings.physical:
+            console.print("   The delivered model is physically possible and keeps all of them.")
+    for name, check in found.checks:
+        console.print(f" · Check of {name}: {check.verdict}")
+        for advice in check.advice:
+            console.print(f"   {advice}")
+    if folder:
+        console.print(f"\nLook at {folder}/report.html; the model is in {folder}.")

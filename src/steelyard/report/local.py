@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
@@ -20,12 +18,13 @@ from steelyard.report.elements import (
     figure_html,
     join,
     paragraph,
+    parameter_table,
     side_by_side,
     table_html,
 )
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.local import error_distributions, regions_in_space, torque_band
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import number, table, with_interval
 
 
 def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
@@ -103,7 +102,6 @@ def bank_report(bank: Bank, validation: Validation | None = None, drift: Drift |
         f"{bank.robot.name}: local models",
         sections,
         verdict=_verdict(bank, validation, drift),
-        footer=f"Made by steelyard {version('steelyard')}.",
     )
 
 
@@ -222,18 +220,15 @@ def _drift(found: Drift) -> Html:
 
 def _parameters(bank: Bank) -> Html:
     base = bank.models[0].base
-    rows: list[list[Cell]] = []
-    for k, name in enumerate(base.names):
-        row: list[Cell] = [name, base.units[k]]
-        for local in bank.models:
-            row.append(f"{number(float(local.values[k]))} ± {number(float(1.96 * local.standard_errors[k]), 2)}")
-        rows.append(row)
+    columns = [
+        (x.name, [with_interval(*pair) for pair in zip(x.values, x.standard_errors, strict=True)]) for x in bank.models
+    ]
     return join(
         paragraph(
             "A small region shows few combinations of parameters well. Numbers that differ from region to region are "
             "no contradiction where their intervals are wide: each model is for predicting its own region."
         ),
-        table_html(["base parameter", "unit", *bank.names], rows, "Base parameters with 95 % intervals"),
+        parameter_table(base.names, base.units, columns, "Base parameters with 95 % intervals"),
     )
 
 

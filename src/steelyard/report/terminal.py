@@ -1,14 +1,16 @@
-"""Tables for the terminal, that stay whole when they are piped into a file."""
+"""Tables and bars for the terminal; tables stay whole when they are piped into a file."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
 from rich.markup import render
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 # Where output is no terminal nobody has chosen a width; cells fold, so nothing is lost.
@@ -44,3 +46,24 @@ def number(value: float | None, digits: int = 4) -> str:
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
+
+
+def with_interval(value: float, standard_error: float) -> str:
+    """A value and half its 95 % interval."""
+    return f"{number(float(value))} ± {number(1.96 * float(standard_error), 2)}"
+
+
+@contextmanager
+def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
+    """Yields a function of (done, in all, what was done last)."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left:"), TimeRemainingColumn(), TextColumn("{task.fields[last]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as bar:
+        task = bar.add_task(what, total=None, last="")
+
+        def update(done: int, total: int, last: str) -> None:
+            bar.update(task, completed=done, total=total, last=last)
+
+        yield update

@@ -1,14 +1,19 @@
-"""Figures from plain arrays, as Plotly objects; Plotly is imported when the first is made."""
+"""Figures from plain arrays."""
 
-from steelyard.report.plots.autocorrelation import autocorrelation, residual_autocorrelation
-from steelyard.report.plots.excitation import singular_values
+from steelyard.report.plots.estimates import error_boxes, parameter_intervals, singular_values
+from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.friction import friction_curve
-from steelyard.report.plots.parameters import parameter_intervals
-from steelyard.report.plots.residuals import residuals
-from steelyard.report.plots.torque import torque_measured_predicted
+from steelyard.report.plots.torque import (
+    autocorrelation,
+    residual_autocorrelation,
+    residuals,
+    torque_measured_predicted,
+)
 
 __all__ = [
+    "Figure",
     "autocorrelation",
+    "error_boxes",
     "friction_curve",
     "parameter_intervals",
     "residual_autocorrelation",

@@ -1,63 +1,154 @@
-"""What all figures of a report share: one panel per joint, one above the other, a legend on top."""
+"""`Figure`: what plotly.js draws, as plain dictionaries; panels one above the other, a legend on top.
+
+Plotly's own Python classes would check every word of this, and take half a second to be imported. Here the tests look
+at the figures instead. The words are those of plotly.js: https://plotly.com/javascript/reference/.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import ShapeError
-from steelyard.ground.arrays import Array
+from steelyard.ground.files import plain
+from steelyard.report.plots.series import in_steps, rounded
+
+# Colours that everybody can tell apart (Okabe & Ito 2008, "Color universal design"), on light and on dark.
+ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
+# In the order in which series take them; the yellow of the set, too pale for lines on white, is left out.
+SERIES = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, GREY)
+# What the same thing looks like in every figure.
+MEASURED, PREDICTED, RESIDUAL, BEFORE, AFTER = GREY, VERMILLION, BLUE, GREY, BLUE
 
 _TOP, _BOTTOM = 64, 56  # pixels for the legend, and for the lowest axis
 
-
-def panels(titles: Sequence[str], *, shared: bool = True, height: int = 170) -> Any:
-    """An empty figure with one panel per title; `shared` panels zoom together along x."""
-    from plotly.subplots import make_subplots
-
-    rows = len(titles)
-    total = rows * height + _TOP + _BOTTOM
-    gap = (34 if shared else 74) / (total - _TOP - _BOTTOM)
-    figure = make_subplots(
-        rows=rows,
-        cols=1,
-        shared_xaxes=shared,
-        vertical_spacing=gap if rows > 1 else 0.0,
-        subplot_titles=list(titles),
-    )
-    for note in figure.layout.annotations:  # titles stand left, where the eye looks for them
-        note.update(x=0.0, xanchor="left", font={"size": 13})
-    arrange(figure, total)
-    return figure
+Words = dict[str, Any]
 
 
-def arrange(figure: Any, height: int) -> None:
-    """Size, margins and legend."""
-    inside = max(height - _TOP - _BOTTOM, 1)
-    figure.update_layout(
-        height=height,
-        margin={"l": 16, "r": 16, "t": _TOP, "b": _BOTTOM},
-        legend={"orientation": "h", "x": 0.0, "xanchor": "left", "y": 1.0 + 24 / inside, "yanchor": "bottom"},
-        template=None,
-        hovermode="closest",
-    )
-    figure.update_xaxes(automargin=True, showgrid=True, zeroline=False, title_standoff=8)
-    figure.update_yaxes(automargin=True, showgrid=True, zeroline=True)
+class Figure:
+    """Traces, layout and frames of an animation. Rows count from the top; the first is 1."""
+
+    def __init__(self, height: int, *, flat: bool = True) -> None:
+        """One panel of `height` pixels with legend and axes, or none, for a scene in space."""
+        inside = max(height - _TOP - _BOTTOM, 1)
+        self.data: list[Words] = []
+        self.frames: list[Words] = []
+        self.layout: Words = {
+            "height": height,
+            "margin": {"l": 16, "r": 16, "t": _TOP, "b": _BOTTOM},
+            "legend": {"orientation": "h", "x": 0.0, "xanchor": "left", "y": 1.0 + 24 / inside, "yanchor": "bottom"},
+            "hovermode": "closest",
+        }
+        self._named: set[str] = set()
+        if flat:
+            self._panel(1, {}, {})
+
+    @classmethod
+    def stacked(cls, height: int, heights: Sequence[float], gap: float) -> Figure:
+        """One panel per entry of `heights`, in these proportions, with `gap` of the whole between two of them."""
+        made = cls(height)
+        share = (1.0 - gap * (len(heights) - 1)) / sum(heights)
+        top = 1.0
+        for row, size in enumerate(heights, start=1):
+            bottom = top - share * size
+            place = {"domain": [max(bottom, 0.0), top], "anchor": _axis("x", row)}
+            made._panel(row, {"domain": [0.0, 1.0], "anchor": _axis("y", row)}, place)
+            top = bottom - gap
+        return made
+
+    @classmethod
+    def panels(cls, titles: Sequence[str], *, shared: bool = True, height: int = 170) -> Figure:
+        """One panel per title; `shared` panels zoom together along x, and only the lowest says where it is."""
+        rows = len(titles)
+        inside = rows * height
+        made = cls.stacked(inside + _TOP + _BOTTOM, [1.0] * rows, (34 if shared else 74) / inside if rows > 1 else 0.0)
+        for row in range(1, rows) if shared else ():
+            made.x_axis(row, matches=_axis("x", rows), showticklabels=False)
+        made.layout["annotations"] = [
+            # Titles stand left, where the eye looks for them.
+            {"text": title, "font": {"size": 13}, "showarrow": False, "x": 0.0, "xanchor": "left", "xref": "paper",
+             "y": made.axis("y", row)["domain"][1], "yanchor": "bottom", "yref": "paper"}
+            for row, title in enumerate(titles, start=1)
+        ]  # fmt: skip
+        return made
+
+    def _panel(self, row: int, x: Words, y: Words) -> None:
+        title = {"title": {"standoff": 8}}
+        self.layout[_key("x", row)] = {**x, **title, "automargin": True, "showgrid": True, "zeroline": False}
+        self.layout[_key("y", row)] = {**y, "automargin": True, "showgrid": True, "zeroline": True}
+
+    def axis(self, which: Literal["x", "y"], row: int = 1) -> Words:
+        found: Words = self.layout[_key(which, row)]
+        return found
+
+    def x_axis(self, row: int = 1, title: str | None = None, **words: Any) -> None:
+        """Say more about an axis; of words that are None nothing is said."""
+        self._say("x", row, title, words)
+
+    def y_axis(self, row: int = 1, title: str | None = None, **words: Any) -> None:
+        self._say("y", row, title, words)
+
+    def _say(self, which: Literal["x", "y"], row: int, title: str | None, words: Words) -> None:
+        axis = self.axis(which, row)
+        if title is not None:
+            axis["title"] = {**axis.get("title", {}), "text": title}
+        axis.update({key: value for key, value in words.items() if value is not None})
+
+    def add(self, kind: str, row: int = 1, **words: Any) -> None:
+        """A trace. Traces of one name share their place in the legend, which the first one takes."""
+        name = words.get("name")
+        if name is not None:
+            words = {"legendgroup": name, "showlegend": name not in self._named, **words}
+            self._named.add(name)
+        place = {"scene": "scene"} if kind == "scatter3d" else {"xaxis": _axis("x", row), "yaxis": _axis("y", row)}
+        given = {key: value for key, value in words.items() if value is not None}
+        self.data.append({"type": kind, **given, **place})
+
+    def line(
+        self, row: int, x: ArrayLike, y: ArrayLike, name: str | None, colour: str, width: float, **words: Any
+    ) -> None:
+        """A line of many points over linear axes."""
+        line = {"color": colour, "width": width, **words.pop("line", {})}
+        self.add("scatter", row, x=in_steps(x), y=in_steps(y), mode="lines", name=name, line=line, **words)
+
+    def bound(self, row: int, y: float) -> None:
+        """A dashed line across a panel, for a limit."""
+        shape = {"type": "line", "x0": 0, "x1": 1, "xref": f"{_axis('x', row)} domain", "y0": y, "y1": y,
+                 "yref": _axis("y", row), "line": {"color": ORANGE, "width": 1.2, "dash": "dash"}}  # fmt: skip
+        self.layout.setdefault("shapes", []).append(shape)
+
+    @property
+    def in_space(self) -> bool:
+        """Whether the part of plotly.js for three dimensions is needed."""
+        return any(trace["type"] == "scatter3d" for trace in self.data)
+
+    def json(self) -> str:
+        """What plotly.js takes."""
+        said = {"data": self.data, "layout": self.layout, "frames": self.frames}
+        return json.dumps(plain(_lists(said)), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def by_joint(name: str, values: ArrayLike, joints: int) -> Array:
-    """`(samples, joints)`, checked."""
-    array = np.asarray(values, dtype=float)
-    if array.ndim == 1 and joints == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] != joints:
-        raise ShapeError(f"{name} has shape {array.shape}; expected (samples, {joints}), one column per joint.")
-    return array
+def _axis(which: str, row: int) -> str:
+    return which if row == 1 else f"{which}{row}"
 
 
-def units(given: Sequence[str] | str, joints: int) -> list[str]:
-    """One unit per joint."""
-    return [given] * joints if isinstance(given, str) else list(given)
+def _key(which: str, row: int) -> str:
+    return f"{which}axis" if row == 1 else f"{which}axis{row}"
+
+
+def _lists(value: Any) -> Any:
+    """NumPy's arrays as lists, those of numbers in few digits."""
+    if isinstance(value, dict):
+        return {key: _lists(x) for key, x in value.items()}
+    if isinstance(value, np.ndarray):
+        return rounded(value) if value.dtype.kind == "f" else value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        # Series hold many numbers, which need nothing.
+        return [x if type(x) is float else _lists(x) for x in value]
+    return value

@@ -1,4 +1,4 @@
-"""Friction over velocity: the points that were measured and the curve that was fitted."""
+"""Friction over velocity: clouds of samples beside the model's curve; measured points beside the law through them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.report.decimate import decimate_over, share
-from steelyard.report.palette import MEASURED, PREDICTED
-from steelyard.report.plots.figure import by_joint, panels, units
+from steelyard.friction.measure import JointFriction
+from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
+from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
+
+_LINE = 200
 
 
 def friction_curve(
@@ -20,22 +22,53 @@ def friction_curve(
     curve: ArrayLike,
     joints: Sequence[str],
     unit: Sequence[str] | str = "N m",
-) -> Any:
+) -> Figure:
     """One panel per joint: points `(samples, joints)`, and the model's curve `(points, joints)`."""
     n, named = len(joints), units(unit, len(joints))
     v, f = by_joint("velocity", velocity, n), by_joint("friction", friction, n)
     cv, c = by_joint("curve_velocity", curve_velocity, n), by_joint("curve", curve, n)
-    figure = panels(joints, shared=False, height=210)
+    figure = Figure.panels(joints, shared=False, height=210)
+    marker = {"color": MEASURED, "size": 4, "opacity": 0.6}
     for k in range(n):
         keep = decimate_over(v[:, k], f[:, k], share(2 * n))
         order = np.argsort(cv[:, k], kind="stable")
-        shown = {"legendgroup": "measured", "showlegend": k == 0, "row": k + 1, "col": 1}
-        marker = {"color": MEASURED, "size": 4, "opacity": 0.6}
-        figure.add_scatter(x=v[keep, k], y=f[keep, k], mode="markers", name="measured", marker=marker, **shown)
-        shown["legendgroup"] = "model"
-        line = {"color": PREDICTED, "width": 2.0}
-        figure.add_scatter(x=cv[order, k], y=c[order, k], mode="lines", name="model", line=line, **shown)
-        speed = "m/s" if named[k] == "N" else "rad/s"
-        figure.update_xaxes(title_text=f"velocity [{speed}]", row=k + 1, col=1)
-        figure.update_yaxes(title_text=f"friction [{named[k]}]", row=k + 1, col=1)
+        x, y = in_steps(v[keep, k]), in_steps(f[keep, k])
+        figure.add("scatter", k + 1, x=x, y=y, mode="markers", name="measured", marker=marker)
+        figure.line(k + 1, cv[order, k], c[order, k], "model", PREDICTED, 2.0)
+        _name_axes(figure, k + 1, named[k])
     return figure
+
+
+def friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:
+    """One panel per joint with error bars and the law's band; points are coloured by temperature where it is known."""
+    figure = Figure.panels([f"{j.joint}: {j.law.law.name}" for j in joints], shared=False, height=230)
+    for row, joint in enumerate(joints, start=1):
+        marker: dict[str, Any] = {"color": BLUE, "size": 7}
+        if joint.law.slopes is not None:
+            warm = [p.temperature for p in joint.points]
+            marker = {"color": warm, "colorscale": "Cividis", "size": 7, "colorbar": {"title": {"text": "°C"}}}
+        bars = {"type": "data", "array": np.asarray(1.96 * joint.error), "thickness": 1, "color": BLUE}
+        x, y = np.asarray(joint.velocity), np.asarray(joint.torque)
+        figure.add("scatter", row, x=x, y=y, error_y=bars, mode="markers", name="measured, 95 %", marker=marker)
+        # Each direction by itself, so that no line is drawn across the jump at zero.
+        for side in (-1.0, 1.0):
+            _law(figure, row, joint, side)
+        _name_axes(figure, row, unit[row - 1])
+    return figure
+
+
+def _law(figure: Figure, row: int, joint: JointFriction, side: float) -> None:
+    speeds = np.abs(joint.velocity[side * joint.velocity > 0.0])
+    if not speeds.size:
+        return
+    v = side * np.geomspace(max(speeds.min() / 3.0, 1e-4), speeds.max(), _LINE)
+    value, band = joint.law(v), 1.96 * joint.law.band(v)
+    edge = np.concatenate([value + band, (value - band)[::-1]])
+    filled = {"fill": "toself", "fillcolor": "rgba(213,94,0,0.15)", "hoverinfo": "skip", "showlegend": False}
+    figure.line(row, np.concatenate([v, v[::-1]]), edge, None, VERMILLION, 0, **filled)
+    figure.line(row, v, value, "law, 95 % band", VERMILLION, 2.0)
+
+
+def _name_axes(figure: Figure, row: int, unit: str) -> None:
+    figure.x_axis(row, f"velocity [{position_unit(unit)}/s]")
+    figure.y_axis(row, f"friction [{unit}]")

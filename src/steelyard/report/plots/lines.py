@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
-from steelyard.report.decimate import decimate
-from steelyard.report.palette import SERIES
-from steelyard.report.plots.figure import by_joint
-from steelyard.report.plots.figure import panels as empty_panels
+from steelyard.report.plots.figure import SERIES, Figure
+from steelyard.report.plots.series import by_joint, decimate, rounded
 
 # Enough for a screen; a figure of twenty lines stays below a megabyte.
 _POINTS = 800
-_DIGITS = 6
 _ALONE, _AMONG_OTHERS = 320, 170  # pixels of a panel
 
 
@@ -37,7 +33,7 @@ class Line:
         if across.shape != up.shape or across.ndim != 1:
             raise ShapeError(f"The line '{name}' has {across.shape} values along x and {up.shape} along y.")
         keep = decimate(up, _POINTS)
-        return cls(name, _rounded(across[keep]), _rounded(up[keep]), dashed)
+        return cls(name, tuple(rounded(across[keep])), tuple(rounded(up[keep])), dashed)
 
 
 @dataclass(frozen=True)
@@ -52,30 +48,27 @@ class Panel:
     range: tuple[float, float] | None = None
 
 
-def line_panels(panels: Sequence[Panel]) -> Any:
-    """A Plotly figure of the panels, which zoom together along x; the lowest names that axis."""
-    figure = empty_panels([panel.title for panel in panels], height=_ALONE if len(panels) == 1 else _AMONG_OTHERS)
+def line_panels(panels: Sequence[Panel]) -> Figure:
+    """A figure of the panels, which zoom together along x; the lowest names that axis."""
+    figure = Figure.panels([panel.title for panel in panels], height=_ALONE if len(panels) == 1 else _AMONG_OTHERS)
     colours: dict[str, str] = {}
     for row, panel in enumerate(panels, start=1):
         for line in panel.lines:
-            new = line.name not in colours
             colour = colours.setdefault(line.name, SERIES[len(colours) % len(SERIES)])
-            figure.add_scatter(
+            figure.add(
+                "scatter",
+                row,
                 x=line.x,
                 y=line.y,
                 mode="lines",
                 name=line.name,
-                legendgroup=line.name,
-                showlegend=new,
                 line={"color": colour, "width": 1.3, "dash": "dash" if line.dashed else "solid"},
                 hovertemplate=f"{line.name}: %{{y:.4g}} at %{{x:.4g}}<extra></extra>",
-                row=row,
-                col=1,
             )
-        figure.update_yaxes(title_text=panel.y, range=panel.range, row=row, col=1)
+        figure.y_axis(row, panel.y, range=panel.range)
         if panel.logarithmic:
-            figure.update_yaxes(type="log", exponentformat="power", dtick=2, row=row, col=1)
-    figure.update_xaxes(title_text=panels[-1].x, row=len(panels), col=1)
+            figure.y_axis(row, type="log", exponentformat="power", dtick=2)
+    figure.x_axis(len(panels), panels[-1].x)
     return figure
 
 
@@ -88,8 +81,3 @@ def joint_panels(
         Panel(joint, tuple(Line.of(n, t, x[:, k], dashed=n in dashed) for n, x in arrays.items()), y=f"[{unit}]")
         for k, joint in enumerate(joints)
     )
-
-
-def _rounded(values: ArrayLike) -> tuple[float, ...]:
-    """Few digits: a figure is looked at, and its page is mailed."""
-    return tuple(float(f"{value:.{_DIGITS}g}") for value in np.asarray(values).tolist())

@@ -1,0 +1,176 @@
+"""Comparisons on one log, of schemes and of estimators, for the terminal and as pages."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from steelyard.compare.on_log import LogComparison, LogResult
+from steelyard.compare.schemes import SchemeComparison, SchemeResult
+from steelyard.identification.identification import Identification
+from steelyard.report.elements import Cell, Column, Html, callout, join, paragraph, parameter_table, table_html
+from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.terminal import number, table, with_interval
+
+
+def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> None:
+    """One row per scheme, then what failed and why."""
+    rows = []
+    for r in found.results:
+        if r.found is None:
+            rows.append([r.scheme, "–", "–", "–", "–", number(r.seconds, 2)])
+            continue
+        rows.append(
+            [r.scheme, number(r.nrmse_percent, 3), _position(r), number(_relative_error(r), 3),
+             "yes" if r.found.physically_consistent else "no", number(r.seconds, 2)]
+        )  # fmt: skip
+    columns = ["scheme", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
+               "median standard error [%]", "possible", "time [s]"]  # fmt: skip
+    out.print(table(f"Schemes on {escape(found.robot.name)}", columns, rows, right=columns[1:]))
+    for r in found.results:
+        if r.reason:
+            out.print(f" • {r.scheme}: {escape(r.reason)}")
+    best = found.best
+    if best is not None:
+        out.print(f"\n[bold]{best.scheme}[/bold] predicts the torque of the held-out data best.")
+    if folder:
+        out.print(f"Written to {escape(folder)}: result.json, report.html")
+
+
+def schemes_report(found: SchemeComparison) -> str:
+    """The page, self-contained."""
+    best = found.best
+    summary = table_html(
+        ["scheme", Column("hold-out torque error", "% of σ", digits=3), Column("position error", "mrad, mm", digits=3),
+         Column("median standard error", "%", digits=3), "possible", Column("time", "s", digits=2), "remark"],
+        [_summary(r) for r in found.results],
+        f"All schemes on the same data; positions are replayed open loop for {found.horizon:g} s at a time",
+    )  # fmt: skip
+    sections = [Section("Schemes", join(*_best(best.scheme if best else None), summary))]
+    shown = [r.found for r in found.results if r.found is not None]
+    if shown:
+        sections.append(Section("Base parameters", _intervals(shown)))
+    return render_report(f"{found.robot.name}: schemes compared", sections)
+
+
+def _best(name: str | None) -> list[Html]:
+    if name is None:
+        return [callout("bad", "No scheme could be judged.")]
+    return [
+        callout("good", f"{name} predicts the torque of the held-out data best."),
+        paragraph("All schemes know the same physics; they differ in what noise and friction do to them."),
+    ]
+
+
+def _summary(r: SchemeResult) -> list[Cell]:
+    if r.found is None:
+        return [r.scheme, None, None, None, "–", r.seconds, r.reason]
+    position = None if r.position_rmse is None else 1000.0 * float(np.sqrt(np.mean(r.position_rmse**2)))
+    remark = "a replay diverged" if r.position_rmse is None else ""
+    possible = "yes" if r.found.physically_consistent else "no"
+    return [r.scheme, r.nrmse_percent, position, _relative_error(r), possible, r.seconds, remark]
+
+
+def _intervals(shown: list[Identification]) -> Html:
+    columns = [
+        (f.settings.scheme, [with_interval(*x) for x in zip(f.estimate.beta, f.estimate.standard_errors, strict=True)])
+        for f in shown
+    ]
+    return parameter_table(shown[0].base.names, shown[0].base.units, columns, "Values with 95 % intervals")
+
+
+def _position(r: SchemeResult) -> str:
+    if r.position_rmse is None:
+        return "diverged"
+    return number(1000.0 * float(np.sqrt(np.mean(r.position_rmse**2))), 3)
+
+
+def _relative_error(r: SchemeResult) -> float:
+    assert r.found is not None
+    estimate = r.found.estimate
+    size = np.maximum(np.abs(estimate.beta), 1e-12)
+    return float(100.0 * np.median(estimate.standard_errors / size))
+
+
+def print_log_estimators(found: LogComparison, out: Console, folder: str = "") -> None:
+    """One row per estimator, then what failed and why."""
+    columns = ["estimator", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
+               "M pos. definite", "possible", "time [s]"]  # fmt: skip
+    rows = [
+        [r.run.estimator, number(r.nrmse_percent, 4), number(_milli(r), 3), _word(r.run.simulable),
+         _word(r.run.possible), number(r.run.seconds, 2)]
+        for r in found.ranking
+        if r.run.found
+    ]  # fmt: skip
+    out.print(table(f"Estimators on {escape(found.robot.name)}", columns, rows, right=columns[1:]))
+    for (result, reason), names in _reasons(found).items():
+        out.print(f" • {', '.join(names)} ({result}): {escape(reason)}")
+    if found.best is not None:
+        out.print(f"\n[bold]{found.best.run.estimator}[/bold] predicts the torque of the held-out data best.")
+    if folder:
+        out.print(f"Written to {escape(folder)}: result.json, report.html")
+
+
+def _reasons(found: LogComparison) -> dict[tuple[str, str], list[str]]:
+    """Estimators by how they ended and why; the first sentence says it."""
+    out: dict[tuple[str, str], list[str]] = {}
+    for r in found.ranking:
+        if r.run.reason:
+            first = r.run.reason.split(". ")[0].rstrip(".") + "."
+            out.setdefault((r.run.result, first), []).append(r.run.estimator)
+    return out
+
+
+def log_report(found: LogComparison) -> str:
+    """The page, self-contained."""
+    columns: list[Column | str] = [
+        "estimator", Column("hold-out torque error", "% of σ"), Column("position error", "mrad, mm", digits=3),
+        "M positive definite", "possible bodies", Column("time", "s", digits=2), "how it ended", "remark",
+    ]  # fmt: skip
+    rows = [_row(r) for r in found.ranking]
+    about = paragraph(
+        f"All on the same rows (low-pass {found.cutoff:.3g} Hz), judged on the same held-out data; positions are "
+        f"replayed open loop for {found.horizon:g} s at a time. Time is processor time."
+    )
+    sections = [Section("Estimators", join(about, table_html(columns, rows)))]
+    if any(r.estimate is not None for r in found.ranking):
+        sections.append(Section("Base parameters", _parameters(found)))
+    return render_report(
+        f"{found.robot.name}: estimators compared on a log",
+        sections,
+        verdict=_verdict(found),
+    )
+
+
+def _verdict(found: LogComparison) -> Verdict:
+    best = found.best
+    if best is None:
+        return Verdict("bad", "No estimator gave a robot that can be simulated.")
+    plain = next((r for r in found.results if r.run.estimator == "wls" and r.nrmse_percent is not None), None)
+    points = [f"{best.run.estimator}: {best.nrmse_percent:.4g} % torque error on held-out data."]
+    if plain is not None and plain is not best:
+        points.append(f"wls, the default beneath the physically possible fit: {plain.nrmse_percent:.4g} %.")
+    return Verdict("good", f"{best.run.estimator} predicts the torque of the held-out data best.", tuple(points))
+
+
+def _row(r: LogResult) -> list[Cell]:
+    return [
+        r.run.estimator, r.nrmse_percent, _milli(r), _word(r.run.simulable), _word(r.run.possible),
+        r.run.seconds if r.run.found else None, r.run.result, r.run.reason,
+    ]  # fmt: skip
+
+
+def _parameters(found: LogComparison) -> Html:
+    shown = [(r.run.estimator, r.estimate) for r in found.ranking if r.estimate is not None]
+    base = shown[0][1].base
+    columns = [(name, [float(value) for value in estimate.beta]) for name, estimate in shown]
+    return parameter_table(base.names, base.units, columns, "Values, the best fit first")
+
+
+def _milli(r: LogResult) -> float | None:
+    return None if r.position is None else 1000.0 * r.position
+
+
+def _word(value: bool | None) -> str:
+    return "–" if value is None else "yes" if value else "no"

@@ -1,0 +1,114 @@
+"""Estimates: parameters with their intervals, how well the motion shows them, and the errors of many estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steelyard.report.plots.figure import AFTER, BEFORE, BLUE, SERIES, Figure
+from steelyard.report.plots.series import rounded
+
+_ROW = 22  # pixels per parameter
+_HEAD = 84  # and around each panel
+# Half the width of an interval that holds the truth in 95 of 100 cases, in standard errors.
+_WIDTH = 1.96
+# Below this ratio of the largest to the smallest value an axis has room for 1, 2, 5 and not only for powers of ten.
+_WIDE = 1e3
+# Pixels of one box, and between two rows of them.
+_BOX, _GAP = 9, 10
+
+
+def parameter_intervals(
+    names: Sequence[str],
+    unit: Sequence[str],
+    after: ArrayLike,
+    standard_error: ArrayLike,
+    before: ArrayLike | None = None,
+    before_is: str = "before",
+) -> Figure:
+    """One panel per unit, one row per parameter: value and 95 % interval, and the value before where it is known."""
+    value, error = np.asarray(after, dtype=float), np.asarray(standard_error, dtype=float)
+    old = np.full(len(names), np.nan) if before is None else np.asarray(before, dtype=float)
+    groups = list(dict.fromkeys(unit))
+    members = [[k for k, u in enumerate(unit) if u == group] for group in groups]
+    heights = [_ROW * len(m) for m in members]
+    inside = sum(heights) + _HEAD * (len(groups) - 1)
+    figure = Figure.stacked(inside + 120, heights, _HEAD / inside if len(groups) > 1 else 0.0)
+    for row, (group, which) in enumerate(zip(groups, members, strict=True), start=1):
+        rows = np.arange(len(which))
+        if before is not None:
+            marker = {"color": BEFORE, "symbol": "diamond-open", "size": 9}
+            figure.add("scatter", row, x=old[which], y=rows, mode="markers", name=before_is, marker=marker)
+        figure.add(
+            "scatter",
+            row,
+            x=value[which],
+            y=rows,
+            customdata=[names[k] for k in which],
+            mode="markers",
+            name="identified, 95 % interval",
+            marker={"color": AFTER, "size": 7},
+            error_x={"type": "data", "array": _WIDTH * error[which], "color": AFTER, "thickness": 1.5, "width": 4},
+            hovertemplate="%{customdata}: %{x:.5g} ± %{error_x.array:.2g} " + group,
+        )
+        figure.x_axis(row, f"value [{group}]")
+        # The first parameter on top, half a row of air above and below.
+        ends, labels = [len(which) - 0.5, -0.5], [_short(names[k]) for k in which]
+        figure.y_axis(row, tickvals=rows, ticktext=labels, range=ends, zeroline=False)
+    return figure
+
+
+def _short(name: str, width: int = 26) -> str:
+    """A label that leaves room for the plot on a phone; the whole name shows on hover."""
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
+    """Bars on a logarithmic axis, the largest first; the ratio of the ends is the condition number of those columns."""
+    sigma = np.sort(np.asarray(values, dtype=float))[::-1]
+    figure = Figure(360)
+    figure.add(
+        "bar",
+        x=np.arange(1, len(sigma) + 1),
+        y=sigma,
+        marker={"color": BLUE},
+        name="singular values",
+        hovertemplate="number %{x}: %{y:.4g}",
+    )
+    positive = sigma[sigma > 0.0]
+    decades = np.log10(positive[0] / positive[-1]) if len(positive) else 0.0
+    figure.y_axis(title=f"singular value [{unit}]", type="log", exponentformat="power", dtick=1)
+    if len(positive) and decades <= 3.0:  # whole decades alone would leave the axis bare
+        low, high = np.floor(np.log10(positive[-1])), np.ceil(np.log10(positive[0]))
+        ticks = [float(k * 10.0**e) for e in np.arange(low, high + 1.0) for k in (1.0, 2.0, 5.0)]
+        figure.y_axis(tickmode="array", tickvals=ticks, ticktext=[f"{v:g}" for v in ticks])
+    condition = f"{sigma[0] / sigma[-1]:.4g}" if len(sigma) and sigma[-1] > 0.0 else "infinite"
+    figure.x_axis(title=f"number of the singular value (condition {condition})")
+    return figure
+
+
+def error_boxes(rows: Sequence[str], groups: Mapping[str, Mapping[str, Sequence[float]]], axis: str) -> Figure:
+    """Horizontal boxes on a logarithmic axis; `groups` has values by group and row, `rows` go from top to bottom."""
+    figure = Figure(130 + len(rows) * (_BOX * max(len(groups), 2) + _GAP))
+    for k, (name, values) in enumerate(groups.items()):
+        pairs = [(row, v) for row in rows for v in values.get(row, ()) if v > 0.0]
+        figure.add(
+            "box",
+            x=rounded([v for _, v in pairs]),
+            y=[row for row, _ in pairs],
+            name=name,
+            orientation="h",
+            boxpoints="outliers",
+            marker={"color": SERIES[k % len(SERIES)], "size": 3},
+            line={"width": 1.2},
+            hoverinfo="x+name",
+        )
+    figure.layout |= {"boxmode": "group", "boxgap": 0.25, "boxgroupgap": 0.1}
+    figure.layout["legend"]["traceorder"] = "normal"
+    figure.y_axis(categoryorder="array", categoryarray=list(rows), autorange="reversed", dtick=1, ticklabelstandoff=6)
+    shown = [v for values in groups.values() for row in values.values() for v in row if v > 0.0]
+    narrow = bool(shown) and max(shown) < _WIDE * min(shown)
+    figure.x_axis(title=axis, type="log", dtick="D2" if narrow else 1, exponentformat="power", showticklabels=True)
+    return figure
