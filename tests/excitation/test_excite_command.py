@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 import yaml
+from report_pages import figures, own_part
 from typer.testing import CliRunner
 
 import steelyard as sy
@@ -82,10 +83,8 @@ def test_the_result_says_what_to_expect(made):
 
 def test_the_report_stands_alone_and_moves(made):
     page = (made[0] / "report.html").read_text()
-    own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)  # Plotly's own text names its makers
-    assert not re.search(r'(src|href)="https?://', own)
-    figures = [json.loads(x) for x in re.findall(r'class="plot-data">(.*?)</script>', page)]
-    moving = [f for f in figures if f.get("frames")]
+    assert not re.search(r'(src|href)="https?://', own_part(page))
+    moving = [f for f in figures(page) if f.get("frames")]
     assert len(moving) == 1
     assert len(moving[0]["frames"]) == 60
     assert len(json.dumps(moving[0])) < 100_000  # a small file

@@ -82,7 +82,6 @@ def test_json_and_terminal_tell_of_it(found: Identification) -> None:
 
 
 def test_the_page_has_its_sections(found: Identification) -> None:
-    pytest.importorskip("plotly")
     page = identification_report(found)
     titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
     assert titles == ["How well it predicts", "Data and excitation", "Torque", "Residuals", "Friction", "Parameters",

@@ -14,10 +14,10 @@ def test_lines_of_one_name_share_colour_and_legend() -> None:
     signals = {"measured": np.outer(t, [1.0, 2.0]), "simulated": np.outer(t, [1.1, 2.1])}
     figure = line_panels(joint_panels(("a", "b"), t, signals, "rad", dashed=("simulated",)))
     traces = figure.data
-    assert [trace.name for trace in traces] == ["measured", "simulated"] * 2
-    assert [trace.showlegend for trace in traces] == [True, True, False, False]
-    assert traces[0].line.color == traces[2].line.color != traces[1].line.color
-    assert [trace.line.dash for trace in traces] == ["solid", "dash"] * 2
+    assert [trace["name"] for trace in traces] == ["measured", "simulated"] * 2
+    assert [trace["showlegend"] for trace in traces] == [True, True, False, False]
+    assert traces[0]["line"]["color"] == traces[2]["line"]["color"] != traces[1]["line"]["color"]
+    assert [trace["line"]["dash"] for trace in traces] == ["solid", "dash"] * 2
 
 
 def test_a_long_line_keeps_its_spike() -> None:
@@ -32,8 +32,8 @@ def test_a_long_line_keeps_its_spike() -> None:
 def test_a_panel_can_look_at_a_part() -> None:
     line = Line.of("x", [1.0, 2.0], [0.001, 100.0])
     figure = line_panels([Panel("", (line,), logarithmic=True), Panel("", (line,), range=(-1.0, 1.0))])
-    assert figure.layout.yaxis.type == "log"
-    assert figure.layout.yaxis2.range == (-1.0, 1.0)
+    assert figure.axis("y")["type"] == "log"
+    assert figure.axis("y", 2)["range"] == (-1.0, 1.0)
 
 
 def test_uneven_lines_are_refused() -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from rich import box
 from rich.console import Console
 from rich.markup import render
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 # Where output is no terminal nobody has chosen a width; cells fold, so nothing is lost.
@@ -55,7 +54,19 @@ def with_interval(value: float, standard_error: float) -> str:
 
 @contextmanager
 def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """Yields a function of (done, in all, what was done last)."""
+    """A bar for work of which the amount is known, on standard error, so that output can be piped.
+
+    Yields a function of (done, in all, what was done last).
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("left:"), TimeRemainingColumn(), TextColumn("{task.fields[last]}"),

@@ -24,6 +24,7 @@ SERIES = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, GREY)
 # What the same thing looks like in every figure.
 MEASURED, PREDICTED, RESIDUAL, BEFORE, AFTER = GREY, VERMILLION, BLUE, GREY, BLUE
 
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _TOP, _BOTTOM = 64, 56  # pixels for the legend, and for the lowest axis
 
 Words = dict[str, Any]
@@ -73,6 +74,7 @@ class Figure:
             {"text": title, "font": {"size": 13}, "showarrow": False, "x": 0.0, "xanchor": "left", "xref": "paper",
              "y": made.axis("y", row)["domain"][1], "yanchor": "bottom", "yref": "paper"}
             for row, title in enumerate(titles, start=1)
+            if title
         ]  # fmt: skip
         return made
 
@@ -128,8 +130,11 @@ class Figure:
 
     def json(self) -> str:
         """What plotly.js takes."""
-        said = {"data": self.data, "layout": self.layout, "frames": self.frames}
-        return json.dumps(plain(_lists(said)), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        said = _lists({"data": self.data, "layout": self.layout, "frames": self.frames})
+        try:
+            return _WRITER.encode(said)
+        except ValueError:  # gaps, of which few figures have any, are null
+            return _WRITER.encode(plain(said))
 
 
 def _axis(which: str, row: int) -> str:
