@@ -15,6 +15,8 @@ from steelyard.report.plots.estimates import singular_values
 from steelyard.report.terminal import number, table
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "[yellow]warning[/yellow]", "problem": "[red]problem[/red]"}
+_KINDS: dict[str, Kind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
+_GRADES: dict[str, Kind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}
 
 
 def print_check(found: Check, out: Console) -> None:
@@ -51,10 +53,6 @@ def _print_motion(seen: Excitation, out: Console) -> None:
         f"{seen.rank} of {seen.count} base columns independent; cond₂ {condition} (rows weighted by 1/σ, columns of "
         f"unit length), {number(seen.unscaled_condition_number, 3)} (columns as they stand)\n"
     )
-
-
-_KINDS: dict[str, Kind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
-_GRADES: dict[str, Kind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}
 
 
 def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
