@@ -12,6 +12,7 @@ import papers.closed_forms as forms
 import pytest
 from numpy.testing import assert_allclose
 from papers.rotradi_experiment import arm
+from report_pages import figures, own_part
 from typer.testing import CliRunner
 
 import steelyard.papers
@@ -297,4 +298,5 @@ def test_the_command_writes_a_page(
     for name in HERE:
         page = (tmp_path / name / "report.html").read_text(encoding="utf-8")
         assert "What cannot be regenerated" in page
-        assert "NaN" not in page.split("<script>")[0]
+        assert "NaN" not in own_part(page)
+        assert figures(page)
