@@ -94,3 +94,22 @@ def test_names_and_values_must_match(tmp_path):
     states[3]["velocity"] = [1.0]
     with pytest.raises(LogError, match="message 4 has 2 names but 1 values of velocity"):
         read_table(write_bag(tmp_path / "bag", {"/js": states}))
+
+
+def test_messages_of_many_kinds(tmp_path):
+    """Names of any length in any order, signals that come and go: every value stands where it was sent."""
+    rng = np.random.default_rng(5)
+    joints = ["j", "axis_2", "shoulder_é", "elbow"]
+    states, sent = [], []
+    for k in range(400):
+        names = [joints[i] for i in rng.permutation(4)[: rng.integers(1, 5)]] if k % 3 else joints
+        values = {
+            s: rng.normal(size=len(names)) for s in ("position", "velocity", "effort") if k % 3 or rng.random() < 0.7
+        }
+        states.append({"stamp": 1_700_000_000_000_000_000 + 1_000_000 * k, "name": names, **values})
+        sent += [(k, f"{s}/{name}", x) for s, array in values.items() for name, x in zip(names, array, strict=True)]
+    table = read_table(write_bag(tmp_path / "bag", {"/js": states}, "mcap"))
+    assert sum(np.count_nonzero(~np.isnan(table.column(name))) for name in table.names if name != "t") == len(sent)
+    read = {name: table.column(name) for name in table.names}
+    assert [read[name][k] for k, name, _ in sent] == [x for _, _, x in sent]
+    np.testing.assert_array_equal(np.diff(read["t"]), np.timedelta64(1_000_000, "ns"))

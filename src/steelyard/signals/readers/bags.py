@@ -17,6 +17,8 @@ SIGNALS = ("position", "velocity", "effort")
 MESSAGES = 10_000  # in a block
 # The columns of a bag are known when all its messages have been seen. Up to this many, what was seen is kept.
 KEPT = 300_000
+# So many kinds of messages in a block are looked for; of others each is decoded by itself.
+MOST_KINDS = 30
 STAMP, RECORDED = "stamp", "recorded"  # the two clocks of a raw block, in ns
 
 
@@ -79,8 +81,7 @@ class BagReader(LogReader):
                 messages = bag.messages(connections=connections)
                 first = 1
                 while some := list(itertools.islice(messages, MESSAGES)):
-                    decoded = [store.deserialize_cdr(data, JOINT_STATE) for _, _, data in some]
-                    yield _raw_block(self.path, [stamp for _, stamp, _ in some], decoded, first)
+                    yield _raw_block(self.path, store, some, first)
                     first += len(some)
         except LogError:
             raise
@@ -110,26 +111,74 @@ def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -
 
 
 def _raw_block(
-    path: Path, recorded: list[int], messages: list[Any], first: int
+    path: Path, store: Any, messages: list[tuple[Any, int, bytes]], first: int
 ) -> tuple[list[tuple[str, ...]], dict[str, Column]]:
-    """The signals of some messages, the first of which has the number `first`, by `signal/joint`."""
-    stamps = [m.header.stamp.sec * 1_000_000_000 + m.header.stamp.nanosec for m in messages]
-    out: dict[str, Column] = {STAMP: np.array(stamps, np.int64), RECORDED: np.array(recorded, np.int64)}
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for row, message in enumerate(messages):
-        groups.setdefault(tuple(message.name), []).append(row)
-    for signal, (names, rows) in itertools.product(SIGNALS, groups.items()):
-        # A message may leave a signal out.
-        full = [row for row in rows if len(getattr(messages[row], signal))]
-        values = [getattr(messages[row], signal) for row in full]
-        for row, array in zip(full, values, strict=True):
-            if len(array) != len(names):
+    """The clocks and signals of some messages, the first of which has the number `first`.
+
+    Messages that differ from one another in their stamps and values only are decoded together.
+    """
+    count = len(messages)
+    out: dict[str, Column] = {STAMP: np.zeros(count, np.int64), RECORDED: np.array([m[1] for m in messages], np.int64)}
+    groups: dict[tuple[str, ...], None] = {}
+    lengths = np.array([len(data) for _, _, data in messages])
+    left, kinds = np.ones(count, dtype=bool), 0
+    while left.any():
+        row = int(np.argmax(left))
+        model = messages[row][2]
+        message = store.deserialize_cdr(model, JOINT_STATE)
+        names = tuple(message.name)
+        groups[names] = None
+        for signal in SIGNALS:
+            if len(getattr(message, signal)) not in (0, len(names)):  # a message may leave a signal out
                 raise LogError(
-                    f"{path}: message {first + row} has {len(names)} names but {len(array)} values of {signal}."
+                    f"{path}: message {first + row} has {len(names)} names but {len(getattr(message, signal))} values "
+                    f"of {signal}."
                 )
-        for k, column in enumerate(np.stack(values).T if values else ()):
-            out.setdefault(f"{signal}/{names[k]}", np.full(len(messages), np.nan))[full] = column
+        alike = np.flatnonzero(left & (lengths == len(model))) if kinds < MOST_KINDS else np.array([row])
+        places = _places(message, model)
+        kinds += 1
+        if places is None or len(alike) == 1:
+            rows = np.array([row])
+            stamps = np.array([message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec])
+            values = {signal: getattr(message, signal)[None] for signal in places or SIGNALS}
+        else:
+            raw = np.frombuffer(b"".join(messages[k][2] for k in alike), np.uint8).reshape(len(alike), -1)
+            fixed = np.ones(len(model), dtype=bool)
+            for place in ((4, 12), *places.values()):
+                fixed[slice(*place)] = False
+            same = (raw[:, fixed] == np.frombuffer(model, np.uint8)[fixed]).all(axis=1)
+            rows, raw = alike[same], raw[same]
+            seconds, rest = raw[:, 4:8].copy().view("<i4")[:, 0], raw[:, 8:12].copy().view("<u4")[:, 0]
+            stamps = seconds.astype(np.int64) * 1_000_000_000 + rest
+            values = {signal: raw[:, slice(*place)].copy().view("<f8") for signal, place in places.items()}
+        left[rows] = False
+        out[STAMP][rows] = stamps
+        for signal, x in values.items():
+            for k, name in enumerate(names[: x.shape[1]]):
+                out.setdefault(f"{signal}/{name}", np.full(count, np.nan))[rows] = x[:, k]
     return list(groups), out
+
+
+def _places(message: Any, data: bytes) -> dict[str, tuple[int, int]] | None:
+    """From which byte to which the values of each signal lie in an encoded message; None where it is not certain.
+
+    CDR (OMG, "DDS Interoperability Wire Protocol", 10.2): four bytes that tell the order of bytes, the stamp, strings
+    and arrays behind their lengths, each number at a multiple of its own size.
+    """
+    at = 8  # counted from behind the first four bytes
+    for text in (message.header.frame_id, None, *message.name):  # None: how many names
+        at = -(-at // 4) * 4 + 4 + (0 if text is None else len(text.encode()) + 1)
+    places: dict[str, tuple[int, int]] = {}
+    for signal in SIGNALS:
+        values = getattr(message, signal)
+        at = -(-at // 4) * 4 + 4
+        if len(values):
+            at = -(-at // 8) * 8
+            places[signal] = (at + 4, at + 4 + 8 * len(values))
+            at += 8 * len(values)
+            if data[slice(*places[signal])] != np.asarray(values, "<f8").tobytes():
+                return None
+    return places if len(data) == at + 4 else None
 
 
 @READERS.register("mcap")
