@@ -181,7 +181,7 @@ def test_what_cannot_be_used_at_all() -> None:
 
 
 def test_what_the_reader_found_comes_with_advice() -> None:
-    gap = Finding("gap", "1 gap of more than 0.02 s.", "warning", 1, 7)
+    gap = Finding("gap", "warning", "1 gap of more than 0.02 s.", count=1, row=7)
     found = _check("rotradi", spoiled(clean("rotradi"), findings=(gap,)))
     assert found.of("gap")[0].advice
     assert found.grade == "usable"

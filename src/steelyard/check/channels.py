@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from steelyard.check.entry import Entry, Severity
 from steelyard.check.evidence import Evidence
 from steelyard.estimation.linear.rounding import rounding_noise
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
-from steelyard.signals.log import Log
+from steelyard.signals.log import Finding, Log, Severity
 
 # A step of a rounded torque against its standard deviation: at 1/5 rounding alone is 6 % of the signal, and the drives
 # seen with such steps showed little but rounding; at 1 nothing is left.
@@ -25,7 +25,7 @@ PLATEAU, LONGER, SHARE = 5, 5.0, 0.002
 STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 
-def check_channels(robot: Robot, log: Log) -> Iterator[Entry]:
+def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
     """Dead, coarse and cut-off channels, joint by joint; torques that are not used do not matter."""
     for k, joint in enumerate(robot.joints):
         yield from _velocity(joint, log.q[:, k], None if log.dq is None else log.dq[:, k])
@@ -40,23 +40,23 @@ def check_channels(robot: Robot, log: Log) -> Iterator[Entry]:
             yield from _cut_off(joint, log.tau[:, k], moving)
 
 
-def _velocity(joint: Joint, q: Array, dq: Array | None) -> Iterator[Entry]:
+def _velocity(joint: Joint, q: Array, dq: Array | None) -> Iterator[Finding]:
     if dq is not None and np.ptp(dq) == 0.0 and np.ptp(q) > STILL[joint.kind]:
         message = f"The velocity of '{joint.name}' is {dq[0]:g} in every sample, while its position changes."
         advice = "Leave the velocity out of the mapping (velocity = []); it is then made from the positions."
-        yield Entry("dead_velocity", "warning", message, advice, joint.name)
+        yield Finding("dead_velocity", "warning", message, advice, joint.name)
 
 
-def _dead(joint: Joint, tau: Array) -> Iterator[Entry]:
+def _dead(joint: Joint, tau: Array) -> Iterator[Finding]:
     if np.ptp(tau) > 1e-12 * max(float(np.abs(tau).max()), 1e-300):
         return
     what = "zero" if not tau.any() else f"{tau[0]:g} {joint.effort_unit}"
     message = f"The torque of '{joint.name}' is {what} in every sample."
     advice = f"Log the torque of '{joint.name}', or leave it out with torque_used in the mapping."
-    yield Entry("dead_torque", "problem", message, advice, joint.name)
+    yield Finding("dead_torque", "problem", message, advice, joint.name)
 
 
-def _coarse(joint: Joint, tau: Array) -> Iterator[Entry]:
+def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
     levels = np.unique(tau)
     if len(levels) > min(MOST_LEVELS, len(tau) // 4):
         return
@@ -69,10 +69,10 @@ def _coarse(joint: Joint, tau: Array) -> Iterator[Entry]:
         f"against a standard deviation of {spread:.3g}."
     )
     advice = f"Useless for its own equation: leave '{joint.name}' out of torque_used (its motion still counts)."
-    yield Entry("quantised", severity, message, advice, joint.name)
+    yield Finding("quantised", severity, message, advice, joint.name)
 
 
-def _cut_off(joint: Joint, tau: Array, moving: Array) -> Iterator[Entry]:
+def _cut_off(joint: Joint, tau: Array, moving: Array) -> Iterator[Finding]:
     """Runs of one and the same extreme value while the robot moves."""
     starts = np.flatnonzero(np.append(True, np.diff(tau) != 0.0))
     lengths = np.diff(np.append(starts, len(tau)))
@@ -93,7 +93,7 @@ def _cut_off(joint: Joint, tau: Array, moving: Array) -> Iterator[Entry]:
         )
         advice = f"Move '{joint.name}' more gently so that its drive does not saturate, or cut these parts out."
         severity: Severity = "problem" if count > 0.2 * len(tau) else "warning"
-        yield Entry("saturated", severity, message, advice, joint.name)
+        yield Finding("saturated", severity, message, advice, joint.name)
 
 
 def _moving(log: Log) -> Array:
@@ -113,7 +113,7 @@ ALLOWANCE = 0.02
 TURNS = 6.0 * np.pi
 
 
-def check_limits(robot: Robot, log: Log) -> Iterator[Entry]:
+def check_limits(robot: Robot, log: Log) -> Iterator[Finding]:
     """Degrees where most joints look so, else what exceeds its limit."""
     turning = [k for k, j in enumerate(robot.joints) if j.kind == "revolute"]
     suspect = [k for k in turning if _like_degrees(robot.joints[k], log.q[:, k])]
@@ -139,14 +139,14 @@ def _like_degrees(joint: Joint, q: np.ndarray) -> bool:
     )
 
 
-def _degrees(joint: Joint, top: float) -> Entry:
+def _degrees(joint: Joint, top: float) -> Finding:
     room = f"its limits are {joint.lower:.3g} to {joint.upper:.3g}" if np.isfinite(joint.upper) else "it has no limits"
     message = f"The position of '{joint.name}' reaches {top:.4g} rad, and {room}: these look like degrees."
     advice = 'State the unit in the mapping: units.position = "deg" (and units.velocity = "deg/s" if so).'
-    return Entry("degrees", "problem", message, advice, joint.name)
+    return Finding("degrees", "problem", message, advice, joint.name)
 
 
-def _position(joint: Joint, lowest: float, highest: float) -> Iterator[Entry]:
+def _position(joint: Joint, lowest: float, highest: float) -> Iterator[Finding]:
     margin = ALLOWANCE * (joint.upper - joint.lower) if np.isfinite(joint.upper - joint.lower) else 0.0
     if lowest >= joint.lower - margin and highest <= joint.upper + margin:
         return
@@ -155,17 +155,17 @@ def _position(joint: Joint, lowest: float, highest: float) -> Iterator[Entry]:
         f"{joint.lower:.4g} to {joint.upper:.4g}."
     )
     advice = f"Check the zero, the sign and the unit of the position of '{joint.name}'; else the limits are wrong."
-    yield Entry("position_limit", "warning", message, advice, joint.name)
+    yield Finding("position_limit", "warning", message, advice, joint.name)
 
 
-def _magnitude(joint: Joint, what: str, top: float, limit: float) -> Iterator[Entry]:
+def _magnitude(joint: Joint, what: str, top: float, limit: float) -> Iterator[Finding]:
     if not 0.0 < limit < np.inf or top <= (1.0 + ALLOWANCE) * limit:
         return
     unit = f"{joint.unit}/s" if what == "velocity" else joint.effort_unit
     message = f"The {what} of '{joint.name}' reaches {top:.4g} {unit}; its limit is {limit:.4g}."
     advice = f"Check the unit of the {what} of '{joint.name}'; limits of a description are often merely rated values."
     # Drives exceed their rated values for a while; twice the limit is hardly a robot that works.
-    yield Entry(f"{what}_limit", "warning" if top > 2.0 * limit else "note", message, advice, joint.name)
+    yield Finding(f"{what}_limit", "warning" if top > 2.0 * limit else "note", message, advice, joint.name)
 
 
 # Are the positions fine enough to be differentiated twice?
@@ -176,7 +176,7 @@ def _magnitude(joint: Joint, what: str, top: float, limit: float) -> Iterator[En
 NOTED, COARSE_NOISE = 0.01, 0.02
 
 
-def check_rounding(log: Log, seen: Evidence) -> Iterator[Entry]:
+def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
     """One entry for all joints whose encoder steps show in the accelerations."""
     if all(m.velocity == "measured" for m in seen.motions):
         return  # accelerations are then made from velocities, which nothing here knows the steps of
@@ -194,7 +194,7 @@ def check_rounding(log: Log, seen: Evidence) -> Iterator[Entry]:
         f"its acceleration; seen on {names}. Inertias lean towards zero by it."
     )
     advice = "Log finer positions or the drive's own velocity, lower --cutoff, or play a faster motion."
-    yield Entry("position_steps", severity, message, advice, joint.name if len(rough) == 1 else None)
+    yield Finding("position_steps", severity, message, advice, joint.name if len(rough) == 1 else None)
 
 
 # What reading the log told of its clock and its columns, and how long it is.
@@ -214,16 +214,16 @@ _ADVICE = {
 _SAID_ELSEWHERE = ("zero_torque",)
 
 
-def check_times(log: Log) -> Iterator[Entry]:
+def check_times(log: Log) -> Iterator[Finding]:
     """The reader's findings, each with an advice, and the log's length and rate."""
     for finding in log.findings:
         if finding.kind not in _SAID_ELSEWHERE:
             advice = _ADVICE.get(finding.kind, "Look at the file there; state in the mapping what the columns mean.")
-            yield Entry(finding.kind, finding.severity, finding.message, advice)
+            yield replace(finding, advice=advice)
     if len(log) < 2:
-        yield Entry("short", "problem", f"The log has {len(log)} sample.", "Log a motion of at least ten seconds.")
+        yield Finding("short", "problem", f"The log has {len(log)} sample.", "Log a motion of at least ten seconds.")
         return
     period = float(np.median(np.diff(log.t)))
     length = sum(float(log.t[stop - 1] - log.t[start]) for start, stop in log.segments)
     pieces = f", {len(log.segments)} pieces" if len(log.segments) > 1 else ""
-    yield Entry("length", "ok", f"{len(log)} samples, {length:.4g} s at {1.0 / period:.4g} Hz{pieces}.")
+    yield Finding("length", "ok", f"{len(log)} samples, {length:.4g} s at {1.0 / period:.4g} Hz{pieces}.")

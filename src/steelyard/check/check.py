@@ -11,7 +11,6 @@ import numpy as np
 from steelyard.check.channels import STILL, check_channels, check_limits, check_rounding, check_times
 from steelyard.check.delay import check_delay, check_velocity
 from steelyard.check.description import States, check_description, check_gravity
-from steelyard.check.entry import FATAL, Entry, Grade, advices, verdict
 from steelyard.check.evidence import Evidence, Fit, gather
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
@@ -23,13 +22,14 @@ from steelyard.check.explained import (
     friction_share,
     giving,
 )
+from steelyard.check.verdict import FATAL, Grade, advices, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation
 
@@ -46,15 +46,15 @@ class Check:
     grade: Grade
     verdict: str
     advice: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[Finding, ...]
     excitation: Excitation | None
 
-    def of(self, kind: str) -> tuple[Entry, ...]:
+    def of(self, kind: str) -> tuple[Finding, ...]:
         """The entries of one kind."""
         return tuple(e for e in self.entries if e.kind == kind)
 
     @property
-    def complaints(self) -> tuple[Entry, ...]:
+    def complaints(self) -> tuple[Finding, ...]:
         """Warnings and problems."""
         return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
 
@@ -95,44 +95,44 @@ def _check(robot: Robot, log: Log, bound: Terms, settings: Preparation) -> Check
     return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen)
 
 
-def _without_echoes(entries: list[Entry]) -> list[Entry]:
+def _without_echoes(entries: list[Finding]) -> list[Finding]:
     """Leave out what only repeats what another entry of the same joint says better."""
     said = {(e.kind, e.joint) for e in entries}
     better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",)}
     return [e for e in entries if not any((kind, e.joint) in said for kind in better.get(e.kind, ()))]
 
 
-def _needed(robot: Robot, log: Log) -> list[Entry]:
+def _needed(robot: Robot, log: Log) -> list[Finding]:
     """Whether there is a torque and a motion at all."""
     if log.tau is None or log.meta.get("torque_kind") == "none":
-        return [Entry("no_torque", "problem", "The log has no torque.", "Log torques, or motor currents.")]
+        return [Finding("no_torque", "problem", "The log has no torque.", "Log torques, or motor currents.")]
     if log.meta.get("torque_kind") == "current":
         message = "The log holds motor currents in A, and nothing says how many N m an ampere makes."
-        return [Entry("current", "problem", message, "Give torque_constants (N m per A, joint side) in the mapping.")]
+        return [Finding("current", "problem", message, "Give torque_constants (N m per A, joint side) in the mapping.")]
     if all(np.ptp(x) < STILL[j.kind] for j, x in zip(robot.joints, log.q.T, strict=True)):
-        return [Entry("nothing_moves", "problem", "No joint moves.", "Log the robot while its joints move.")]
+        return [Finding("nothing_moves", "problem", "No joint moves.", "Log the robot while its joints move.")]
     if not np.any(np.ptp(log.tau[:, list(robot.torque_used)], axis=0) > 0.0):
         advice = "Log the torques while the robot moves."
-        return [Entry("all_dead", "problem", "No torque that is to be used ever changes.", advice)]
+        return [Finding("all_dead", "problem", "No torque that is to be used ever changes.", advice)]
     return []
 
 
 def _look(
     robot: Robot, log: Log, bound: Terms, settings: Preparation
-) -> tuple[list[Entry], Excitation | None]:  # fmt: skip
+) -> tuple[list[Finding], Excitation | None]:  # fmt: skip
     """The checks that need prepared rows."""
     try:
         seen = gather(robot, log, bound, settings)
     except LogError as error:
-        return [Entry("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
+        return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
     except StructureError as error:
-        return [Entry("short", "problem", str(error), "Log a longer motion.")], None
+        return [Finding("short", "problem", str(error), "Log a longer motion.")], None
     velocity = list(check_velocity(robot, seen.motions, [_logged(log, m) for m in seen.motions]))
     if any(e.kind == "degrees" for e in velocity):
         return velocity, None
     if min(len(y) for y in seen.y) < seen.base.rank:
         message = f"After filtering {min(len(y) for y in seen.y)} rows remain for {seen.base.rank} base parameters."
-        return [*velocity, Entry("short", "problem", message, "Log a longer motion.")], None
+        return [*velocity, Finding("short", "problem", message, "Log a longer motion.")], None
     fits = free_fits(seen)
     excitation = excitation_of(seen, fits)
     mixed_up = _against_physics(seen, fits)
@@ -147,7 +147,7 @@ def _look(
     return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *steps, *warming, *motion], excitation
 
 
-def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Entry]:
+def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     """Gravity, order, sign and scale: the explanation that mends most comes first and keeps the others silent."""
     powers = friction_power(seen, fits)
     giving_energy = list(giving(seen, fits, powers))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from steelyard.check.channels import STILL
-from steelyard.check.entry import Entry, Severity
 from steelyard.check.evidence import Evidence
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.filters import derivative
+from steelyard.signals.log import Finding, Severity
 from steelyard.signals.prepare import Motion
 
 # By how many samples one signal lags another.
@@ -64,7 +64,7 @@ LEFT = 0.3
 MOSTLY_FRICTION = 0.5
 
 
-def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Entry]:
+def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Finding]:
     """One entry for the log if the joints agree, else one for each joint that is out of step.
 
     `friction` is, by joint, its share of the torque.
@@ -91,10 +91,10 @@ def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Entry
         yield _entry(f"The torque of '{name}' is", lag, severity, name)
 
 
-def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Entry:
+def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Finding:
     word = "behind" if delay > 0.0 else "ahead of"
     advice = "Log torque and position with the stamps of one clock, at the same place of the control loop."
-    return Entry("delay", severity, f"{what} {1e3 * abs(delay):.1f} ms {word} the motion.", advice, joint)
+    return Finding("delay", severity, f"{what} {1e3 * abs(delay):.1f} ms {word} the motion.", advice, joint)
 
 
 def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | None:
@@ -151,11 +151,11 @@ HARMLESS = 0.1
 
 def check_velocity(
     robot: Robot, motions: Sequence[Motion], measured: Sequence[Array | None]
-) -> Iterator[Entry]:  # fmt: skip
+) -> Iterator[Finding]:  # fmt: skip
     """Sign, factor, delay and likeness, joint by joint; `measured` are the velocities of each motion as logged."""
     pairs = [(m, v) for m, v in zip(motions, measured, strict=True) if v is not None]
     if not pairs:
-        yield Entry("velocity", "ok", "There is no measured velocity; it is made from the positions.")
+        yield Finding("velocity", "ok", "There is no measured velocity; it is made from the positions.")
         return
     longest, logged = max(pairs, key=lambda p: len(p[0].t))
     period = longest.filter.period
@@ -171,7 +171,7 @@ def check_velocity(
 
 def _joint(
     joint: Joint, made: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
-) -> Iterator[Entry]:
+) -> Iterator[Finding]:
     """Likeness and factor; the delay (s), and how much it makes the two differ, go into `lags`."""
     shift, common = best_shift(made, logged, int(LONGEST_VELOCITY_DELAY / period))
     a, b = _aligned(made, logged, round(shift))
@@ -182,7 +182,7 @@ def _joint(
     if common < ALIKE:
         message = f"The velocity of '{name}' is not the derivative of its position: {100 * common:.0f} % in common."
         advice = f"Check which column is the velocity of '{name}', or leave the velocity out (velocity = [])."
-        yield Entry("velocity_unlike", "warning", message, advice, name)
+        yield Finding("velocity_unlike", "warning", message, advice, name)
         return
     if abs(slope - 1.0) > FACTOR:
         yield _wrong_factor(name, slope)
@@ -190,7 +190,7 @@ def _joint(
         lags[name] = shift * period, float(np.std(logged / slope - made) / np.std(made))
 
 
-def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Entry]:
+def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Finding]:
     """One entry for those that do harm, one for those that do not."""
     groups: tuple[tuple[Severity, list[str]], ...] = (
         ("warning", [name for name, (_, harm) in lags.items() if harm > HARMLESS]),
@@ -206,22 +206,22 @@ def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Entry]:
             span += f" to {max(map(abs, times)):.1f}"
         message = f"The velocity is {span} ms {word} the position of {', '.join(names)}."
         advice = "Leave the velocity out (velocity = []): made from the positions it has no delay."
-        yield Entry("velocity_delay", severity, message, advice, names[0] if len(names) == 1 else None)
+        yield Finding("velocity_delay", severity, message, advice, names[0] if len(names) == 1 else None)
 
 
-def _wrong_factor(name: str, slope: float) -> Entry:
+def _wrong_factor(name: str, slope: float) -> Finding:
     seen = f"The velocity of '{name}' is {slope:.4g} times the derivative of its position"
     if abs(abs(slope) / DEGREES - 1.0) < FACTOR:
         advice = 'State units.velocity = "deg/s" in the mapping.'
-        return Entry("velocity_degrees", "problem", f"{seen}: it looks like degrees per second.", advice, name)
+        return Finding("velocity_degrees", "problem", f"{seen}: it looks like degrees per second.", advice, name)
     if abs(abs(slope) * DEGREES - 1.0) < FACTOR:
         advice = 'State units.position = "deg" in the mapping.'
-        return Entry("degrees", "problem", f"{seen}: the position looks like degrees.", advice, name)
+        return Finding("degrees", "problem", f"{seen}: the position looks like degrees.", advice, name)
     if abs(slope + 1.0) < FACTOR:
         advice = f"Turn the sign of the velocity (or of the position) of '{name}' with sign in the mapping."
-        return Entry("velocity_sign", "problem", f"{seen}: its sign is wrong.", advice, name)
+        return Finding("velocity_sign", "problem", f"{seen}: its sign is wrong.", advice, name)
     advice = f"Check unit, gear ratio and side (motor or joint) of position and velocity of '{name}'."
-    return Entry("velocity_factor", "warning", f"{seen}.", advice, name)
+    return Finding("velocity_factor", "warning", f"{seen}.", advice, name)
 
 
 def _aligned(a: Array, b: Array, shift: int) -> tuple[Array, Array]:

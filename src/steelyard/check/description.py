@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.check.channels import STILL
-from steelyard.check.entry import Entry, Severity
 from steelyard.check.evidence import Evidence, fit
 from steelyard.check.explained import CERTAIN, wrong_sign
 from steelyard.dynamics.engine import Dynamics
@@ -18,6 +17,7 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
+from steelyard.signals.log import Finding, Severity
 
 # What the description says the torques should be, and what of it depends on the direction of gravity.
 
@@ -134,7 +134,7 @@ def match(states: States, joints: Sequence[int] | None = None) -> Match:
     return Match(*out)
 
 
-def check_description(seen: Evidence, powers: Mapping[int, float]) -> Iterator[Entry]:
+def check_description(seen: Evidence, powers: Mapping[int, float]) -> Iterator[Finding]:
     """Order, signs and scale. `powers` of friction (in standard errors) speak against a sign that they contradict."""
     states = States.of(seen)
     found = match(states)
@@ -162,7 +162,7 @@ def _flips(found: Match, powers: Mapping[int, float]) -> list[int]:
     ]
 
 
-def _swap(states: States, found: Match, flips: Sequence[int]) -> Entry | None:
+def _swap(states: States, found: Match, flips: Sequence[int]) -> Finding | None:
     """The two joints whose exchange explains the torques much better, if there are such."""
     used = [j for j in range(states.robot.dof) if np.isfinite(found.left[j])]
     as_is = np.where(np.isin(np.arange(states.robot.dof), flips), found.left, found.forward)
@@ -191,14 +191,14 @@ def _swap(states: States, found: Match, flips: Sequence[int]) -> Entry | None:
     advice = (
         f"Check the order of the joints ('{first}', '{second}') in the mapping: joints = […], or the columns' names."
     )
-    return Entry("order", "problem", message, advice, f"{first}, {second}")
+    return Finding("order", "problem", message, advice, f"{first}, {second}")
 
 
 def _percent(found: Match) -> str:
     return ", ".join(f"{100.0 * x:.2g}" for x in found.forward if np.isfinite(x))
 
 
-def _scale(robot: Robot, found: Match) -> Iterator[Entry]:
+def _scale(robot: Robot, found: Match) -> Iterator[Finding]:
     """Torques that are plain multiples of the description's, joint by joint or all of them."""
     telling = [int(j) for j in np.flatnonzero(found.telling & (found.left < WELL))]
     odd = [j for j in telling if not 1.0 / SCALE < abs(found.slope[j]) < SCALE]
@@ -212,7 +212,7 @@ def _scale(robot: Robot, found: Match) -> Iterator[Entry]:
         else:
             advice = "If these are currents, name them as current and give torque_constants; else check unit and side."
             message = f"All torques are some {middle:.3g} times what the description's inertias need: amperes?"
-        yield Entry("torque_scale", "warning", message, advice)
+        yield Finding("torque_scale", "warning", message, advice)
         return
     for j in odd:
         name = robot.joints[j].name
@@ -222,7 +222,7 @@ def _scale(robot: Robot, found: Match) -> Iterator[Entry]:
         )
         # A load that the description does not know of multiplies the torque of a wrist; nothing divides it.
         severity: Severity = "warning" if abs(found.slope[j]) < 1.0 else "note"
-        yield Entry("torque_scale", severity, message, advice, name)
+        yield Finding("torque_scale", severity, message, advice, name)
 
 
 # Which way is down? The direction of gravity that the torques ask for, with the description's inertias.
@@ -238,7 +238,7 @@ STRENGTH = (0.5, 2.0)
 SEEN = 0.05
 
 
-def check_gravity(states: States) -> Iterator[Entry]:
+def check_gravity(states: States) -> Iterator[Finding]:
     """Compare the stated direction with the one that fits best."""
     robot = states.robot
     stated = np.asarray(robot.gravity)
@@ -272,7 +272,7 @@ def check_gravity(states: States) -> Iterator[Entry]:
         f"({', '.join(f'{x:.4g}' for x in stated)})."
     )
     advice = f"State how the robot is mounted: gravity = [{vector}] in the mapping, rounded to the true direction."
-    yield Entry("gravity", "problem", message, advice)
+    yield Finding("gravity", "problem", message, advice)
 
 
 def _direction(G: Array, y: Array, stated: Array) -> tuple[Array, float, float, float]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from steelyard.assessment.verdict import HIGH_CONDITION
 from steelyard.check.channels import STILL
-from steelyard.check.entry import Entry
 from steelyard.check.evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
 from steelyard.friction.drift import drift_of
 from steelyard.robot.robot import Joint, Robot
+from steelyard.signals.log import Finding
 
 MOST_ROWS = 4000
 # More than half of a torque's variance unexplained by any rigid body with any friction: it is not this joint's torque.
@@ -27,7 +27,7 @@ def free_fits(seen: Evidence) -> dict[int, Fit]:
     return {joint: fit(A[rows], y[rows]) for joint, A, y in zip(seen.joints, seen.A, seen.y, strict=True)}
 
 
-def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Entry]:
+def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """Torques that the motion does not explain."""
     for joint, found in fits.items():
         name, kind = seen.robot.joints[joint].name, seen.robot.joints[joint].kind
@@ -35,7 +35,7 @@ def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Entry]:
             share = f"{100 * found.left:.0f} %"
             message = f"{share} of the torque of '{name}' is explained neither by its motion nor by friction."
             advice = f"Check the torque channel of '{name}'; if it is what it is, leave it out of torque_used."
-            yield Entry("unexplained", "warning", message, advice, name)
+            yield Finding("unexplained", "warning", message, advice, name)
 
 
 def friction_columns(seen: Evidence) -> list[list[int]]:
@@ -75,16 +75,16 @@ def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     return out
 
 
-def giving(seen: Evidence, fits: Mapping[int, Fit], powers: Mapping[int, float]) -> Iterator[Entry]:
+def giving(seen: Evidence, fits: Mapping[int, Fit], powers: Mapping[int, float]) -> Iterator[Finding]:
     """Joints whose friction gives energy: their torque, or their motion, has the wrong sign."""
     for joint, power in powers.items():
         if power < -CERTAIN and fits[joint].left < UNEXPLAINED:
             yield wrong_sign(seen.robot.joints[joint].name, "its friction would give energy instead of taking it")
 
 
-def wrong_sign(name: str, reason: str) -> Entry:
+def wrong_sign(name: str, reason: str) -> Finding:
     advice = f"Turn the sign of the torque of '{name}' (sign.torque, or torque_constants, in the mapping)."
-    return Entry("sign", "problem", f"The torque of '{name}' has the wrong sign: {reason}.", advice, name)
+    return Finding("sign", "problem", f"The torque of '{name}' has the wrong sign: {reason}.", advice, name)
 
 
 # What the excitation means: joints that hardly move, parameters that do not show, and which joint should move.
@@ -99,7 +99,7 @@ SMALL_SHARE = 0.3
 ROOM = {"revolute": 1.0, "prismatic": 0.1}
 
 
-def check_motion(robot: Robot, seen: Excitation) -> Iterator[Entry]:
+def check_motion(robot: Robot, seen: Excitation) -> Iterator[Finding]:
     """Remarks on the excitation."""
     still = []
     for joint, motion in zip(robot.joints, seen.joints, strict=True):
@@ -108,20 +108,20 @@ def check_motion(robot: Robot, seen: Excitation) -> Iterator[Entry]:
             yield _still(joint, motion)
         elif motion.standing > MOSTLY_STANDING:
             message = f"'{joint.name}' stands still for {100 * motion.standing:.0f} % of the time."
-            yield Entry(
+            yield Finding(
                 "standing", "note", message, f"Cut the pauses of '{joint.name}', or move it longer.", joint.name
             )
     moving = [(j, m) for j, m in zip(robot.joints, seen.joints, strict=True) if j.name not in still and m.hidden]
     hidden = sum(len(m.hidden) for m in seen.joints)
     if seen.rank < seen.count:
-        yield Entry(
+        yield Finding(
             "rank",
             "warning",
             f"The motion shows {seen.rank} of {seen.count} combinations of parameters.",
             "Move every joint through its range with several joints at a time, or lock those that stand still.",
         )
     elif seen.condition_number is not None and seen.condition_number > HIGH_CONDITION:
-        yield Entry(
+        yield Finding(
             "condition",
             "warning" if hidden > POOR * seen.count else "note",  # what is shown anyway needs no better motion
             f"cond₂ of the weighted base columns of unit length is {seen.condition_number:.0f}: the motion shows some "
@@ -131,21 +131,21 @@ def check_motion(robot: Robot, seen: Excitation) -> Iterator[Entry]:
     else:
         number = seen.condition_number or 0.0
         message = f"All {seen.count} base columns are independent; cond₂ {number:.0f} (weighted, unit length)."
-        yield Entry("rank", "ok", message)
+        yield Finding("rank", "ok", message)
     for joint, motion in moving:
         total = motion.shown + motion.small + len(motion.hidden)
         poor = len(motion.hidden) > 0.5 * total and hidden > POOR * seen.count
         yield _hidden(joint, motion, total, poor)
 
 
-def _still(joint: Joint, motion: JointMotion) -> Entry:
+def _still(joint: Joint, motion: JointMotion) -> Finding:
     moved = motion.highest - motion.lowest
     message = f"'{joint.name}' hardly moves: by {moved:.2g} {joint.unit} in all."
     advice = f"Move '{joint.name}' as well, or lock it: leave it out of --joints."
-    return Entry("motionless", "warning", message, advice, joint.name)
+    return Finding("motionless", "warning", message, advice, joint.name)
 
 
-def _hidden(joint: Joint, motion: JointMotion, total: int, poor: bool) -> Entry:
+def _hidden(joint: Joint, motion: JointMotion, total: int, poor: bool) -> Finding:
     names = ", ".join(motion.hidden[:6]) + (", …" if len(motion.hidden) > 6 else "")
     message = (
         f"Of the {total} base parameters of '{joint.name}' this motion does not show {len(motion.hidden)}: {names}."
@@ -155,7 +155,7 @@ def _hidden(joint: Joint, motion: JointMotion, total: int, poor: bool) -> Entry:
     slow = motion.speed < 0.3 * joint.velocity if np.isfinite(joint.velocity) else motion.speed < ROOM[joint.kind]
     how = "farther" if small else "faster" if slow else "longer, with other joints in varied postures"
     advice = f"Move '{joint.name}' {how} (now {moved:.2g} {joint.unit}, up to {motion.speed:.2g} {joint.unit}/s)."
-    return Entry("hidden", "warning" if poor else "note", message, advice, joint.name)
+    return Finding("hidden", "warning" if poor else "note", message, advice, joint.name)
 
 
 # Does friction change while the log is taken, as it does when a robot warms up?
@@ -166,7 +166,7 @@ _CERTAIN, _MUCH = 4.0, 0.1
 _DIRECTION_KNOWN = 0.02  # rad/s, m/s; slower than this the direction fades in
 
 
-def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Entry]:
+def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """One note for every joint whose friction rises or falls from the log's beginning to its end."""
     time = np.concatenate([m.t[m.keep] for m in seen.motions])
     for e, (joint, places) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
@@ -182,4 +182,4 @@ def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Entry]:
             word = "falls" if change < 0.0 else "rises"
             message = f"Friction of '{name}' {word} by {abs(change):.2g} ± {error:.1g} {unit} during the log."
             advice = "Warm the robot up before logging, or identify from a shorter piece."
-            yield Entry("warming", "note", message, advice, name)
+            yield Finding("warming", "note", message, advice, name)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.signals.log import Finding
+from steelyard.signals.log import Finding, Severity
 
 # `find_sessions`: tell a clock that was set back from rows that merely come late.
 
@@ -129,14 +129,14 @@ def mend_clock(t: Array, *, first_row: int = 1, gap: float | None = None) -> Clo
     findings: list[Finding] = []
     sessions = find_sessions(t)
     orders = [start + np.argsort(t[start:stop], kind="stable") for start, stop in sessions]
-    _note_disorder(t, sessions, first_row, findings)
+    _find_disorder(t, sessions, first_row, findings)
     orders = _without_duplicates(t, orders, first_row, findings)
     limit = _gap_limit(t, orders) if gap is None else gap
     pieces, times = _split(t, orders, limit, first_row, findings)
     pieces, times = _long_enough(pieces, times, first_row, findings)
     steps = np.concatenate([np.diff(x) for x in times])
     jitter = Jitter(*(float(f(steps)) for f in (np.median, np.mean, np.std, np.min, np.max)))
-    _note_jitter(jitter, steps, findings)
+    _find_jitter(jitter, steps, findings)
     order = np.concatenate(pieces)
     kept = np.zeros(len(t), dtype=bool)
     kept[order] = True
@@ -157,14 +157,18 @@ def _check(t: Array, first_row: int) -> None:
         raise LogError(f"the time never changes (always {t[0]:g} s); name another column as time, or give its rate.")
 
 
-def _note_disorder(t: Array, sessions: list[tuple[int, int]], first_row: int, findings: list[Finding]) -> None:
+def _find_disorder(t: Array, sessions: list[tuple[int, int]], first_row: int, findings: list[Finding]) -> None:
     late = [start + 1 + np.flatnonzero(_behind(t[start:stop])) for start, stop in sessions]
     rows = np.concatenate(late)
     if len(rows):
         row = first_row + int(rows[0])
         findings.append(
             Finding(
-                "out_of_order", f"{len(rows)} rows come late, the first is row {row}; sorted.", "note", len(rows), row
+                "out_of_order",
+                "note",
+                f"{len(rows)} rows come late, the first is row {row}; sorted.",
+                count=len(rows),
+                row=row,
             )
         )
     if len(sessions) > 1:
@@ -175,7 +179,7 @@ def _note_disorder(t: Array, sessions: list[tuple[int, int]], first_row: int, fi
             f"The clock is set back {times}, first in row {row} by {float(t[begin:end].max() - t[start]):g} s; a new "
             f"segment begins there."
         )
-        findings.append(Finding("reset", message, "warning", count, row))
+        findings.append(Finding("reset", "warning", message, count=count, row=row))
 
 
 def _behind(t: Array) -> NDArray[np.bool_]:
@@ -196,7 +200,8 @@ def _without_duplicates(t: Array, orders: list[Rows], first_row: int, findings: 
     if count:
         row = first_row + first
         message = f"{count} rows repeat the time of another, the first is row {row}; the first of each is kept."
-        findings.append(Finding("duplicate", message, "warning" if count > 0.01 * len(t) else "note", count, row))
+        severity: Severity = "warning" if count > 0.01 * len(t) else "note"
+        findings.append(Finding("duplicate", severity, message, count=count, row=row))
     return kept
 
 
@@ -235,7 +240,7 @@ def _split(
         message = (
             f"{many} of more than {limit:.3g} s, the longest {longest:g} s, the first before row {row}; not bridged."
         )
-        findings.append(Finding("gap", message, "warning", len(gaps), row))
+        findings.append(Finding("gap", "warning", message, count=len(gaps), row=row))
     return pieces, times
 
 
@@ -252,12 +257,12 @@ def _long_enough(
         rows = np.concatenate(short)
         row = first_row + int(rows.min())
         message = f"{len(rows)} rows stand alone between breaks of the clock, the first is row {row}; left out."
-        findings.append(Finding("isolated", message, "warning", len(rows), row))
+        findings.append(Finding("isolated", "warning", message, count=len(rows), row=row))
     long = [k for k, piece in enumerate(pieces) if len(piece) >= FEWEST]
     return [pieces[k] for k in long], [times[k] for k in long]
 
 
-def _note_jitter(jitter: Jitter, steps: Array, findings: list[Finding]) -> None:
+def _find_jitter(jitter: Jitter, steps: Array, findings: list[Finding]) -> None:
     if jitter.deviation <= STEADY * jitter.median:
         return
     lost = int(np.count_nonzero(steps > 1.5 * jitter.median))
@@ -265,4 +270,4 @@ def _note_jitter(jitter: Jitter, steps: Array, findings: list[Finding]) -> None:
         f"The period varies: {1e3 * jitter.mean:.4g} ms on average, {1e3 * jitter.shortest:.4g} to "
         f"{1e3 * jitter.longest:.4g} ms; {lost} steps are longer than one and a half periods."
     )
-    findings.append(Finding("jitter", message, "note", lost))
+    findings.append(Finding("jitter", "note", message, count=lost))

@@ -275,18 +275,19 @@ def _findings(
     extra = [name for name in dict.fromkeys([*joints, *file_joints]) if name not in robot.joint_names]
     if extra and not (mapping.joints and not set(mapping.joints) - set(robot.joint_names)):
         message = f"The log has joints that the robot does not have: {', '.join(extra)}; not used."
-        findings.append(Finding("extra_joints", message, count=len(extra)))
+        findings.append(Finding("extra_joints", "note", message, count=len(extra)))
     if kind == "none":
-        findings.append(Finding("no_torque", "The log has neither torques nor currents.", "warning"))
+        findings.append(Finding("no_torque", "warning", "The log has neither torques nor currents."))
     elif kind == "current" and not mapping.torque_constants:
         message = "Currents stand for torques, in A: no torque_constants are given, so no mass can be told in kg."
-        findings.append(Finding("torque_is_current", message, "warning"))
+        findings.append(Finding("torque_is_current", "warning", message))
     elif kind == "torque" and mapping.torque_constants:
-        findings.append(Finding("unused_key", "torque_constants are not used: the log's torque columns are taken."))
+        message = "torque_constants are not used: the log's torque columns are taken."
+        findings.append(Finding("unused_key", "note", message))
     stated = [name for name, value in (("gear_ratio", mapping.gear_ratio), ("coupling", mapping.coupling)) if value]
     if stated and not any(mapping.on_motor(signal) for signal in ("position", "velocity", "torque")):
         findings.append(
-            Finding("joint_side", f"{' and '.join(stated)} not applied to the signals: the file is joint side.")
+            Finding("joint_side", "note", f"{' and '.join(stated)} not applied to the signals: the file is joint side.")
         )
     return tuple(findings)
 

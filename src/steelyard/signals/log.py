@@ -17,26 +17,40 @@ from steelyard.errors import LogError, ShapeError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.files import write_whole
 
-# `Finding`: something that reading a log brought to light and that its owner should know.
-
-
-Severity = Literal["note", "warning"]
+Severity = Literal["ok", "note", "warning", "problem"]
+SEVERITIES: tuple[Severity, ...] = ("ok", "note", "warning", "problem")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found, how often, where first, and one sentence about it.
+    """Something that reading or checking a log brought to light and that its owner should know.
 
-    `kind` is a word for programs ("gap", "duplicate", …), `message` one for people. `row` is the row of the file,
-    from 1, where it happens first, or None where it concerns the whole log. A "note" is for information, a
-    "warning" may spoil a result. What makes a log useless is not a finding but an error.
+    This is the one word for a message about a log, whoever found it. What keeps a log from being read at all is not a
+    finding but an error.
+
+    Args:
+        kind: what was looked at, a word for programs: "gap", "duplicate", …
+        severity: an "ok" says that a check found nothing, a "note" is for information, a "warning" may spoil a result,
+            a "problem" will.
+        message: what was seen, one sentence for people.
+        advice: what to do about it.
+        joint: whose it is; None where it concerns the whole log.
+        count: how often it was seen.
+        row: of the file, from 1, where it happens first; None where it concerns no row.
     """
 
     kind: str
+    severity: Severity
     message: str
-    severity: Severity = "note"
+    advice: str = ""
+    joint: str | None = None
     count: int = 1
     row: int | None = None
+
+    @property
+    def rank(self) -> int:
+        """0 for "ok" up to 3 for "problem"."""
+        return SEVERITIES.index(self.severity)
 
 
 SIGNALS = ("q", "dq", "ddq", "tau")

@@ -167,9 +167,10 @@ def present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[Ta
     if present.all():
         return table, own
     block = {name: table.column(name)[present] for name in table.names}
-    remark = f"{int((~present).sum())} messages are about other joints; left out."
+    others = int((~present).sum())
+    finding = Finding("remark", "note", f"{others} messages are about other joints; left out.", count=others)
     first, last = (int(np.count_nonzero(present[:row])) for row in own)
-    kept = replace(table, blocks=(block,), sparse=False, remarks=(*table.remarks, remark))
+    kept = replace(table, blocks=(block,), sparse=False, findings=(*table.findings, finding))
     return kept, (first, last)
 
 
@@ -211,7 +212,7 @@ def assemble(
     if own is not None:
         # Counted, not looked up: neighbouring chunks then share the samples exactly, even where rows were sorted.
         meta["core"] = [int(np.count_nonzero(clock.order < row)) for row in own]
-    findings = [*layout.findings, *(Finding("remark", text) for text in table.remarks), *clock.findings]
+    findings = [*layout.findings, *table.findings, *clock.findings]
     findings += _odd_torques(signals.get("tau"), robot)
     return Log(
         robot.joint_names,
@@ -264,7 +265,7 @@ def _odd_torques(tau: Array | None, robot: Robot) -> list[Finding]:
     if not zero:
         return []
     whose = "every joint" if len(zero) == robot.dof else f"joint {', '.join(zero)}"
-    return [Finding("zero_torque", f"The torque of {whose} is zero in every sample.", "warning", len(zero))]
+    return [Finding("zero_torque", "warning", f"The torque of {whose} is zero in every sample.", count=len(zero))]
 
 
 def placed(error: Exception, path: str | os.PathLike[str], mapping: LogMapping) -> LogError:

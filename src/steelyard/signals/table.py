@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.signals.log import Finding
 
 Column = NDArray[Any]
 Block = Mapping[str, Column]
@@ -35,7 +36,7 @@ class Table:
         first_row: the number of the first row in the file, from 1 (a header does not count).
         joints: those that the file itself names, in the order of its numbered columns.
         sparse: whether rows may concern some of the columns only.
-        remarks: what reading brought to light, a sentence each.
+        findings: what reading brought to light.
     """
 
     path: str
@@ -44,7 +45,7 @@ class Table:
     first_row: int = 1
     joints: tuple[str, ...] = ()
     sparse: bool = False
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def __len__(self) -> int:
         return sum(block_length(block) for block in self.blocks)
@@ -111,7 +112,7 @@ class LogReader(ABC):
     names: tuple[str, ...]  # of the columns
     joints: tuple[str, ...] = ()  # as in `Table`
     sparse: bool = False
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     row_count: int | None = None  # how many rows, where the file tells without being read through
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
@@ -127,7 +128,7 @@ class LogReader(ABC):
 
     def table(self, columns: Sequence[str], blocks: Iterable[Block], start: int) -> Table:
         """Blocks of this file, which begin at row `start` (from 0), as a table."""
-        return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.remarks)
+        return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings)
 
 
 READERS: Registry[type[LogReader]] = Registry("log format", ("steelyard.signals.readers",), group="steelyard.readers")

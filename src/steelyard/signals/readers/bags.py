@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.errors import LogError, UnknownNameError
+from steelyard.signals.log import Finding
 from steelyard.signals.table import READERS, Block, Column, LogReader, later_rows
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
@@ -53,7 +54,8 @@ class BagReader(LogReader):
         self.names = ("t", *(name for s in SIGNALS for joint in joints if (name := f"{s}/{joint}") in filled))
         self._clock = STAMP if stamped else RECORDED
         if not stamped:
-            self.remarks = (f"The headers of topic {self.topic} hold no time; the time of recording is used.",)
+            message = f"The headers of topic {self.topic} hold no time; the time of recording is used."
+            self.findings = (Finding("remark", "note", message),)
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
         raw_blocks = (raw for _, raw in self._raw_blocks()) if self._kept is None else self._kept

@@ -1,37 +1,11 @@
-"""`Entry`: one thing that checking a log brought to light, how bad it is, and what to do about it."""
+"""What to do about the findings of a check, in order, and a verdict in one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-Severity = Literal["ok", "note", "warning", "problem"]
-SEVERITIES: tuple[Severity, ...] = ("ok", "note", "warning", "problem")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What was looked at (`kind`, a word for programs), and what was seen (`message`, for people).
-
-    An "ok" says that a check found nothing, a "note" is for information, a "warning" may spoil a result, a "problem"
-    will. `joint` is None where it concerns the whole log; `advice` says what to do.
-    """
-
-    kind: str
-    severity: Severity
-    message: str
-    advice: str = ""
-    joint: str | None = None
-
-    @property
-    def rank(self) -> int:
-        """0 for "ok" up to 3 for "problem"."""
-        return SEVERITIES.index(self.severity)
-
-
-# What to do, in order, and a verdict in one sentence.
-
+from steelyard.signals.log import Finding
 
 Grade = Literal["good", "usable", "mend", "unusable"]
 MOST_ADVICES = 5
@@ -45,7 +19,7 @@ _ORDER = (
 )  # fmt: skip
 
 
-def advices(entries: Sequence[Entry]) -> tuple[str, ...]:
+def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
     """At most five, the gravest first, joints with the same trouble together."""
     places = {kind: k for k, kind in enumerate(_ORDER)}
     graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
@@ -64,7 +38,7 @@ def advices(entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(out[:MOST_ADVICES])
 
 
-def verdict(entries: Sequence[Entry]) -> tuple[Grade, str]:
+def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
     """How far the log can be trusted."""
     problems = [e for e in entries if e.severity == "problem"]
     warnings = [e for e in entries if e.severity == "warning"]
@@ -78,7 +52,7 @@ def verdict(entries: Sequence[Entry]) -> tuple[Grade, str]:
     return "good", "This log is fit for identification."
 
 
-def _count(entries: Sequence[Entry], word: str) -> str:
+def _count(entries: Sequence[Finding], word: str) -> str:
     joints = list(dict.fromkeys(e.joint for e in entries if e.joint))
     many = f"{len(entries)} {word}{'s' if len(entries) > 1 else ''}"
     return f"{many} ({', '.join(joints)})" if joints else many
