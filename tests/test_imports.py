@@ -16,6 +16,7 @@ PLAN = ROOT / "docs" / "architecture.md"
 # Files that reach up to a later room, and why that is right there. None does so while it is being imported.
 REACHES_UP = {
     ("robot/robot.py", "dynamics"): "robot.dynamics and robot.torque_regressor(…) for people's sake, when called",
+    ("robot/dh.py", "parameters"): "how many parameters a term has, known to its class, when a file states one",
     ("identification/identification.py", "report"): "Identification.report(…) for people's sake, when called",
     ("assessment/verdict.py", "identification"): "a type annotation",
     ("friction/write.py", "report"): "a run folder holds its report, which is made when the folder is written",

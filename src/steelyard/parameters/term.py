@@ -171,7 +171,10 @@ def make_term(kind: str, **options: Any) -> Term:
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of term '{kind}'", option, sorted(known))
-    return cls(**options)
+    try:
+        return cls(**options)
+    except TypeError as error:
+        raise SteelyardError(f"Term '{kind}': an option is not what it should be ({error}).") from None
 
 
 def parse_term(text: str) -> tuple[Term, dict[str, Any]]:

@@ -27,10 +27,6 @@ from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transm
 # The parts of a Denavit–Hartenberg file that are about drives: the transmission and the joint terms.
 
 
-# How many parameters the terms of the package have per coordinate; terms of other packages are passed on unchecked.
-_PARAMETERS = {"rotor": 1, "viscous": 1, "coulomb": 1, "offset": 1, "quadratic": 1, "stribeck-atan": 3}
-
-
 def read_transmission(entry: Field, joint_names: Sequence[str]) -> Transmission:
     """How the file's motors move its joints."""
     keys = entry.table((), ("motors", "motor_from_joint", "joint_from_motor", "ratios"))
@@ -86,9 +82,18 @@ def _term(entry: Field, joint_names: Sequence[str], transmission: Transmission |
     values = keys["values"]
     nested = isinstance(values.value, list | tuple) and any(isinstance(v, list | tuple) for v in values.value)
     rows = values.matrix(count) if nested else [values.vector(count)]
-    if len(rows) != _PARAMETERS.get(kind, len(rows)):
-        values.fail(f"a {kind} term has {_PARAMETERS[kind]} parameter(s), one list each, not {len(rows)}.")
-    return NominalTerm(kind, tuple(tuple(row) for row in rows), on, _options(keys.get("options")))
+    options = _options(keys.get("options"))
+    needed = _parameters(kind, dict(options))
+    if needed not in (None, len(rows)):
+        values.fail(f"a {kind} term has {needed} parameter(s), one list each, not {len(rows)}.")
+    return NominalTerm(kind, tuple(tuple(row) for row in rows), on, options)
+
+
+def _parameters(kind: str, options: dict[str, Any]) -> int | None:
+    """How many parameters a term has per coordinate, which its class knows; None for one that is not there."""
+    from steelyard.parameters.term import TERMS, make_term
+
+    return len(make_term(kind, **options).columns) if kind in TERMS else None
 
 
 def _options(entry: Field | None) -> tuple[tuple[str, float | str], ...]:
