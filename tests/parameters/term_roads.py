@@ -16,8 +16,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, sidecar_path
 from steelyard.parameters import TERMS, Term, identification_terms, make_term, terms
-from steelyard.regression.schemes.known_friction import KnownFriction
-from steelyard.regression.schemes.still import STILL, Stillness
+from steelyard.regression.schemes.still import STILL, KnownFriction, Stillness
 from steelyard.signals.log import Log
 from steelyard.simulation import ComputedTorque, simulate
 
