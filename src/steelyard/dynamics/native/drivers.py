@@ -23,7 +23,7 @@ from typing import Any
 
 from steelyard.dynamics.native.code import Code, vector_width
 from steelyard.dynamics.native.emit import LANES, STRIDE
-from steelyard.dynamics.native.text import Text
+from steelyard.dynamics.native.text import DOUBLE, Text, Vectors
 
 _lock = threading.Lock()
 
@@ -144,7 +144,7 @@ def _clear_beyond(t: Text, lanes: str) -> None:
 
 def _gram() -> Text:
     """Sums are kept as vectors of lanes, to be added up once at the end; only tiles of the lower triangle are made."""
-    t = Text()
+    t = Vectors()
     with _blocks(t) as (_, lanes):
         _clear_beyond(t, lanes)
         with t.loop(0, "%equations") as e:
@@ -152,78 +152,42 @@ def _gram() -> Text:
             with t.loop(0, size, TILE) as r, t.loop(0, t.add(r, 1), TILE) as c:
                 x = t.at("%rows_out", t.mul(t.add(first, r), STRIDE))
                 y = t.at("%rows_out", t.mul(t.add(first, c), STRIDE))
-                _tile(t, x, y, t.add(offset, t.add(t.mul(r, size), c)), size)
+                add_tile(t, x, y, t.add(offset, t.add(t.mul(r, size), c)), size)
     return t
 
 
-def _tile(t: Text, x: str, y: str, tile: str, size: str) -> None:
+def add_tile(t: Vectors, x: str, y: str, tile: str, size: str) -> None:
     """sums[r + i, c + j] += Σ_lanes x_i y_j for one tile; the sums are vectors."""
-    width = vector_width()
-    kind = f"<{width} x double>"
-    t.declarations.add(f"declare {kind} @llvm.fma.v{width}f64({kind}, {kind}, {kind})")
-    places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), kind) for i in range(TILE) for j in range(TILE)]
-    with t.repeat(LANES, width, kind, [t.load(p, kind) for p in places]) as (s, totals, grown):
-        xs = [t.load(t.at(x, t.add(s, i * STRIDE)), kind) for i in range(TILE)]
-        ys = [t.load(t.at(y, t.add(s, j * STRIDE)), kind) for j in range(TILE)]
-        for k, total in enumerate(totals):
-            a, b = xs[k // TILE], ys[k % TILE]
-            grown.append(t.let(f"call {kind} @llvm.fma.v{width}f64({kind} {a}, {kind} {b}, {kind} {total})"))
+    places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), t.kind) for i in range(TILE) for j in range(TILE)]
+    with t.repeat(LANES, t.width, t.kind, [t.load(p, t.kind) for p in places]) as (s, totals, grown):
+        xs = [t.load(t.at(x, t.add(s, i * STRIDE)), t.kind) for i in range(TILE)]
+        ys = [t.load(t.at(y, t.add(s, j * STRIDE)), t.kind) for j in range(TILE)]
+        grown += [t.fma(xs[k // TILE], ys[k % TILE], total) for k, total in enumerate(totals)]
     for p, value in zip(places, grown, strict=True):
-        t.store(value, p, kind)
+        t.store(value, p, t.kind)
 
 
-class _Lanes:
+class _Block(Vectors):
     """Arithmetic on one row of a block, held in vector registers."""
 
-    def __init__(self, t: Text) -> None:
-        self.t, self.width = t, vector_width()
-        self.kind = f"<{self.width} x double>"
-        self.count = LANES // self.width
-        w, kind = self.width, self.kind
-        t.declarations |= {
-            f"declare {kind} @llvm.fma.v{w}f64({kind}, {kind}, {kind})",
-            f"declare double @llvm.vector.reduce.fadd.v{w}f64(double, {kind})",
-            "declare double @llvm.sqrt.f64(double)",
-            "declare double @llvm.copysign.f64(double, double)",
-        }
-
     def places(self, row: str) -> list[str]:
-        return [self.t.at(row, i * self.width) for i in range(self.count)]
+        return [self.at(row, i) for i in range(0, LANES, self.width)]
 
-    def load(self, row: str) -> list[str]:
-        return [self.t.load(p, self.kind) for p in self.places(row)]
+    def row(self, row: str) -> list[str]:
+        return [self.load(p, self.kind) for p in self.places(row)]
 
-    def store(self, values: list[str], row: str) -> None:
+    def store_row(self, values: list[str], row: str) -> None:
         for value, place in zip(values, self.places(row), strict=True):
-            self.t.store(value, place, self.kind)
-
-    def spread(self, value: str) -> str:
-        one = self.t.let(f"insertelement {self.kind} poison, double {value}, i32 0")
-        return self.t.let(f"shufflevector {self.kind} {one}, {self.kind} poison, <{self.width} x i32> zeroinitializer")
-
-    def times(self, a: list[str], k: str) -> list[str]:
-        return [self.t.let(f"fmul {self.kind} {x}, {k}") for x in a]
-
-    def fma(self, a: str, b: str, c: str) -> str:
-        k = self.kind
-        return self.t.let(f"call {k} @llvm.fma.v{self.width}f64({k} {a}, {k} {b}, {k} {c})")
+            self.store(value, place, self.kind)
 
     def dot(self, a: list[str], b: list[str]) -> str:
-        """Σ over all lanes, through four independent sums to hide the latency of the additions."""
-        chains = min(4, self.count)
-        sums = [self.t.let(f"fmul {self.kind} {a[i]}, {b[i]}") for i in range(chains)]
-        for i in range(chains, self.count):
-            sums[i % chains] = self.fma(a[i], b[i], sums[i % chains])
-        while len(sums) > 1:
-            sums = [self.t.let(f"fadd {self.kind} {sums[i]}, {sums[i + 1]}") for i in range(0, len(sums), 2)]
-        reduce = f"@llvm.vector.reduce.fadd.v{self.width}f64"
-        return self.t.let(f"call reassoc double {reduce}(double 0.0, {self.kind} {sums[0]})")
+        """Σ over all lanes."""
+        return self.add_up(self.chains(list(zip(a, b, strict=True)), min(4, len(a))))
 
 
 def _qr() -> Text:
     """[R; rows] → R, column by column (Golub & Van Loan, Matrix Computations, algorithm 5.1.1; R's zeros are kept)."""
-    t = Text()
-    lanes_of = _Lanes(t)
+    t = _Block()
     with _blocks(t) as (_, lanes):
         _clear_beyond(t, lanes)
         with t.loop(0, "%equations") as e:
@@ -231,33 +195,34 @@ def _qr() -> Text:
             rows = t.at("%rows_out", t.mul(first, STRIDE))
             r = t.at("%triangles", offset)
             with t.loop(0, size) as k:
-                _reflect(t, lanes_of, rows, t.at(r, t.mul(k, size)), k, size)
+                _reflect(t, rows, t.at(r, t.mul(k, size)), k, size)
     return t
 
 
-def _reflect(t: Text, lanes: _Lanes, rows: str, r: str, k: str, size: str) -> None:
+def _reflect(t: _Block, rows: str, r: str, k: str, size: str) -> None:
     """One reflection: row k of the triangle (at `r`) swallows column k of the block."""
-    column = lanes.load(t.at(rows, t.mul(k, STRIDE)))
-    square = lanes.dot(column, column)
+    column = t.row(t.at(rows, t.mul(k, STRIDE)))
+    square = t.dot(column, column)
     pivot = t.load(t.at(r, k))
-    both = t.let(f"fadd double {square}, {t.let(f'fmul double {pivot}, {pivot}')}")
-    norm = t.let(f"call double @llvm.sqrt.f64(double {both})")
-    beta = t.let(f"fneg double {t.let(f'call double @llvm.copysign.f64(double {norm}, double {pivot})')}")
-    head = t.let(f"fsub double {pivot}, {beta}")
+    both = t.op("fadd", square, t.op("fmul", pivot, pivot, DOUBLE), DOUBLE)
+    norm = t.intrinsic("sqrt", both, kind=DOUBLE)
+    beta = t.negative(t.intrinsic("copysign", norm, pivot, kind=DOUBLE), DOUBLE)
+    head = t.op("fsub", pivot, beta, DOUBLE)
     # A column of zeros needs no reflection; its pivot may be zero too, so nothing may be divided by it.
     some = t.let(f"fcmp ogt double {square}, 0.0")
     inverse = t.let(f"select i1 {some}, double {t.let(f'fdiv double 1.0, {head}')}, double 0.0")
-    minus = t.let(f"fneg double {head}")
+    minus = t.negative(head, DOUBLE)
     tau = t.let(f"select i1 {some}, double {t.let(f'fdiv double {minus}, {beta}')}, double 0.0")
     t.store(t.let(f"select i1 {some}, double {beta}, double {pivot}"), t.at(r, k))
-    v = lanes.times(column, lanes.spread(inverse))
+    factor = t.spread(inverse)
+    v = [t.op("fmul", x, factor) for x in column]
     with t.loop(t.add(k, 1), size) as j:
         row, place = t.at(rows, t.mul(j, STRIDE)), t.at(r, j)
-        other, above = lanes.load(row), t.load(place)
-        moved = t.let(f"fmul double {tau}, {t.let(f'fadd double {above}, {lanes.dot(v, other)}')}")
-        t.store(t.let(f"fsub double {above}, {moved}"), place)
-        back = lanes.spread(t.let(f"fneg double {moved}"))
-        lanes.store([lanes.fma(back, x, y) for x, y in zip(v, other, strict=True)], row)
+        other, above = t.row(row), t.load(place)
+        moved = t.op("fmul", tau, t.op("fadd", above, t.dot(v, other), DOUBLE), DOUBLE)
+        t.store(t.op("fsub", above, moved, DOUBLE), place)
+        back = t.spread(t.negative(moved, DOUBLE))
+        t.store_row([t.fma(back, x, y) for x, y in zip(v, other, strict=True)], row)
 
 
 _DRIVERS: dict[str, tuple[Callable[[], Text], str]] = {

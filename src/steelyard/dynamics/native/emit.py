@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.dynamics.graph import Graph, Node, arguments, live
-from steelyard.dynamics.native.text import Text, double
+from steelyard.dynamics.native.text import Vectors, double
 
 # Lanes of a block. Rows of a block are STRIDE apart: not a power of two, or all rows would fall into the same
 # sets of the cache (measured: 2–3× slower).
@@ -48,31 +48,20 @@ _INTRINSIC = {"sqrt": "sqrt", "abs": "fabs", "exp": "exp"}
 _LIBM = {"tanh": "tanh", "atan": "atan"}
 
 
-class _Vectors(Text):
-    """Arithmetic on vectors of lanes."""
+class _Formulas(Vectors):
+    """What graphs are made of, on vectors of lanes."""
 
     def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-        self.kind = f"<{width} x double>" if width > 1 else "double"
+        super().__init__(width)
         self.mask = f"<{width} x i1>" if width > 1 else "i1"
-        self.suffix = f"v{width}f64" if width > 1 else "f64"
 
     def number(self, value: float) -> str:
         if self.width == 1:
             return double(value)
         return "<" + ", ".join([f"double {double(value)}"] * self.width) + ">"
 
-    def op(self, name: str, a: str, b: str) -> str:
-        return self.let(f"{name} contract {self.kind} {a}, {b}")
-
-    def intrinsic(self, name: str, *args: str) -> str:
-        full = f"@llvm.{name}.{self.suffix}"
-        self.declarations.add(f"declare {self.kind} {full}({', '.join([self.kind] * len(args))})")
-        return self.let(f"call {self.kind} {full}({', '.join(f'{self.kind} {a}' for a in args)})")
-
-    def fma(self, a: str, b: str, c: str) -> str:
-        return self.intrinsic("fma", a, b, c)
+    def op(self, name: str, a: str, b: str, kind: str = "") -> str:
+        return super().op(f"{name} contract", a, b, kind)
 
     def select(self, condition: str, a: str, b: str) -> str:
         return self.let(f"select {self.mask} {condition}, {self.kind} {a}, {self.kind} {b}")
@@ -126,7 +115,7 @@ class _Vectors(Text):
 
     def unary(self, kind: str, x: str) -> str:
         if kind == "neg":
-            return self.let(f"fneg {self.kind} {x}")
+            return self.negative(x)
         if kind in _INTRINSIC:
             return self.intrinsic(_INTRINSIC[kind], x)
         if kind in _LIBM:
@@ -145,7 +134,7 @@ class _Vectors(Text):
 
 def emit(graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], name: str, width: int) -> str:
     """The text of the function and what it declares. `input_rows[x]` is the row of position 0 of input x."""
-    w = _Vectors(width)
+    w = _Formulas(width)
     with w.loop(0, "%vectors") as k:
         lane = w.mul(k, width)
         _body(w, graph, outputs, input_rows, w.at("%in", lane), w.at("%out", lane))
@@ -154,7 +143,7 @@ def emit(graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], name:
 
 
 def _body(
-    w: _Vectors, graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], source: str, target: str
+    w: _Formulas, graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], source: str, target: str
 ) -> None:
     values: dict[int, str] = {}
     circle: dict[int, tuple[str, str]] = {}

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.native.code import Code, vector_width
-from steelyard.dynamics.native.drivers import TILE
+from steelyard.dynamics.native.drivers import TILE, add_tile
 from steelyard.dynamics.native.emit import LANES, STRIDE
-from steelyard.dynamics.native.text import Text
+from steelyard.dynamics.native.text import Text, Vectors
 from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
@@ -32,41 +32,23 @@ _SIGNATURES = {
 }
 
 
-def _kind() -> str:
-    return f"<{vector_width()} x double>"
-
-
-def _fma(t: Text, a: str, b: str, c: str) -> str:
-    kind = _kind()
-    t.declarations.add(f"declare {kind} @llvm.fma.v{vector_width()}f64({kind}, {kind}, {kind})")
-    return t.let(f"call {kind} @llvm.fma.v{vector_width()}f64({kind} {a}, {kind} {b}, {kind} {c})")
-
-
 def _gram() -> Text:
     """sums[e][r, c] += Σ over lanes and blocks of row r · row c; tiles of the lower triangle, sums kept as vectors."""
-    t, kind = Text(), _kind()
+    t = Vectors()
     with t.loop(0, "%equations") as e:
         first, size, offset = (t.element(f"%{x}", e) for x in ("firsts", "sizes", "offsets"))
         with t.loop(0, "%blocks") as b:
             rows = t.at("%rows", t.add(t.mul(b, "%stride"), t.mul(first, STRIDE)))
             with t.loop(0, size, TILE) as r, t.loop(0, t.add(r, 1), TILE) as c:
                 x, y = t.at(rows, t.mul(r, STRIDE)), t.at(rows, t.mul(c, STRIDE))
-                tile = t.add(offset, t.add(t.mul(r, size), c))
-                cells = [(i, j) for i in range(TILE) for j in range(TILE)]
-                places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), kind) for i, j in cells]
-                start = [t.load(p, kind) for p in places]
-                with t.repeat(LANES, vector_width(), kind, start) as (s, totals, grown):
-                    xs = [t.load(t.at(x, t.add(s, i * STRIDE)), kind) for i in range(TILE)]
-                    ys = [t.load(t.at(y, t.add(s, j * STRIDE)), kind) for j in range(TILE)]
-                    grown += [_fma(t, xs[i], ys[j], total) for (i, j), total in zip(cells, totals, strict=True)]
-                for place, value in zip(places, grown, strict=True):
-                    t.store(value, place, kind)
+                add_tile(t, x, y, t.add(offset, t.add(t.mul(r, size), c)), size)
     return t
 
 
 def _weigh() -> Text:
     """result[e][r] = Σ_c weights[e][r, c] · row c, for tiles of rows and of vectors of lanes."""
-    t, kind, w = Text(), _kind(), vector_width()
+    t = Vectors()
+    kind, w = t.kind, t.width
     vectors = min(TILE, LANES // w)
     with t.loop(0, "%equations") as e, t.loop(0, "%blocks") as b:
         first, size, offset = (t.element(f"%{x}", e) for x in ("firsts", "sizes", "offsets"))
@@ -79,18 +61,13 @@ def _weigh() -> Text:
                 row = t.at(rows, t.add(t.mul(c, STRIDE), s))
                 values = [t.load(t.at(row, k * w), kind) for k in range(vectors)]
                 for i in range(TILE):
-                    weight = _spread(t, t.load(t.at(weights, t.add(t.mul(i, size), c))))
-                    grown += [_fma(t, weight, values[k], totals[i * vectors + k]) for k in range(vectors)]
+                    weight = t.spread(t.load(t.at(weights, t.add(t.mul(i, size), c))))
+                    grown += [t.fma(weight, values[k], totals[i * vectors + k]) for k in range(vectors)]
             for i in range(TILE):
                 target = t.at(result, t.add(t.mul(t.add(r, i), STRIDE), s))
                 for k in range(vectors):
                     t.store(grown[i * vectors + k], t.at(target, k * w), kind)
     return t
-
-
-def _spread(t: Text, value: str) -> str:
-    one = t.let(f"insertelement {_kind()} poison, double {value}, i32 0")
-    return t.let(f"shufflevector {_kind()} {one}, {_kind()} poison, <{vector_width()} x i32> zeroinitializer")
 
 
 @cache

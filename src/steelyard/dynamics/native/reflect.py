@@ -14,8 +14,6 @@ of the other sign (a hyperbolic reflection), which is safe as long as much less 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -23,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.native.code import Code, vector_width
-from steelyard.dynamics.native.text import Text, double
+from steelyard.dynamics.native.text import DOUBLE, Vectors, double
 
 # Rows of one reflection: eight columns' factors and a vector of each row still fit into registers.
 MOST_ROWS = 8
@@ -32,49 +30,8 @@ MOST_ROWS = 8
 ARGUMENTS = ("triangle", "rows", "size", "pad", "updates", "scale", "theta")
 
 
-class _Vectors(Text):
-    """Arithmetic on vectors of columns and on single numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.width = vector_width()
-        self.kind = f"<{self.width} x double>"
-        self.declarations |= {
-            f"declare {self.kind} @llvm.fma.v{self.width}f64({self.kind}, {self.kind}, {self.kind})",
-            f"declare double @llvm.vector.reduce.fadd.v{self.width}f64(double, {self.kind})",
-            "declare double @llvm.fma.f64(double, double, double)",
-            "declare double @llvm.sqrt.f64(double)",
-        }
-
-    def op(self, name: str, a: str, b: str, kind: str = "double") -> str:
-        return self.let(f"{name} {kind} {a}, {b}")
-
-    def fma(self, a: str, b: str, c: str, kind: str = "double") -> str:
-        name = "f64" if kind == "double" else f"v{self.width}f64"
-        return self.let(f"call {kind} @llvm.fma.{name}({kind} {a}, {kind} {b}, {kind} {c})")
-
-    def negative(self, a: str, kind: str = "double") -> str:
-        return self.let(f"fneg {kind} {a}")
-
-    def spread(self, value: str) -> str:
-        one = self.let(f"insertelement {self.kind} poison, double {value}, i32 0")
-        return self.let(f"shufflevector {self.kind} {one}, {self.kind} poison, <{self.width} x i32> zeroinitializer")
-
-    def total(self, products: list[tuple[str, str]], kind: str = "double") -> str:
-        """Σ a·b in two chains, to halve the latency."""
-        chains = [self.op("fmul", a, b, kind) for a, b in products[:2]]
-        for k, (a, b) in enumerate(products[2:]):
-            chains[k % 2] = self.fma(a, b, chains[k % 2], kind)
-        return chains[0] if len(chains) == 1 else self.op("fadd", chains[0], chains[1], kind)
-
-    @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
-        with self.loop(0, self.let(f"zext i1 {condition} to i64")):
-            yield
-
-
-def _update(rows: int, remove: bool) -> _Vectors:
-    t = _Vectors()
+def _update(rows: int, remove: bool) -> Vectors:
+    t = Vectors()
     places = {name: t.at("%arguments", k) for k, name in enumerate(ARGUMENTS)}
     triangle, first, theta = (t.load(places[x], "ptr") for x in ("triangle", "rows", "theta"))
     size, pad, updates = (t.load(places[x], "i64") for x in ("size", "pad", "updates"))
@@ -91,40 +48,41 @@ def _update(rows: int, remove: bool) -> _Vectors:
     return t
 
 
-def _reflect(t: _Vectors, row: str, new: list[str], k: str, pad: str, scale: str, scales: str, remove: bool) -> None:
+def _reflect(t: Vectors, row: str, new: list[str], k: str, pad: str, scale: str, scales: str, remove: bool) -> None:
     """Row k of the triangle swallows column k of the new rows."""
     column = [t.load(t.at(a, k)) for a in new]
-    square = t.total([(a, a) for a in column])
+    square = t.chains([(a, a) for a in column], 2, DOUBLE)
     some = t.let(f"fcmp une double {square}, 0.0")  # also true for NaN, which must not vanish
     scaled = t.let(f"fcmp une double {scale}, 1.0")
     with t.when(t.let(f"or i1 {some}, {scaled}")):
-        pivot = t.op("fmul", scale, t.load(t.at(row, k)))
-        signed = t.negative(square) if remove else square
-        norm = t.let(f"call double @llvm.sqrt.f64(double {t.fma(pivot, pivot, signed)})")
+        pivot = t.op("fmul", scale, t.load(t.at(row, k)), DOUBLE)
+        signed = t.negative(square, DOUBLE) if remove else square
+        norm = t.intrinsic("sqrt", t.fma(pivot, pivot, signed, DOUBLE), kind=DOUBLE)
         # Nothing to reflect: the row is only scaled, and nothing may be divided by a pivot that may be zero.
         # 1/n and not n·(1/n²), which would be a little faster: what few rows leave over shrinks by 1e-16 from column to
         # column, and n² underflows long before n does.
         share = t.let(f"select i1 {some}, double {t.let(f'fdiv double 1.0, {norm}')}, double 0.0")
-        back = t.let(f"fdiv double -1.0, {t.op('fadd', pivot, norm)}")
+        back = t.let(f"fdiv double -1.0, {t.op('fadd', pivot, norm, DOUBLE)}")
         back = t.let(f"select i1 {some}, double {back}, double 0.0")
-        keep = t.let(f"select i1 {some}, double {t.op('fmul', t.op('fmul', pivot, scale), share)}, double {scale}")
+        onwards = t.op("fmul", t.op("fmul", pivot, scale, DOUBLE), share, DOUBLE)
+        keep = t.let(f"select i1 {some}, double {onwards}, double {scale}")
         kept = t.spread(keep)
-        onto = t.negative(share) if remove else share
-        shares = [t.spread(t.op("fmul", a, onto)) for a in column]
-        backs = [t.spread(t.op("fmul", a, back)) for a in column]
+        onto = t.negative(share, DOUBLE) if remove else share
+        shares = [t.spread(t.op("fmul", a, onto, DOUBLE)) for a in column]
+        backs = [t.spread(t.op("fmul", a, back, DOUBLE)) for a in column]
         with t.loop(t.let(f"and i64 {k}, {-t.width}"), pad, t.width) as j:
             place = t.at(row, j)
             old = t.load(place, t.kind)
             others = [t.at(a, j) for a in new]
             values = [t.load(p, t.kind) for p in others]
-            moved = t.total([(kept, old), *zip(shares, values, strict=True)], t.kind)
+            moved = t.chains([(kept, old), *zip(shares, values, strict=True)], 2)
             t.store(moved, place, t.kind)
-            both = t.fma(scales, old, moved, t.kind)
+            both = t.fma(scales, old, moved)
             for value, factor, p in zip(values, backs, others, strict=True):
-                t.store(t.fma(factor, both, value, t.kind), p, t.kind)
+                t.store(t.fma(factor, both, value), p, t.kind)
 
 
-def _solve(t: _Vectors, triangle: str, theta: str, count: str, pad: str) -> None:
+def _solve(t: Vectors, triangle: str, theta: str, count: str, pad: str) -> None:
     """R θ = z from the last block of rows to the first: vectors for what is known, single numbers within a block."""
     w, zero = t.width, "zeroinitializer"
     rests = [t.variable() for _ in range(w)]
@@ -140,23 +98,22 @@ def _solve(t: _Vectors, triangle: str, theta: str, count: str, pad: str) -> None
         with t.loop(t.add(first, w), pad, w) as j:
             known = t.load(t.at(theta, j), t.kind)
             for row, place in zip(rows, sums, strict=True):
-                t.store(t.fma(t.load(t.at(row, j), t.kind), known, t.load(place, t.kind), t.kind), place, t.kind)
+                t.store(t.fma(t.load(t.at(row, j), t.kind), known, t.load(place, t.kind)), place, t.kind)
         for row, place, rest in zip(rows, sums, rests, strict=True):
-            reduce = f"@llvm.vector.reduce.fadd.v{w}f64"
-            dot = t.let(f"call reassoc double {reduce}(double 0.0, {t.kind} {t.load(place, t.kind)})")
-            t.store(t.op("fsub", t.load(t.at(row, count)), dot), rest)
+            dot = t.add_up(t.load(place, t.kind))
+            t.store(t.op("fsub", t.load(t.at(row, count)), dot, DOUBLE), rest)
         _solve_block(t, rows, rests, theta, first, count)
 
 
-def _solve_block(t: _Vectors, rows: list[str], rests: list[str], theta: str, first: str, count: str) -> None:
+def _solve_block(t: Vectors, rows: list[str], rests: list[str], theta: str, first: str, count: str) -> None:
     found: list[tuple[int, str]] = []
     for i in reversed(range(t.width)):
         index = t.add(first, i)
         value = t.load(rests[i])
         for other, solved in found:
             entry = t.load(t.at(rows[i], t.add(first, other)))
-            value = t.fma(t.negative(entry), solved, value)
-        value = t.op("fdiv", value, t.load(t.at(rows[i], t.minimum(index, t.sub(count, 1)))))
+            value = t.fma(t.negative(entry, DOUBLE), solved, value, DOUBLE)
+        value = t.op("fdiv", value, t.load(t.at(rows[i], t.minimum(index, t.sub(count, 1)))), DOUBLE)
         inside = t.let(f"icmp slt i64 {index}, {count}")
         value = t.let(f"select i1 {inside}, double {value}, double {double(0.0)}")
         with t.when(inside):

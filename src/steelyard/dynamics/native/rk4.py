@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.dynamics.native.code import Code
 from steelyard.dynamics.native.emit import STRIDE
-from steelyard.dynamics.native.text import Text
+from steelyard.dynamics.native.text import Vectors
 
 _ARGUMENTS = (
     # kernels: void (rows in, rows out, vectors)
@@ -52,35 +52,14 @@ _ARGUMENTS = (
 ARGUMENTS = tuple(name for _, name in _ARGUMENTS)
 
 
-class _Lanes(Text):
-    """Vectors of `width` lanes."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-        self.kind = f"<{width} x double>" if width > 1 else "double"
-
-    @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
-        with self.loop(0, self.let(f"zext i1 {condition} to i64")):
-            yield
+class _Lanes(Vectors):
+    """Rows of lanes, and what happens every so many steps."""
 
     @contextmanager
     def when_due(self, step: str, period: str) -> Iterator[str]:
         """If the period divides the step; yields how often it did."""
         with self.when(self.let(f"icmp eq i64 {self.let(f'srem i64 {step}, {period}')}, 0")):
             yield self.let(f"sdiv i64 {step}, {period}")
-
-    def splat(self, value: str) -> str:
-        if self.width == 1:
-            return value
-        one = self.let(f"insertelement {self.kind} undef, double {value}, i32 0")
-        return self.let(f"shufflevector {self.kind} {one}, {self.kind} undef, <{self.width} x i32> zeroinitializer")
-
-    def fma(self, a: str, b: str, c: str) -> str:
-        name = f"@llvm.fma.v{self.width}f64" if self.width > 1 else "@llvm.fma.f64"
-        self.declarations.add(f"declare {self.kind} {name}({self.kind}, {self.kind}, {self.kind})")
-        return self.let(f"call {self.kind} {name}({self.kind} {a}, {self.kind} {b}, {self.kind} {c})")
 
     def rows(self, base: str, count: str | int) -> str:
         """The place of row number `count`."""
@@ -90,7 +69,7 @@ class _Lanes(Text):
 def _write(width: int) -> _Lanes:
     t = _Lanes(width)
     n = "%joints"
-    half, whole, sixth, third = (t.splat(t.element("%lengths", k, "double")) for k in range(4))
+    half, whole, sixth, third = (t.spread(t.element("%lengths", k, "double")) for k in range(4))
     speed_in = t.rows("%rows_in", n)
     torque_in = t.rows("%rows_in", t.mul(n, 2))
     speed = t.rows("%state", n)
@@ -142,7 +121,7 @@ def _refer(t: _Lanes, instant: str) -> None:
     row = t.at("%reference", t.mul(instant, "%reference_next"))
     first_row = t.rows("%rows_in", "%reference_row")
     with t.when(t.let("icmp eq i64 %reference_robot, 0")), t.loop(0, "%reference_width") as i:
-        value, target = t.splat(t.load(t.at(row, i))), t.rows(first_row, i)
+        value, target = t.spread(t.load(t.at(row, i))), t.rows(first_row, i)
         with t.loop(0, "%vectors") as k:
             t.store(value, t.at(target, t.mul(k, t.width)), t.kind)
     lanes = t.mul("%vectors", t.width)

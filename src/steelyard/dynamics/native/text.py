@@ -6,6 +6,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from steelyard.dynamics.native.code import vector_width
+
+DOUBLE = "double"
+
 
 def double(value: float) -> str:
     """A double as LLVM wants it, exact to the last bit."""
@@ -74,6 +78,11 @@ class Text:
     # ---------------------------------------------------------------- control
 
     @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        with self.loop(0, self.let(f"zext i1 {condition} to i64")):
+            yield
+
+    @contextmanager
     def loop(self, start: str | int, stop: str | int, step: int = 1) -> Iterator[str]:
         """for index in range(start, stop, step)."""
         head, body, after = self.fresh("head"), self.fresh("body"), self.fresh("after")
@@ -133,3 +142,51 @@ class Text:
                 "}",
             ]
         )
+
+
+class Vectors(Text):
+    """Arithmetic on vectors of `width` doubles (default: a register of this processor), or on single ones by `kind`."""
+
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__()
+        self.width = width or vector_width()
+        self.kind = f"<{self.width} x double>" if self.width > 1 else DOUBLE
+
+    def op(self, name: str, a: str, b: str, kind: str = "") -> str:
+        return self.let(f"{name} {kind or self.kind} {a}, {b}")
+
+    def negative(self, a: str, kind: str = "") -> str:
+        return self.let(f"fneg {kind or self.kind} {a}")
+
+    def intrinsic(self, name: str, *args: str, kind: str = "") -> str:
+        kind = kind or self.kind
+        full = f"@llvm.{name}.{'f64' if kind == DOUBLE else f'v{self.width}f64'}"
+        self.declarations.add(f"declare {kind} {full}({', '.join([kind] * len(args))})")
+        return self.let(f"call {kind} {full}({', '.join(f'{kind} {a}' for a in args)})")
+
+    def fma(self, a: str, b: str, c: str, kind: str = "") -> str:
+        """a·b + c, rounded once."""
+        return self.intrinsic("fma", a, b, c, kind=kind)
+
+    def spread(self, value: str) -> str:
+        """A single number in every place of a vector."""
+        if self.width == 1:
+            return value
+        one = self.let(f"insertelement {self.kind} poison, double {value}, i32 0")
+        return self.let(f"shufflevector {self.kind} {one}, {self.kind} poison, <{self.width} x i32> zeroinitializer")
+
+    def add_up(self, vector: str) -> str:
+        """The sum of a vector's places."""
+        name = f"@llvm.vector.reduce.fadd.v{self.width}f64"
+        self.declarations.add(f"declare double {name}(double, {self.kind})")
+        return self.let(f"call reassoc double {name}(double 0.0, {self.kind} {vector})")
+
+    def chains(self, products: Sequence[tuple[str, str]], count: int, kind: str = "") -> str:
+        """Σ a·b in so many independent sums, which hide the latency of the additions."""
+        sums = [self.op("fmul", a, b, kind) for a, b in products[:count]]
+        for k, (a, b) in enumerate(products[count:]):
+            sums[k % count] = self.fma(a, b, sums[k % count], kind)
+        while len(sums) > 1:
+            pairs = [self.op("fadd", a, b, kind) for a, b in zip(sums[::2], sums[1::2], strict=False)]
+            sums = pairs + sums[2 * len(pairs) :]
+        return sums[0]
