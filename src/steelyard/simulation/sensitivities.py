@@ -14,7 +14,6 @@ remembers are joints too: their speed is the state, their acceleration its rate,
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +22,8 @@ import numpy as np
 from steelyard.dynamics import bodies
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.graph import Node, evaluate, forward
-from steelyard.dynamics.native.code import vector_width
-from steelyard.dynamics.native.emit import LANES, STRIDE
-from steelyard.dynamics.native.kernel import Kernel, aligned
-from steelyard.dynamics.native.rk4 import ARGUMENTS, rk4_driver
-from steelyard.dynamics.native.run import default_threads
+from steelyard.dynamics.native.kernel import Kernel
+from steelyard.dynamics.native.rk4 import Stepper, in_blocks
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.simulation.command import Schedule
@@ -167,22 +163,11 @@ def run_loop(
     shape = (len(start), schedule.samples, loop.joints)
     spare = np.empty(shape) if len(wanted) < len(SIGNALS) else None
     results = {x: np.empty(shape) if x in wanted or spare is None else spare for x in SIGNALS}
-    width = 1 if len(start) == 1 else vector_width()
-    vectors = -(-len(start) // width)
-    count = min(threads or default_threads(), vectors)
-    block = min(LANES, -(-vectors // count) * width)
 
-    def work(first: int) -> None:
-        _step(loop, controller, schedule, table, start, results, slice(first, min(first + block, len(start))), width)
+    def work(first: int, count: int) -> None:
+        _step(loop, controller, schedule, table, start, results, slice(first, first + count))
 
-    firsts = range(0, len(start), block)
-    if count == 1:
-        for first in firsts:
-            work(first)
-    else:
-        with ThreadPoolExecutor(count) as pool:
-            for job in [pool.submit(work, first) for first in firsts]:
-                job.result()
+    in_blocks(work, len(start), threads)
     w, n = loop.width, loop.dof
     keep = np.r_[0:n, w : w + n] if loop.tangents else np.arange(n)
     whole = len(keep) == loop.joints
@@ -191,35 +176,18 @@ def run_loop(
 
 def _step(
     loop: Loop, controller: Controller, schedule: Schedule, table: Array, start: Start, results: dict[str, Array],
-    part: slice, width: int,
+    part: slice,
 ) -> None:  # fmt: skip
-    """All steps of some lanes; lanes that are left over repeat the last."""
-    n, w, J = loop.dof, loop.width, loop.joints
-    count = part.stop - part.start
-    vectors = -(-count // width)
-    chosen = np.minimum(part.start + np.arange(vectors * width), part.stop - 1)
-    used = slice(0, len(chosen))
-    inputs, outputs, state = aligned(loop.row_count), aligned(J), aligned(4 * J)
-    rows, states = inputs.reshape(-1, STRIDE), state.reshape(-1, STRIDE)
-    rows[:n, used] = start.q[chosen].T
-    rows[J : J + n, used] = start.dq[chosen].T
-    rows[J + n : J + w, used] = start.states[chosen].T
-    states[: 2 * J, used] = rows[: 2 * J, used]
-    first = loop.rows["theta"]
-    rows[first : first + loop.numbers, used] = start.theta[chosen].T
+    """All steps of some lanes."""
+    n, J, theta = loop.dof, loop.joints, loop.rows["theta"]
+    single = len(start) == 1
+    lanes = Stepper(loop.acceleration, J, loop.row_count, part.stop - part.start, schedule.step, loop.law, single)
+    for row, values in {0: start.q, J: start.dq, J + n: start.states, theta: start.theta}.items():
+        lanes.put(row, values[part])
     if start.directions is not None:
-        rows[first + loop.numbers : first + 2 * loop.numbers, used] = start.directions[chosen].T
-    rows[loop.rows["settings"] : loop.row_count, used] = controller.settings[:, None]
-    h = schedule.step
-    lengths = np.array([h / 2.0, h, h / 6.0, h / 3.0])
-    arguments = {
-        "plant": loop.acceleration.address(width), "law": loop.law.address(width), "rows_in": inputs.ctypes.data,
-        "rows_out": outputs.ctypes.data, "state": state.ctypes.data, "joints": J, "vectors": vectors, "begin": 0,
-        "end": schedule.steps + 1, "steps": schedule.steps, "lengths": lengths.ctypes.data, "hold": schedule.hold,
-        "reference": table.ctypes.data, "reference_row": loop.rows["reference"], "reference_width": table.shape[-1],
-        "reference_next": 0 if table.shape[1] == 1 else table.shape[-1],
-        "reference_robot": 0 if len(table) == 1 else table.shape[1] * table.shape[2],
-        "every": schedule.every, "samples": schedule.samples, "first": part.start, "robots": part.stop,
-        **{name: array.ctypes.data for name, array in results.items()},
-    }  # fmt: skip
-    rk4_driver(width)(*[arguments[name] for name in ARGUMENTS])
+        lanes.put(theta + loop.numbers, start.directions[part])
+    lanes.put(loop.rows["settings"], controller.settings)
+    lanes.start()
+    lanes.drive(table, loop.rows["reference"], schedule.hold)
+    lanes.record(results, part.start, schedule.every, schedule.steps)
+    lanes.run(0, schedule.steps + 1)

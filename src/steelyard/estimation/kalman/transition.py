@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.graph import forward
-from steelyard.dynamics.native.code import vector_width
-from steelyard.dynamics.native.emit import LANES, STRIDE
-from steelyard.dynamics.native.kernel import Kernel, aligned
-from steelyard.dynamics.native.rk4 import ARGUMENTS, rk4_driver
+from steelyard.dynamics.native.kernel import Kernel
+from steelyard.dynamics.native.rk4 import MOST, Stepper
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar
 from steelyard.simulation.plant import Plant
@@ -80,8 +77,6 @@ def flow_of(plant: Plant, tangents: bool) -> Flow:
 
 
 Method = Literal["rk4", "euler"]
-# A period that never comes: the driver then neither asks a controller nor records.
-_NEVER = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +108,14 @@ class Transition:
     def moved(self, x: Array, beta: Array, start: Array, end: Array) -> Array:
         """States `(lanes, 2 · dof)` after one step; torques `start` and `end` are `(dof,)` or `(lanes, dof)`."""
         lanes, n = len(x), self.dof
-        if len(self._plain) * LANES < lanes:
+        if len(self._plain) * MOST < lanes:
             flow = flow_of(self.plant, False)
-            self._plain = [_Rows(flow, self) for _ in range(-(-lanes // LANES))]
+            self._plain = [_Rows(flow, self) for _ in range(-(-lanes // MOST))]
         theta = (beta @ self.directions).T
         out = np.empty_like(x)
         xT, startT, endT = x.T, np.broadcast_to(start, (lanes, n)).T, np.broadcast_to(end, (lanes, n)).T
-        for k, rows in zip(range(0, lanes, LANES), self._plain, strict=False):
-            part = slice(k, min(k + LANES, lanes))
+        for k, rows in zip(range(0, lanes, MOST), self._plain, strict=False):
+            part = slice(k, min(k + MOST, lanes))
             count = part.stop - part.start
             rows.set("q", xT[:n, part], count)
             rows.set("dq", xT[n:, part], count)
@@ -139,8 +134,8 @@ class Transition:
             self._tangent = self._seeded(lanes)
         theta = beta @ self.directions
         moves = np.empty((2 * n, lanes))
-        for k, rows in zip(range(0, lanes, LANES), self._tangent, strict=True):
-            count = min(LANES, lanes - k)
+        for k, rows in zip(range(0, lanes, MOST), self._tangent, strict=True):
+            count = min(MOST, lanes - k)
             rows.set("q", x[:n, None], count)
             rows.set("dq", x[n:, None], count)
             rows.set("q", rows.seeds[:n], count, n + 1)
@@ -162,8 +157,8 @@ class Transition:
         numbers = np.zeros((flow.numbers, lanes))
         numbers[:, 2 * n : 2 * n + p] = self.directions.T
         out = []
-        for k in range(0, lanes, LANES):
-            part = slice(k, min(k + LANES, lanes))
+        for k in range(0, lanes, MOST):
+            part = slice(k, min(k + MOST, lanes))
             rows = _Rows(flow, self)
             rows.seeds = state[:, part]
             rows.set("move_tau", torque[:, part], part.stop - k)
@@ -178,52 +173,33 @@ class _Rows:
     seeds: Array
 
     def __init__(self, flow: Flow, transition: Transition) -> None:
-        self.flow = flow
-        J, self._euler = flow.joints, transition.method == "euler"
-        self._in, self._out, self._state = aligned(flow.row_count), aligned(J), aligned(4 * J)
-        self._rows, self._rates = self._in.reshape(-1, STRIDE), self._out.reshape(-1, STRIDE)
-        self._moving = self._state.reshape(-1, STRIDE)
-        h = transition.period / transition.substeps
-        self._h, self._substeps = h, transition.substeps
-        self._lengths = np.array([h / 2.0, h, h / 6.0, h / 3.0])
+        self.flow, self._euler = flow, transition.method == "euler"
+        self._substeps, self._h = transition.substeps, transition.period / transition.substeps
+        self._steps = Stepper(flow.kernel, flow.joints, flow.row_count, MOST, self._h)
         self._speed = 1.0 / transition.period
-        width = vector_width()
-        self._width, self._address = width, flow.kernel.address(width)
-        self._driver = rk4_driver(width)
-        self._call: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(self._address)
-        self._arguments = {
-            **dict.fromkeys(ARGUMENTS, 0), "plant": self._address, "rows_in": self._in.ctypes.data,
-            "rows_out": self._out.ctypes.data, "state": self._state.ctypes.data, "joints": J, "begin": 1,
-            "end": 1 + self._substeps, "steps": _NEVER, "lengths": self._lengths.ctypes.data, "hold": _NEVER,
-            "every": _NEVER,
-        }  # fmt: skip
 
     def set(self, name: str, values: Array, count: int, shift: int = 0) -> None:
-        """Rows of an input; lanes beyond the last, up to a whole vector, repeat the first: any numbers would do."""
+        """Rows of an input."""
         first = self.flow.rows[name] + shift
-        self._rows[first : first + len(values), :count] = values
+        self._steps.rows[first : first + len(values), :count] = values
 
     def step(self, count: int) -> tuple[Array, Array]:
         """Positions and velocities of all joints (time and derivatives are such) at the end of the step."""
-        J, n = self.flow.joints, self.flow.dof
-        vectors = -(-count // self._width)
-        used = slice(0, vectors * self._width)
-        rows = self._rows
-        rows[n, used], rows[J + n, used] = 0.0, self._speed
-        if count < used.stop:
-            rows[:, count : used.stop] = rows[:, :1]
+        J, n, rows = self.flow.joints, self.flow.dof, self._steps.rows
+        used = self._steps.lanes(count)
+        rows[n, :used], rows[J + n, :used] = 0.0, self._speed
+        rows[:, count:used] = rows[:, :1]  # lanes beyond the last: any numbers would do
         if self._euler:
-            return self._euler_steps(vectors, slice(0, count))
-        self._moving[: 2 * J, used] = rows[: 2 * J, used]
-        self._arguments["vectors"] = vectors
-        self._driver(*self._arguments.values())
-        return self._moving[:J, :count], self._moving[J : 2 * J, :count]
+            return self._euler_steps(count)
+        self._steps.start()
+        self._steps.run(1, 1 + self._substeps, count)
+        return self._steps.state[:J, :count], self._steps.state[J:, :count]
 
-    def _euler_steps(self, vectors: int, used: slice) -> tuple[Array, Array]:
+    def _euler_steps(self, count: int) -> tuple[Array, Array]:
         J = self.flow.joints
-        q, dq = self._rows[:J, used], self._rows[J : 2 * J, used]
+        q, dq = self._steps.rows[:J, :count], self._steps.rows[J : 2 * J, :count]
         for _ in range(self._substeps):
-            self._call(self._in.ctypes.data, self._out.ctypes.data, vectors)
+            self._steps.find_rates(count)
             q += self._h * dq
-            dq += self._h * self._rates[:J, used]
+            dq += self._h * self._steps.rates[:J, :count]
         return q, dq
