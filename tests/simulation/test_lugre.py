@@ -22,7 +22,7 @@ def wheel() -> Model:
     robot = load_robot(
         arm, joints=[arm.joint_names[0]], locked={n: 0.0 for n in arm.joint_names[1:]}, gravity=(0, 0, 0)
     )
-    theta = np.zerosrobot.inertial_count
+    theta = np.zeros(robot.inertial_count)
     mass = Model(robot, terms(robot), robot.inertial_parameters).mass_matrix(np.zeros((1, 1)))[0, 0, 0]
     theta[:] = robot.inertial_parameters * (J / mass)
     return Model(robot, terms(robot), theta)
