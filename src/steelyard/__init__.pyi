@@ -13,8 +13,8 @@ from .errors import (
     StructureError,
     UnknownNameError,
 )
-from .estimation.linear.fit_log import fit_log
 from .estimation.recursion.stream import recursive
+from .estimation.registry import fit_log
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .excitation import ExcitationError, Plan, excite

@@ -6,7 +6,6 @@ from .kalman.particle import ParticleFilter
 from .kalman.rules import CentralDifference, Cubature, Unscented
 from .kalman.tuning import Tuning
 from .linear.covariance import confidence_intervals, relative_standard_deviations
-from .linear.fit_log import fit_log
 from .linear.least_squares import OrdinaryLeastSquares, WeightedLeastSquares
 from .linear.ridge import Ridge
 from .linear.robust import Robust
@@ -24,6 +23,7 @@ from .registry import (
     estimator,
     estimator_help,
     estimator_names,
+    fit_log,
     make_estimator,
     make_experiment_estimator,
     make_physical,

@@ -17,6 +17,8 @@ from steelyard.regression.base_parameters import BaseParameters
 
 if TYPE_CHECKING:
     from steelyard.estimation.possible.physical import PhysicallyConsistent
+    from steelyard.regression.schemes import Scheme
+    from steelyard.signals.log import Log
 
 Class = TypeVar("Class", bound=type[Estimator[Any]])
 
@@ -80,7 +82,9 @@ def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[Class], Cla
 def estimator_names(**claims: Any) -> tuple[str, ...]:
     """All names, family by family, or of those classes that claim this, as in `estimator_names(needs="rows")`."""
     order = {family: k for k, family in enumerate(get_args(Family))}
-    some = [e for e in ESTIMATORS.values() if all(getattr(e.of, claim) == value for claim, value in claims.items())]
+    some = [
+        e for e in ESTIMATORS.values() if all(getattr(e.of, claim, None) == value for claim, value in claims.items())
+    ]
     return tuple(e.name for e in sorted(some, key=lambda e: (order[e.of.family], e.name)))
 
 
@@ -214,3 +218,19 @@ def fit_both(name: str, data: Any, base: BaseParameters, prior: Prior | None = N
         return fit_by_name(name, data, base, prior), possible
     except EstimationError:  # a free fit may pass through robots that cannot be simulated
         return possible, possible
+
+
+def fit_log(
+    base: BaseParameters, log: Log, *, scheme: str | Scheme = "dynamic", estimator: str = "wls"
+) -> Estimate:  # fmt: skip
+    """Estimate base parameters from the samples of a log, all of them, without filter or mask.
+
+    For simulated logs and for signals that are smooth already; what the log lacks of dq and ddq is the backward
+    difference. `identify` is for logs of real sensors: it filters, masks, scores and keeps to what is physically
+    possible, and this does not.
+    """
+    from steelyard.regression.schemes import make_scheme, paper_motion
+
+    motions = paper_motion(log)
+    data = make_scheme(scheme).data(base.structure.dynamics, base, lambda: motions)
+    return make_estimator(estimator).fit(data, base)

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.kalman.belief import Belief, LostPositiveError, RootBelief, WholeBelief
-from steelyard.estimation.kalman.prepare_filter import FilterPath, Ready, ready
+from steelyard.estimation.kalman.prepare_filter import LOOK, FilterPath, Ready, ready
 from steelyard.estimation.kalman.rules import (
     ByDerivatives,
     BySigmaPoints,
@@ -66,11 +66,6 @@ class Trail:
             means.append(z)
             spreads.append(np.sqrt(np.maximum(np.diag(P), 0.0)))
         return np.array(means[::-1]), np.array(spreads[::-1])
-
-
-# Samples between two looks at the health of a filter, and points of the path that is kept.
-_LOOK = 64
-_KEPT = 200
 
 
 @dataclass(frozen=True)
@@ -152,7 +147,7 @@ class _Way:
             self.path.add(float(run.t[k]), belief.beta, belief.x, miss)
             if trail is not None:
                 trail.filtered.append((belief.z.copy(), belief.covariance.copy()))
-            if k % _LOOK == 0 or k == len(run.t) - 1:
+            if k % LOOK == 0 or k == len(run.t) - 1:
                 if not self.path.healthy():
                     return False
                 self._keep()
@@ -189,15 +184,10 @@ class _Way:
             details["smoothed"] = tuple(trail.smoothed() for trail in self.trails)
         made = Estimate(
             base, beta, scale * 0.5 * (covariance + covariance.T), nearest_theta(base, beta, prior),
-            free.problem.spreads(beta, free.joined, free.weights), path.misses, history=self._history(),
+            free.problem.spreads(beta, free.joined, free.weights), path.misses, history=path.history,
             notes=self._notes(), details=details,
         )  # fmt: skip
         return replace(made, result=Result.NOT_CONVERGED) if path.trouble else made
-
-    def _history(self) -> tuple[dict[str, Any], ...]:
-        every = max(1, len(self.path.times) // _KEPT)
-        pairs = zip(self.path.times[::every], self.path.betas[::every], strict=True)
-        return tuple({"t": t, "beta": tuple(beta.tolist())} for t, beta in pairs)
 
     def _notes(self) -> tuple[str, ...]:
         path, notes = self.path, []

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
-from steelyard.estimation.kalman.prepare_filter import FilterPath, Ready, ready
+from steelyard.estimation.kalman.prepare_filter import LOOK, FilterPath, Ready, ready
 from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.linear.free import nearest_theta
 from steelyard.estimation.registry import estimator
@@ -16,8 +16,6 @@ from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 
-_LOOK = 64
-_KEPT = 200
 # A part of the likelihood is taken in at once that leaves this share of the particles alive.
 _ALIVE = 0.2
 _MOST_STAGES = 100
@@ -107,7 +105,7 @@ class _Swarm:
             self.x += about.tuned.step.state * self.rng.normal(size=(N, 2 * n))
             if not self._take_in(run.q[k], noise, float(run.t[k])):
                 return False
-            if k % _LOOK == 0 or k == len(run.t) - 1:
+            if k % LOOK == 0 or k == len(run.t) - 1:
                 if not self.path.healthy():
                     return False
                 self.last = self._moments(self.beta)
@@ -218,11 +216,9 @@ class _Swarm:
             "resampled": self.resampled, "fewest_particles": self.fewest, "stages": self.stages,
             "position_noise": about.tuned.positions, "torque_noise": about.tuned.step.torque,
         }  # fmt: skip
-        every = max(1, len(path.times) // _KEPT)
-        pairs = zip(path.times[::every], path.betas[::every], strict=True)
         return Estimate(
             base, beta, covariance, nearest_theta(base, beta, prior),
             free.problem.spreads(beta, free.joined, free.weights), path.misses,
             Result.NOT_CONVERGED if path.trouble else Result.CONVERGED,
-            history=tuple({"t": t, "beta": tuple(b.tolist())} for t, b in pairs), notes=tuple(notes), details=details,
+            history=path.history, notes=tuple(notes), details=details,
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from steelyard.simulation.plant import Plant, plant_of
 
 # A position beyond this (rad, m) has run away.
 _RUNAWAY = 1e3
+# Samples between two looks at the health of a filter, and points of the path that are kept.
+LOOK = 64
+_KEPT = 200
 
 
 @dataclass(eq=False)
@@ -66,6 +69,13 @@ class FilterPath:
             return False
         self.checked = len(self.betas)
         return True
+
+    @property
+    def history(self) -> tuple[dict[str, Any], ...]:
+        """Points of the path, some hundred at most: time, s, and parameters."""
+        every = max(1, len(self.times) // _KEPT)
+        pairs = zip(self.times[::every], self.betas[::every], strict=True)
+        return tuple({"t": t, "beta": tuple(beta.tolist())} for t, beta in pairs)
 
     @property
     def consistency(self) -> float:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import Estimate, LinearEstimator, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, prior_theta
+from steelyard.estimation.linear.instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares
-from steelyard.estimation.recursion.simultaneous import simultaneous
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -146,10 +146,10 @@ class Patterns:
 
     @classmethod
     def of(cls, data: RegressionData, columns: Columns, free: FreeFit, scaled: bool) -> Patterns:
-        stretches = list(simultaneous(data, cast(BaseParameters, columns)))
+        stretches = list(simultaneous(data, columns))
         whole = [s for s in stretches if s is not None]
         if len(whole) < len(stretches):
-            whole = [_alone(data, columns)]
+            whole = list(one_by_one(data, columns))
         rows = np.concatenate(whole)
         A, y = rows[:, :, :-1], rows[:, :, -1]
         scales, size = np.ones(columns.rank), 1.0
@@ -165,16 +165,3 @@ class Patterns:
 
     def weights(self, beta: Array) -> Array:
         return np.asarray(beta * self.scales / self.target_scale)
-
-
-def _alone(data: RegressionData, columns: Columns) -> Array:
-    place = {int(c): k for k, c in enumerate(columns.independent)}
-    out = []
-    for block in data.blocks():
-        rows = np.zeros((len(block.y), 1, columns.rank + 1))
-        for k, column in enumerate(data.equations[block.equation].columns):
-            if int(column) in place:
-                rows[:, 0, place[int(column)]] = block.A[:, k]
-        rows[:, 0, -1] = block.y
-        out.append(rows)
-    return np.concatenate(out)

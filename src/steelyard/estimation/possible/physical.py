@@ -12,9 +12,8 @@ from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, LinearEstimator, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.possible.conic import solve_conic
 from steelyard.estimation.possible.formulate import Formulation, formulate
-from steelyard.estimation.possible.interior import Solution, solve_interior
+from steelyard.estimation.possible.solve import Solution, solve_conic, solve_interior
 from steelyard.estimation.registry import ESTIMATORS, Named, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues

@@ -12,11 +12,11 @@ from steelyard.dynamics.native.reflect import MOST_ROWS
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, EstimationError, LinearEstimator, Prior
 from steelyard.estimation.linear.free import FreeFit, prior_theta
+from steelyard.estimation.linear.instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
 from steelyard.estimation.recursion.information import Information
-from steelyard.estimation.recursion.simultaneous import simultaneous
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
@@ -101,12 +101,6 @@ class RecursiveLeastSquares(LinearEstimator):
             raise SteelyardError("Forgetting needs all rows in their order in time; set mask to 0.")
         state = Information(base.rank, 1)
         state.start(start, self.P0)
-        place = {int(c): k for k, c in enumerate(base.independent)}
-        for block in data.blocks():
-            rows = np.zeros((len(block.y), 1, base.rank + 1))
-            for k, column in enumerate(data.equations[block.equation].columns):
-                if int(column) in place:
-                    rows[:, 0, place[int(column)]] = block.A[:, k]
-            rows[:, 0, -1] = block.y
+        for rows in one_by_one(data, base):
             self._at_once(state, rows, 1.0)
         return state

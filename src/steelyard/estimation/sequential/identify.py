@@ -13,8 +13,8 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError, LinearEstimator
 from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.recursion.simultaneous import simultaneous
-from steelyard.estimation.registry import make_estimator
+from steelyard.estimation.linear.instants import simultaneous
+from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.terms import Terms
@@ -203,7 +203,7 @@ def identify_sequentially(
         terms: joint terms to be identified with the links; None: links alone.
         known: parameters that are known from elsewhere: value and standard error by name.
         scheme: how rows are written; see `regression.schemes`.
-        estimator: "wls", "ols", "huber" or "bisquare", within each movement.
+        estimator: "wls", "huber" or another whose class takes any columns, within each movement.
         preparation: filtering and derivatives; "as logged" takes q, dq, ddq and tau as they are.
         base: the base parameters, where they are at hand already (then `terms` are theirs).
 
@@ -216,7 +216,7 @@ def identify_sequentially(
     written = make_scheme(scheme)
     made = make_estimator(estimator)
     if not (isinstance(made, LinearEstimator) and made.any_columns):
-        raise UnknownNameError("estimator of a movement", estimator, ("wls", "ols", "huber", "bisquare"))
+        raise UnknownNameError("estimator of a movement", estimator, estimator_names(any_columns=True))
     found = Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
     rest = _rest(base, plan, found)
     neglected: set[str] = set()

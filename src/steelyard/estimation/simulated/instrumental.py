@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance, covariance
 from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.linear.instants import dense
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import moved_by, starting_point
+from steelyard.estimation.simulated.start import moved_by, starting_point, unsettled
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
@@ -57,9 +57,6 @@ class InstrumentalVariables(Estimator[Experiment]):
             if change < self.tolerance:
                 result = Result.CONVERGED
                 break
-        notes = () if result is Result.CONVERGED else (
-            f"The instruments' parameters still moved by {change:.2g} standard errors in the last round.",
-        )  # fmt: skip
         bars = pairs.covariance(beta, weights)
         sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
         return Estimate(
@@ -71,7 +68,7 @@ class InstrumentalVariables(Estimator[Experiment]):
             cost=float(np.sum(weights**2 * sums)),
             result=result,
             history=tuple(history),
-            notes=notes,
+            notes=unsettled(result, change),
             details={**bars.details(), "rows": problem.factor.rows, "start": start.beta},
         )
 
@@ -112,8 +109,8 @@ class _Pairs:
         with one_blas_thread():
             for own, other in zip(data.blocks(), instruments.blocks(), strict=True):
                 e = own.equation
-                A = _spread(own.A, data.equations[e].columns, base)
-                Z = _spread(other.A, instruments.equations[e].columns, base)
+                A = dense(data, own, base)
+                Z = dense(instruments, other, base)
                 ZA[e] += Z.T @ A
                 Zy[e] += Z.T @ own.y
                 blocks.append((e, A, Z, own.y))
@@ -146,15 +143,6 @@ class _Pairs:
         square = sum((weights[e] ** 2 * (Z.T @ Z) for e, _, Z, _ in self.blocks), np.zeros_like(plain.matrix))
         T = _solved(self.matrix(weights), square)
         return replace(plain, matrix=T @ plain.matrix @ T.T, white=T @ plain.white @ T.T)
-
-
-def _spread(A: Array, columns: NDArray[np.int64], base: BaseParameters) -> Array:
-    """A block's columns at their places among the base parameters."""
-    place = {c: k for k, c in enumerate(base.independent)}
-    out = np.zeros((len(A), base.rank))
-    for k, c in enumerate(columns):
-        out[:, place[int(c)]] = A[:, k]
-    return out
 
 
 def _solved(H: Array, right: Array) -> Array:

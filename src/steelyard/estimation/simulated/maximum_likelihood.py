@@ -10,10 +10,11 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear.instants import dense
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import Start, moved_by, reweighted, starting_point
+from steelyard.estimation.simulated.start import Start, moved_by, reweighted, starting_point, unsettled
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
@@ -66,9 +67,6 @@ class MaximumLikelihood(Estimator[Experiment]):
             if change < self.tolerance and round_ >= _SETTLING - 1:
                 result = Result.CONVERGED
                 break
-        notes = () if result is Result.CONVERGED else (
-            f"The parameters still moved by {change:.2g} standard errors in the last round.",
-        )  # fmt: skip
         errors = np.vstack([piece.y - piece.A @ beta for piece in likelihood.pieces])
         details = {
             "start": start.beta,
@@ -76,7 +74,7 @@ class MaximumLikelihood(Estimator[Experiment]):
             "torque_noise": tuple(likelihood.levels.tolist()),
         }
         done = replace(free, beta=beta, spread=np.sqrt(np.mean(errors**2, axis=0)), result=result,
-                       history=tuple(history), notes=notes, details=details)  # fmt: skip
+                       history=tuple(history), notes=unsettled(result, change), details=details)  # fmt: skip
         return done.estimate(prior)
 
 
@@ -195,14 +193,10 @@ class _Likelihood:
 
 def _pieces(experiment: Experiment, start: Start, base: BaseParameters) -> list[_Piece]:
     used = [int(j) for j in np.flatnonzero(experiment.robot.torque_used)]
-    place = {c: k for k, c in enumerate(base.independent)}
     rows: list[list[Array]] = [[] for _ in used]
     right: list[list[Array]] = [[] for _ in used]
     for block in start.data.blocks():
-        columns = [place[int(c)] for c in start.data.equations[block.equation].columns]
-        A = np.zeros((len(block.y), base.rank))
-        A[:, columns] = block.A
-        rows[block.equation].append(A)
+        rows[block.equation].append(dense(start.data, block, base))
         right[block.equation].append(block.y)
     A, y = np.stack([np.vstack(x) for x in rows], axis=1), np.stack([np.concatenate(x) for x in right], axis=1)
     out, first = [], 0

@@ -14,7 +14,7 @@ from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import moved_by, starting_point
+from steelyard.estimation.simulated.start import moved_by, starting_point, unsettled
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import LogCholesky
 from steelyard.regression.base_parameters import BaseParameters
@@ -74,13 +74,12 @@ class OutputError(Estimator[Experiment]):
                 result = Result.CONVERGED
                 break
         final = replace(search.fit(beta, theta), result=result, history=tuple(history))
-        notes = () if result is Result.CONVERGED else (
-            f"The parameters still moved by {change:.2g} standard errors in the last round.",
-        )  # fmt: skip
         # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
         joined = final.joined
         spread = final.problem.spreads(beta, joined, final.weights)
-        made = replace(final, beta=beta, spread=spread, notes=notes, details={"start": start.beta}).estimate(prior)
+        made = replace(
+            final, beta=beta, spread=spread, notes=unsettled(result, change), details={"start": start.beta}
+        ).estimate(prior)
         return replace(made, theta=theta, physical=True) if self.physical else made
 
 

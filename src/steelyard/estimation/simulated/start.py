@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.estimate import EstimationError, Prior, Result
 from steelyard.estimation.linear.free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
@@ -59,3 +59,10 @@ def moved_by(old: Array, new: Array, free: FreeFit) -> float:
     unseen = _NOTHING * float(np.linalg.norm(free.joined[:, -1])) / np.linalg.norm(R, axis=0)
     change = np.abs(new - old)
     return float(np.max(np.where(change < unseen, 0.0, change / np.maximum(errors, 1e-300)), initial=0.0))
+
+
+def unsettled(result: Result, change: float) -> tuple[str, ...]:
+    """The note of a search that stopped before it converged; `change` in standard errors."""
+    if result is Result.CONVERGED:
+        return ()
+    return (f"The parameters still moved by {change:.2g} standard errors in the last round.",)
