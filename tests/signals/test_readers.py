@@ -133,6 +133,15 @@ def test_whole_numbers_at_first_and_fractions_later(tmp_path):
     np.testing.assert_array_equal(read_table(path).numbers("q1"), [float(value) for value in values])
 
 
+@pytest.mark.usefixtures("small_blocks")
+def test_time_stamps_that_end_in_the_middle_are_named(tmp_path):
+    path = tmp_path / "run.csv"
+    stamps = [f"2024-01-01 00:{k // 60:02d}:{k % 60:02d}" if k < 600 else "" for k in range(1200)]
+    path.write_text("t,q1\n" + "".join(f"{stamp},{k}.5\n" for k, stamp in enumerate(stamps)))
+    with pytest.raises(LogError, match="row 601, column 't': no time"):
+        read_log(path, chain("a"))
+
+
 def test_a_window_past_the_end_is_refused(tmp_path):
     path = write_csv(tmp_path / "run.csv", columns(SIGNALS))
     with pytest.raises(LogError, match=r"the window \[5, 2000\] ends after the last row, 1030"):
@@ -142,7 +151,7 @@ def test_a_window_past_the_end_is_refused(tmp_path):
 
 def test_nothing_is_imported_before_a_file_of_its_kind_is_read():
     code = "import sys, steelyard.signals.source as s; from steelyard.signals.table import READERS; list(READERS)\n"
-    code += "print([name for name in ('pyarrow', 'rosbags', 'pandas') if name in sys.modules])"
+    code += "print([name for name in ('pyarrow', 'rosbags', 'pandas', 'yaml') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

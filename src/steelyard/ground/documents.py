@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn
-
-import yaml
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from steelyard.errors import RobotError
 from steelyard.ground.arithmetic import Affine, FormulaError, evaluate
+
+if TYPE_CHECKING:
+    import yaml
 
 # Read a hand-written YAML or TOML file into plain data, safely, and say which line is wrong.
 
@@ -44,14 +44,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 def parse_document(text: str, source: str, syntax: Syntax = "yaml") -> Mapping[str, Any]:
     """The top-level mapping of a text; `source` names it in errors."""
     try:
-        data = tomllib.loads(text) if syntax == "toml" else _load_yaml(text, source)
-    except tomllib.TOMLDecodeError as error:
-        raise RobotError(f"{source}: is not valid TOML: {error}.") from None
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise RobotError(f"{source}: {line}is not valid YAML: {error.problem or error.context}.") from None
-    except yaml.YAMLError as error:
-        raise RobotError(f"{source}: is not valid YAML: {str(error).splitlines()[0]}.") from None
+        data = _load_toml(text, source) if syntax == "toml" else _load_yaml(text, source)
     except RecursionError:
         raise RobotError(f"{source}: is nested too deeply to be a robot.") from None
     except ValueError as error:  # a date such as 2020-13-45 is recognised by YAML and then refused by Python
@@ -61,13 +54,32 @@ def parse_document(text: str, source: str, syntax: Syntax = "yaml") -> Mapping[s
     return data
 
 
+def _load_toml(text: str, source: str) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RobotError(f"{source}: is not valid TOML: {error}.") from None
+
+
 def _load_yaml(text: str, source: str) -> Any:
-    _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader), source, set())
-    return yaml.safe_load(text)
+    import yaml
+
+    try:
+        _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader), source, set())
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise RobotError(f"{source}: {line}is not valid YAML: {error.problem or error.context}.") from None
+    except yaml.YAMLError as error:
+        raise RobotError(f"{source}: is not valid YAML: {str(error).splitlines()[0]}.") from None
 
 
 def _refuse_repeated_keys(node: yaml.Node | None, source: str, seen: set[int]) -> None:
     """YAML would silently keep the last of two equal keys; a robot must not lose a mass that way."""
+    import yaml
+
     if node is None or id(node) in seen:  # aliases share nodes, so this also keeps the walk short
         return
     seen.add(id(node))

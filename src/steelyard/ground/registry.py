@@ -11,10 +11,12 @@ import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from steelyard.errors import SteelyardError, UnknownNameError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 T = TypeVar("T")
 
@@ -90,6 +92,13 @@ class Registry(Mapping[str, T], Generic[T]):
                 reason = f"{type(error).__name__}: {error}"
                 message = f"The {self.noun} '{point.name}'{maker} is left out, it cannot be loaded ({reason})."
                 warnings.warn(message, PluginWarning, stacklevel=2)
+
+
+def entry_points(group: str) -> EntryPoints:
+    """What other packages announce; asking for it takes longer to import than the rest of this file."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group)
 
 
 def _import_all(name: str) -> None:

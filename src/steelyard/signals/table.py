@@ -54,6 +54,12 @@ class Table:
         if name not in self.names:
             raise LogError(f"{self.path}: {UnknownNameError('column', name, self.names)}")
         parts = [block[name] for block in self.blocks]
+        kinds = {part.dtype.kind for part in parts}
+        if kinds == {"M", "f"} and all(np.isnan(part).all() for part in parts if part.dtype.kind == "f"):
+            # Time stamps, and blocks in which there is none.
+            parts = [np.full(len(part), "NaT", "M8[ns]") if part.dtype.kind == "f" else part for part in parts]
+        elif "M" in kinds and len(kinds) > 1:
+            parts = [part.astype(object) for part in parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0)
 
     def numbers(self, name: str) -> Array:
