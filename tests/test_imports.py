@@ -19,8 +19,9 @@ REACHES_UP = {
     ("robot/dh.py", "parameters"): "how many parameters a term has, known to its class, when a file states one",
     ("identification/identification.py", "report"): "Identification.report(…) for people's sake, when called",
     ("assessment/verdict.py", "identification"): "a type annotation",
-    ("friction/write.py", "report"): "a run folder holds its report, which is made when the folder is written",
 }
+# Every result makes its page and tells itself on a terminal; what looks at results is imported when these are called.
+SHOWING = ("page", "tell")
 # The doors of the package: they join rooms and are no rooms themselves.
 DOORS = {"__init__.py", "__main__.py"}
 
@@ -51,9 +52,13 @@ def plan() -> dict[str, set[str]]:
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Rooms of this package that a file imports, and whether it does so while it is being imported itself."""
+    """Rooms of this package that a file imports, and whether it does so while it is being imported itself.
+
+    What results import from `report` to show themselves is left out.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     later = {id(node) for part in ast.walk(tree) if _is_later(part) for node in ast.walk(part)}
+    showing = {id(node) for part in ast.walk(tree) if _shows(part) for node in ast.walk(part)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             modules = [
@@ -65,6 +70,8 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         else:
             continue
         for module in modules:
+            if module.startswith("steelyard.report") and id(node) in showing:
+                continue
             if module.startswith("steelyard."):
                 yield module.split(".")[1], id(node) not in later
 
@@ -73,6 +80,10 @@ def _is_later(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.dump(node.test)
     return isinstance(node, ast.FunctionDef)
+
+
+def _shows(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name in SHOWING and node.args.args[:1] != []
 
 
 def room_of(path: Path) -> str:

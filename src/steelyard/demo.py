@@ -11,22 +11,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Outcome
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.identification.run import IdentificationRun
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.simulation import ComputedTorque, Sensors, simulate
-from steelyard.write_run import write_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 RATE = 1000.0  # Hz of the log
 DURATION = 20.0  # s, one period of the motion
@@ -117,7 +120,7 @@ def simulated_log(truth: Model, seed: int) -> Log:
 
 
 @dataclass(frozen=True, eq=False)
-class Demo:
+class Demo(Outcome):
     """What the demo found, for people and for machines."""
 
     truth: Model
@@ -155,6 +158,9 @@ class Demo:
             "run": str(self.folder),
         }
 
+    def tell(self, out: Console, folder: str = "") -> None:
+        print_demo(self, out)
+
 
 def demo_truth(robot: Robot) -> Model:
     """The nominal model with the terms as they are fitted."""
@@ -170,7 +176,7 @@ def run_demo(folder: Path) -> Demo:
     log, other = simulated_log(truth, 1), simulated_log(truth, 2)
     check = check_log(robot, log, TERMS)
     found = identify(robot, log, [other], terms=TERMS, names=["first motion"], validate_names=["second motion"])
-    write_run(found, folder, overwrite=True)
+    IdentificationRun(found).save(folder, overwrite=True)
     return Demo(truth, found, check, folder)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import Settings
 from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.requirements import random_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse.planted import planted
-from steelyard.rehearse.rehearse import expected_noise, rehearse
+from steelyard.rehearse.rehearse import rehearse
 
 
 @dataclass

@@ -16,7 +16,6 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.recursion.stream import recursive
 from steelyard.friction import measure_friction
 from steelyard.friction.known import known_curves, read_friction, with_known_friction
-from steelyard.friction.write import write_friction
 from steelyard.identification.identify import identify
 from steelyard.parameters.terms import terms
 from steelyard.robot import load_robot
@@ -51,7 +50,7 @@ def test_every_scheme_takes_it_off(scheme: str) -> None:
 
 def test_a_run_folder_is_read_back(tmp_path) -> None:
     measured = measure_friction(ROBOT, [log_of(sweeps(k)) for k in range(3)], model=RIGID)
-    write_friction(measured, ROBOT, tmp_path / "run")
+    measured.save(tmp_path / "run")
     again = read_friction(tmp_path / "run")
     v = np.linspace(-1.0, 1.0, 41)
     for name, law in measured.curves.items():
@@ -67,7 +66,7 @@ def test_temperatures_come_back_too(tmp_path) -> None:
     plan = sweeps(0, fractions=(0.1, 0.2, 0.5, 1.0))
     logs = [log_of(plan, k, temperature=T) for k, T in enumerate((20.0, 32.0, 45.0))]
     measured = measure_friction(ROBOT, logs, joints=["q1"], model=RIGID, law="coulomb-viscous")
-    write_friction(measured, ROBOT, tmp_path / "run")
+    measured.save(tmp_path / "run")
     law = read_friction(tmp_path / "run")["q1"]
     assert law(0.5, 25.0) == measured.curves["q1"](0.5, 25.0)
     with pytest.raises(SteelyardError, match="lies outside"):
@@ -98,7 +97,7 @@ def test_wrong_friction_is_refused(tmp_path) -> None:
 
 def test_on_the_command_line(tmp_path) -> None:
     """Sweeps to curves to an identification with them, and one that finds the shapes itself."""
-    write_friction(measure_friction(ROBOT, log_of(sweeps(0)), joints=["q1"], model=RIGID), ROBOT, tmp_path / "curves")
+    measure_friction(ROBOT, log_of(sweeps(0)), joints=["q1"], model=RIGID).save(tmp_path / "curves")
     motion(0).save(tmp_path / "run.csv")
     call = ["identify", "irp6", str(tmp_path / "run.csv"), "--free", "--holdout", "0.3", "--json"]
     run = CliRunner().invoke(app, [*call, "--friction", str(tmp_path / "curves")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from steelyard.check.verdict import FATAL, Grade, advices, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
+from steelyard.ground.outcome import Outcome
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.robot.robot import Robot
@@ -33,12 +34,16 @@ from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
 # Positions in degrees make nonsense of every row; what a check would say of them would be wrong.
 _SPOILS_ROWS = ("degrees",)
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Outcome):
     """What was found: entries from checks, what the motion can show (None if the log is too broken to tell)."""
 
     robot: str
@@ -62,6 +67,11 @@ class Check:
         """Plain data for JSON: no infinities and no NaN, but None."""
         made: dict[str, Any] = plain(asdict(self))
         return made
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.check import print_check
+
+        print_check(self, out)
 
 
 def check_log(

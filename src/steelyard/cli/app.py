@@ -1,18 +1,103 @@
-"""The program `steelyard`, to which every command adds itself."""
+"""The program `steelyard`: it knows its commands by name, and imports one when it is called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command as made_command
 
+from steelyard.cli.choices import filled
 from steelyard.errors import SteelyardError
+
+# Every command with its help: `steelyard --help` shows them without importing one. Tests hold the table to the modules:
+# a command stands in the module of its first word, and its docstring is its help.
+COMMANDS = {
+    "check": "Look at a log before identifying from it: is it sound, what can it show, what to do.",
+    "demo": "The whole story on a simulated 6-axis arm: motion, log, check, identification, report.",
+    "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
+    "friction": "Measure friction over velocity, joint by joint, and find the law behind it.",
+    "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
+    "inspect": "Show a robot's joints, links and drives, and which parameters its motion can show.",
+    "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
+    "rehearse": "Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)",
+    "reproduce": "Regenerate the tables and figures of a source paper beside the printed ones, and test what it "
+    "claims.",
+    "robots": "List the robots that come with the package.",
+    "compare": "Run several schemes or estimators on the same data.",
+    "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, time.",
+    "compare estimators": "Let all estimators find the same robot: errors of parameters, torque and position, time, "
+    "and what to use when.",
+    "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
+    "local design": "Design a motion inside every region, to be played on the robot.",
+    "local identify": "Identify one model per region, from logs of each or on a simulated robot.",
+    "local validate": "Validate a bank over many motions: errors, bands, transfer between regions, a global model "
+    "beside it.",
+    "local recalibrate": "Make a region's model anew from a new log, and say what has drifted.",
+}
+_imported: dict[str, Callable[[], TyperCommand]] = {}
+
+
+def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that makes a function a command; what its docstring says is the help.
+
+    Args:
+        name: as it is typed, "local design".
+        epilog: an example, below the help.
+    """
+
+    def enter(function: Callable[..., None]) -> Callable[..., None]:
+        def made() -> TyperCommand:
+            single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+            single.command(name.split()[-1], cls=Command, epilog=epilog)(function)
+            found = made_command(single)
+            assert isinstance(found, TyperCommand)
+            return found
+
+        _imported[name] = made
+        return function
+
+    return enter
+
+
+class Command(TyperCommand):
+    """A command whose options list what there is of a kind ("{estimators}") when their help is shown, not before."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for option in self.params:
+            if getattr(option, "help", None):
+                option.help = filled(option.help)  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
 
 
 class Commands(TyperGroup):
     """Commands whose errors are one sentence on standard error and exit code 2."""
+
+    def __init__(self, *, above: str = "", **settings: Any) -> None:
+        super().__init__(**settings)
+        self._above = above
+        depth = len(above.split()) + 1
+        self.commands = {
+            name.split()[-1]: TyperCommand(name.split()[-1], help=help)
+            for name, help in COMMANDS.items()
+            if name.startswith(above) and len(name.split()) == depth
+        }
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        name = f"{self._above} {cmd_name}".strip()
+        if cmd_name not in self.commands:
+            return None
+        if any(other.startswith(f"{name} ") for other in COMMANDS):
+            return Commands(above=name, name=cmd_name, help=COMMANDS[name], no_args_is_help=True, rich_markup_mode=None)
+        import_module(f"steelyard.cli.{name.split()[0]}")
+        return _imported[name]()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        TyperGroup(commands=dict(self.commands)).format_commands(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         try:

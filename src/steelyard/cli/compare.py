@@ -2,82 +2,209 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from steelyard.cli import options as opt
-from steelyard.cli.app import Commands, app
+from steelyard.cli.app import command
+from steelyard.cli.deliver import deliver, show
+from steelyard.errors import SteelyardError
 
-compare = typer.Typer(
-    cls=Commands,
-    help="Run several schemes or estimators on the same data.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+if TYPE_CHECKING:
+    from steelyard.compare.comparison import Comparison
+    from steelyard.compare.on_log import LogComparison
+    from steelyard.compare.schemes import SchemeComparison
+    from steelyard.robot.robot import Robot
+
+_EPILOG = (
+    "Examples: steelyard compare estimators ns16 --starts 25 -o estimators; "
+    "steelyard compare estimators arm.urdf run.csv --estimators rows,ml,ekf -o estimators"
 )
-app.add_typer(compare, name="compare")
 
 
-@compare.command(epilog="Example: steelyard compare schemes arm.urdf run.parquet --map columns.toml -o schemes")
+@command(
+    "compare schemes", epilog="Example: steelyard compare schemes arm.urdf run.parquet --map columns.toml -o schemes"
+)
 def schemes(
     robot: opt.RobotSource,
     log: Annotated[str, typer.Argument(metavar="LOG", help="The log to identify from.")],
-    validate: Annotated[
-        list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")
-    ] = None,
+    validate: opt.Validate = None,
     holdout: Annotated[
         float, typer.Option(metavar="SHARE", help="Without --validate: the last part of the log to judge by.")
     ] = 0.3,
     only: Annotated[
         str, typer.Option("--schemes", metavar="S,…", help="Those to run, e.g. dynamic,energy; default: all.")
     ] = "",
-    horizon: Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")] = 0.5,
+    horizon: opt.Horizon = 0.5,
     mapping: opt.MapFile = "",
     joints: opt.Joints = "",
     gravity: opt.Gravity = "",
     term_names: opt.TermNames = "",
-    physical: Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")] = True,
-    cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")] = None,
+    physical: opt.Physical = True,
+    cutoff: opt.Cutoff = None,
     snap: opt.Snap = None,
     output: opt.Output = "",
     overwrite: opt.Overwrite = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
-    from pathlib import Path
-
     from steelyard.compare.schemes import compare_schemes
-    from steelyard.ground.files import check_target
     from steelyard.regression.schemes import SCHEMES
     from steelyard.report.terminal import console
     from steelyard.signals.prepare import Preparation
-    from steelyard.signals.read import read_log
 
-    if output:
-        check_target(Path(output), overwrite)
-    loaded = opt.robot_from(robot, joints, gravity, snap)
-    out = console()
-    with out.status("Comparing schemes …") as status:
-        found = compare_schemes(
-            loaded,
-            read_log(log, loaded, mapping or None),
-            [read_log(path, loaded, mapping or None) for path in validate or ()],
-            schemes=opt.words(only) or tuple(SCHEMES),
-            holdout=holdout,
-            horizon=horizon,
-            progress=lambda name: status.update(f"Scheme {name} …"),
-            terms=opt.words(term_names) or None,
-            physical=physical,
-            preparation=Preparation(cutoff=cutoff),
+    def compared() -> SchemeComparison:
+        loaded = opt.robot_from(robot, joints, gravity, snap)
+        first, *others = opt.logs_from([log, *(validate or ())], loaded, mapping)
+        with console().status("Comparing schemes …") as status:
+            return compare_schemes(
+                loaded,
+                first,
+                others,
+                schemes=opt.words(only) or tuple(SCHEMES),
+                holdout=holdout,
+                horizon=horizon,
+                progress=lambda name: status.update(f"Scheme {name} …"),
+                terms=opt.words(term_names) or None,
+                physical=physical,
+                preparation=Preparation(cutoff=cutoff),
+            )
+
+    deliver(compared, output, overwrite, as_json)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What may be typed of `compare estimators`."""
+
+    robot: opt.RobotSource
+    log: Annotated[
+        str, typer.Argument(metavar="[LOG]", help="A log to identify from; without one, experiments are simulated.")
+    ] = ""
+    only: Annotated[
+        str,
+        typer.Option(
+            "--estimators",
+            metavar="E,…",
+            help="Names or groups ({groups}); -NAME takes one away.",
+        ),
+    ] = "all"
+    noise: Annotated[str, typer.Option(metavar="N,…", help="{noises}; or NAME=DEG:NM.")] = ""
+    trajectories: Annotated[int, typer.Option(metavar="N", help="Motions to play.")] = 2
+    starts: Annotated[int, typer.Option(metavar="N", help="Repetitions: other noise, another initial estimate.")] = 5
+    controllers: Annotated[str, typer.Option(metavar="C,…", help="{controllers}.")] = "pd"
+    rates: Annotated[str, typer.Option(metavar="HZ,…", help="Sampling rates.")] = "1000"
+    cutoffs: Annotated[str, typer.Option(metavar="HZ,…", help="Low-passes: Hz, auto, none.")] = "50"
+    duration: Annotated[float, typer.Option(metavar="S", help="Length of a motion.")] = 10.0
+    harmonics: Annotated[int, typer.Option(metavar="N", help="Of the Fourier motions.")] = 20
+    control_rate: Annotated[float, typer.Option(metavar="HZ", help="Of the controller.")] = 5000.0
+    bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Of the controller.")] = 60.0
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same comparison.")] = 0
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes; default: one per core.")] = 0
+    limit: Annotated[float, typer.Option(metavar="S", help="Processor time that a single fit may take.")] = 120.0
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the runs in RUN that were broken off.")] = False
+    validate: Annotated[
+        list[str] | None, typer.Option(metavar="LOG", help="With a log: another one to judge by. May be repeated.")
+    ] = None
+    holdout: Annotated[
+        float, typer.Option(metavar="SHARE", help="With a log, without --validate: its last part to judge by.")
+    ] = 0.3
+    horizon: opt.Horizon = 0.5
+    cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None
+    mapping: opt.MapFile = ""
+    controller: opt.ControllerFile = ""
+    joints: opt.Joints = ""
+    gravity: opt.Gravity = ""
+    term_names: opt.TermNames = ""
+    snap: opt.Snap = None
+    output: opt.Output = ""
+    overwrite: opt.Overwrite = False
+    as_json: opt.AsJson = False
+
+
+@command("compare estimators", epilog=_EPILOG)
+@opt.taking(Options)
+def estimators(o: Options) -> None:
+    """Let all estimators find the same robot: errors of parameters, torque and position, time, and what to use when."""
+    robot = opt.robot_from(o.robot, o.joints, o.gravity, o.snap)
+    if o.log:
+        deliver(lambda: _on_log(robot, o), o.output, o.overwrite, o.as_json)
+    else:
+        show(_simulated(robot, o), o.output, o.as_json)
+
+
+def _on_log(robot: Robot, o: Options) -> LogComparison:
+    from steelyard.compare.on_log import compare_on_log
+    from steelyard.report.terminal import console
+    from steelyard.signals.prepare import Preparation
+
+    log, *others = opt.logs_from([o.log, *(o.validate or ())], robot, o.mapping)
+    with console().status("Comparing estimators …") as status:
+        return compare_on_log(
+            robot,
+            log,
+            others,
+            estimators=opt.words(o.only),
+            holdout=o.holdout,
+            horizon=o.horizon,
+            terms=opt.words(o.term_names) or None,
+            preparation=Preparation(cutoff=o.cutoff),
+            controller=o.controller or None,
+            limit=o.limit,
+            progress=lambda name: status.update(f"Estimator {name} …"),
         )
-    if output:
-        from steelyard.report.on_log import schemes_report
-        from steelyard.write_comparison import write_comparison
 
-        write_comparison(found.to_json(), schemes_report(found), Path(output), overwrite=overwrite)
-    if as_json:
-        opt.print_json(found.to_json())
-        return
-    from steelyard.report.on_log import print_schemes
 
-    print_schemes(found, out, output)
+def _simulated(robot: Robot, o: Options) -> Comparison:
+    from steelyard.compare.monte_carlo import RUNS, begin_records, monte_carlo
+    from steelyard.compare.protocol import NOISES, Protocol, noise_from
+    from steelyard.report.terminal import counted
+
+    protocol = Protocol(
+        estimators=tuple(opt.words(o.only)),
+        noises=tuple(noise_from(text) for text in opt.words(o.noise) or NOISES),
+        controllers=tuple(opt.words(o.controllers)),
+        rates=tuple(_frequency(text) for text in opt.words(o.rates)),
+        cutoffs=tuple(opt.words(o.cutoffs)),
+        **{name: getattr(o, name) for name in _PASSED_ON},
+    )
+    folder = Path(o.output) if o.output else None
+    if folder is not None:
+        begin_records(folder, o.overwrite, o.resume)
+    elif o.resume:
+        raise SteelyardError("--resume needs the folder of the broken-off comparison: add -o RUN.")
+    with counted("Runs", quiet=o.as_json) as progress:
+        found = monte_carlo(
+            robot,
+            protocol,
+            records=None if folder is None else folder / RUNS,
+            workers=o.workers or None,
+            progress=lambda done, total, run: progress(done, total, run.estimator if run else ""),
+        )
+    if folder is not None:
+        found.finish(folder)
+    return found
+
+
+# Options that are fields of `Protocol` by the same name.
+_PASSED_ON = (
+    "trajectories",
+    "starts",
+    "duration",
+    "seed",
+    "harmonics",
+    "control_rate",
+    "bandwidth",
+    "horizon",
+    "limit",
+)
+
+
+def _frequency(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise SteelyardError(f"--rates: '{text}' is not a frequency in Hz.") from None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from steelyard.cli import options as opt
-from steelyard.cli.app import app
-from steelyard.cli.models import model_from
+from steelyard.cli.app import command
+from steelyard.cli.deliver import deliver
 from steelyard.errors import SteelyardError
 
+if TYPE_CHECKING:
+    from steelyard.friction.experiment import FrictionExperiment
+    from steelyard.friction.measure import FrictionCurves
 
-@app.command(epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
+
+@command("friction", epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
 def friction(
     robot: opt.RobotSource,
     logs: Annotated[
@@ -42,63 +46,26 @@ def friction(
     as_json: opt.AsJson = False,
 ) -> None:
     """Measure friction over velocity, joint by joint, and find the law behind it."""
-    from pathlib import Path
-
+    from steelyard.export import load_model
+    from steelyard.friction.experiment import design_sweeps
     from steelyard.friction.measure import measure_friction
-    from steelyard.ground.files import check_target
-    from steelyard.signals.read import read_log
 
-    if output:
-        check_target(Path(output), overwrite)
-    loaded_robot = opt.robot_from(robot, "", gravity, snap)
-    if design:
-        _design(loaded_robot, opt.words(joints), dwell, rate, output, overwrite, as_json)
-        return
-    if not logs:
-        raise SteelyardError("There is no log; give some, or --design to write the motion that shows friction.")
-    found = measure_friction(
-        loaded_robot,
-        [read_log(path, loaded_robot, mapping or None) for path in logs],
-        joints=opt.words(joints),
-        how=cast(Any, how),
-        gravity=gravity_by,
-        middle=middle,
-        model=model_from(model),
-        law=law,
-        loaded=loaded,
-    )
-    if output:
-        from steelyard.friction.write import write_friction
+    def made() -> FrictionExperiment | FrictionCurves:
+        arm = opt.robot_from(robot, "", gravity, snap)
+        if design:
+            return design_sweeps(arm, opt.words(joints), dwell=dwell, rate=rate)
+        if not logs:
+            raise SteelyardError("There is no log; give some, or --design to write the motion that shows friction.")
+        return measure_friction(
+            arm,
+            opt.logs_from(logs, arm, mapping),
+            joints=opt.words(joints),
+            how=cast(Any, how),
+            gravity=gravity_by,
+            middle=middle,
+            model=load_model(model) if model else None,
+            law=law,
+            loaded=loaded,
+        )
 
-        write_friction(found, loaded_robot, Path(output), overwrite=overwrite)
-    if as_json:
-        opt.print_json(found.to_json())
-        return
-    from steelyard.report.friction_and_load import print_friction
-    from steelyard.report.terminal import console
-
-    print_friction(found, loaded_robot, console(), output)
-
-
-def _design(
-    robot: Any, joints: list[str], dwell: float, rate: float, output: str, overwrite: bool, as_json: bool
-) -> None:  # fmt: skip
-    from pathlib import Path
-
-    from steelyard.friction.experiment import design_sweeps, write_experiment
-    from steelyard.report.terminal import console
-
-    plan = design_sweeps(robot, joints, dwell=dwell)
-    if output:
-        write_experiment(plan, Path(output), rate, overwrite=overwrite)
-    if as_json:
-        opt.print_json(plan.to_json())
-        return
-    out = console()
-    for name, speeds in plan.speeds.items():
-        out.print(f"{name}: {len(speeds)} speeds from {speeds[0]:.3g} to {speeds[-1]:.3g} {_unit(robot, name)}")
-    out.print(f"{plan.duration:.0f} s in all." + (f" Written to {output}: motion.csv, result.json" if output else ""))
-
-
-def _unit(robot: Any, name: str) -> str:
-    return f"{robot.joints[robot.joint_index(name)].unit}/s"
+    deliver(made, output, overwrite, as_json)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from steelyard.cli import options as opt
-from steelyard.cli.app import app
+from steelyard.cli.app import command
+from steelyard.cli.deliver import deliver
 from steelyard.errors import SteelyardError
-from steelyard.parameters.term import Side, Term, make_term
-from steelyard.parameters.terms import Terms, nominal_terms, terms
-from steelyard.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from steelyard.parameters.terms import Terms
+    from steelyard.robot.robot import Robot
 
 
-@app.command(epilog="Example: steelyard inspect ns16 --terms rotor,viscous,coulomb")
+@command("inspect", epilog="Example: steelyard inspect ns16 --terms rotor,viscous,coulomb")
 def inspect(
     robot: opt.RobotSource,
     joints: opt.Joints = "",
@@ -38,18 +40,10 @@ def inspect(
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a robot's joints, links and drives, and which parameters its motion can show."""
-    from steelyard.regression.base_parameters import Method
     from steelyard.regression.inspection import inspect_robot
 
     loaded = opt.robot_from(robot, joints, gravity, snap, locked=dict(_lock(text) for text in lock or ()))
-    seen = inspect_robot(loaded, _terms(loaded, term_names), cast(Method, method))
-    if as_json:
-        opt.print_json(seen.to_json())
-        return
-    from steelyard.report.inspection import print_inspection
-    from steelyard.report.terminal import console
-
-    print_inspection(seen, console())
+    deliver(lambda: inspect_robot(loaded, _terms(loaded, term_names), cast(Any, method)), as_json=as_json)
 
 
 def _lock(text: str) -> tuple[str, float]:
@@ -61,11 +55,14 @@ def _lock(text: str) -> tuple[str, float]:
 
 
 def _terms(robot: Robot, text: str) -> Terms | None:
-    made: list[Term] = []
+    from steelyard.parameters.term import make_term
+    from steelyard.parameters.terms import nominal_terms, terms
+
+    made: list[Any] = []
     for word in opt.words(text):
         if word == "nominal":
             made.extend(nominal_terms(robot)[0].terms)
         else:
             kind, _, side = word.partition("@")
-            made.append(make_term(kind, on=cast(Side, side or "joint")))
+            made.append(make_term(kind, on=cast(Any, side or "joint")))
     return terms(robot, *made) if made else None

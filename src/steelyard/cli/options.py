@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Annotated, Any
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from steelyard.errors import SteelyardError
-from steelyard.robot.load import load_robot
-from steelyard.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from steelyard.robot.robot import Robot
+    from steelyard.signals.log import Log
 
 RobotSource = Annotated[
     str, typer.Argument(metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot.")
@@ -22,16 +26,49 @@ MapFile = Annotated[str, typer.Option("--map", metavar="F", help="What the logs'
 ControllerFile = Annotated[
     str, typer.Option("--controller", metavar="F", help="What controlled the robot (YAML, TOML), for didim, cloe, ….")
 ]
-TermNames = Annotated[
-    str, typer.Option("--terms", metavar="T,…", help="Joint terms; default rotor,viscous,coulomb,offset.")
-]
+TermNames = Annotated[str, typer.Option("--terms", metavar="T,…", help="Joint terms; default {default_terms:,}.")]
+Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")]
+Prior = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]
+Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")]
+Validate = Annotated[list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")]
+Horizon = Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run, whole.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
+Options = TypeVar("Options")
+
+
+def taking(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """A decorator for commands with many options: the fields of a dataclass are the options, in its order."""
+
+    def enter(function: Callable[[Options], None]) -> Callable[..., None]:
+        def called(**values: Any) -> None:
+            function(kind(**values))
+
+        hints = get_type_hints(kind, include_extras=True)
+        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                    annotation=hints[field.name],
+                )
+                for field in fields(kind)  # type: ignore[arg-type]
+            ]
+        )
+        called.__doc__ = function.__doc__
+        called.__annotations__ = {}
+        return called
+
+    return enter
+
 
 def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | None = None, **more: Any) -> Robot:
     """The robot that the shared options describe."""
+    from steelyard.robot.load import load_robot
+
     return load_robot(
         robot,
         joints=words(joints) or None,
@@ -41,15 +78,25 @@ def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | No
     )
 
 
-def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:
+    """Logs of a robot; `mapping` is the file that says what their columns mean, "" for none."""
+    from steelyard.signals.read import read_log
+
+    return [read_log(path, robot, mapping or None) for path in paths or ()]
+
+
+def description(robot: str) -> Path | None:
+    """The robot's own file, where it can be written again with other numbers."""
+    return Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
 
 
 def words(text: str) -> list[str]:
+    """Words between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(option: str, text: str, count: int) -> Sequence[float]:
+    """So many numbers between commas; `option` is named in the complaint."""
     try:
         values = [float(word) for word in text.split(",")]
     except ValueError:
@@ -57,3 +104,25 @@ def numbers(option: str, text: str, count: int) -> Sequence[float]:
     if len(values) != count:
         raise SteelyardError(f"{option} is '{text}'; give {count} numbers with commas between, e.g. 0,0,-9.81.")
     return values
+
+
+def per_joint(option: str, text: str) -> Any:
+    """One number, one per joint, or pairs low:high; None for "none", which lifts a limit."""
+    if text.lower() in ("none", "off", "inf"):
+        return None
+    parts = words(text)
+    try:
+        if any(":" in part for part in parts):
+            pairs = [tuple(float(x) for x in part.split(":")) for part in parts]
+            if any(len(pair) != 2 for pair in pairs):
+                raise ValueError
+            return pairs
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = []
+    if not values:
+        raise SteelyardError(
+            f"{option} is '{text}'; give one number, one per joint with commas between (positions also as low:high), "
+            "or none."
+        )
+    return values[0] if len(values) == 1 else values

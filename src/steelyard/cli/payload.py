@@ -7,12 +7,14 @@ from typing import Annotated, Any, cast
 import typer
 
 from steelyard.cli import options as opt
-from steelyard.cli.app import app
-from steelyard.cli.models import model_from
+from steelyard.cli.app import command
+from steelyard.cli.deliver import deliver
 from steelyard.errors import SteelyardError
 
 
-@app.command(epilog="Example: steelyard payload arm.urdf --without empty.csv --with loaded.csv --frame tool0 -o load")
+@command(
+    "payload", epilog="Example: steelyard payload arm.urdf --without empty.csv --with loaded.csv --frame tool0 -o load"
+)
 def payload(
     robot: opt.RobotSource,
     with_load: Annotated[
@@ -40,41 +42,29 @@ def payload(
     as_json: opt.AsJson = False,
 ) -> None:
     """Weigh what a robot carries: mass, centre of gravity and inertia, with error bars."""
-    from pathlib import Path
-
-    from steelyard.ground.files import check_target
-    from steelyard.payload import weigh, weigh_by_sensor
-    from steelyard.signals.read import read_log
-
-    if output:
-        check_target(Path(output), overwrite)
     if friction not in ("own", "common"):
         raise SteelyardError(f"--friction is '{friction}'; choose own or common.")
-    loaded = opt.robot_from(robot, joints, gravity, snap)
-    carrying = [read_log(path, loaded, mapping or None) for path in with_load]
-    bare = [read_log(path, loaded, mapping or None) for path in without or ()]
-    if sensor:
-        found = weigh_by_sensor(loaded, carrying, frame, physical=physical)
-    else:
-        found = weigh(
-            loaded,
-            carrying,
-            bare,
-            arm=model_from(arm),
-            frame=frame,
-            terms=opt.words(term_names) or None,
-            friction=cast(Any, friction),
-            physical=physical,
-        ).load
-    if output:
-        from steelyard.payload.write import write_load
+    from steelyard.export import load_model
+    from steelyard.payload import weigh, weigh_by_sensor
+    from steelyard.payload.load import LoadRun
 
-        source = Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
-        write_load(found, loaded, Path(output), overwrite=overwrite, source=source)
-    if as_json:
-        opt.print_json(found.to_json())
-        return
-    from steelyard.report.friction_and_load import print_load
-    from steelyard.report.terminal import console
+    def weighed() -> LoadRun:
+        loaded = opt.robot_from(robot, joints, gravity, snap)
+        carrying = opt.logs_from(with_load, loaded, mapping)
+        bare = opt.logs_from(without, loaded, mapping)
+        if sensor:
+            load = weigh_by_sensor(loaded, carrying, frame, physical=physical)
+        else:
+            load = weigh(
+                loaded,
+                carrying,
+                bare,
+                arm=load_model(arm) if arm else None,
+                frame=frame,
+                terms=opt.words(term_names) or None,
+                friction=cast(Any, friction),
+                physical=physical,
+            ).load
+        return LoadRun(load, loaded, opt.description(robot))
 
-    print_load(found, console(), output)
+    deliver(weighed, output, overwrite, as_json)

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from steelyard.cli import options as opt
-from steelyard.cli.app import app
+from steelyard.cli.app import command
+from steelyard.cli.deliver import deliver
 
 
-@app.command(epilog="Example: steelyard rehearse arm.urdf motion -o rehearsal")
+@command("rehearse", epilog="Example: steelyard rehearse arm.urdf motion -o rehearsal")
 def rehearse(
     robot: opt.RobotSource,
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run of `steelyard excite`.")],
@@ -33,39 +34,25 @@ def rehearse(
     as_json: opt.AsJson = False,
 ) -> None:
     """Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)"""
-    from pathlib import Path
-
-    from steelyard.cli.excite_options import limit
     from steelyard.excitation.designed import read_designed
-    from steelyard.ground.files import check_target
-    from steelyard.rehearse import rehearse as play
+    from steelyard.rehearse.rehearse import Rehearsal
+    from steelyard.rehearse.rehearse import rehearse as play
 
-    if output:
-        check_target(Path(output), overwrite)
-    loaded = opt.robot_from(robot, joints, gravity, snap)
-    made = read_designed(run, loaded)
-    given = opt.words(term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
-    found = play(
-        loaded,
-        made.trajectories,
-        terms=given or None,
-        truth=truth,
-        spread=spread,
-        limits=made.limits,
-        noise=limit("--noise", noise) if noise else None,
-        rate=rate,
-        passes=passes,
-        seed=seed,
-    )
-    if output:
-        from steelyard.write_rehearsal import write_rehearsal
+    def rehearsed() -> Rehearsal:
+        loaded = opt.robot_from(robot, joints, gravity, snap)
+        made = read_designed(run, loaded)
+        given = opt.words(term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
+        return play(
+            loaded,
+            made.trajectories,
+            terms=given or None,
+            truth=truth,
+            spread=spread,
+            limits=made.limits,
+            noise=opt.per_joint("--noise", noise) if noise else None,
+            rate=rate,
+            passes=passes,
+            seed=seed,
+        )
 
-        write_rehearsal(found, output, overwrite=overwrite)
-    if as_json:
-        opt.print_json(found.to_json())
-    else:
-        from steelyard.report.designed import print_rehearsal
-        from steelyard.report.terminal import console
-
-        print_rehearsal(found, console(), output)
-    raise typer.Exit(0 if found.passed else 1)
+    raise typer.Exit(0 if deliver(rehearsed, output, overwrite, as_json).passed else 1)

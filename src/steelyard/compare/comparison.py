@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.compare.methods import METHODS, Run
 from steelyard.compare.protocol import Protocol
+from steelyard.ground.outcome import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Outcome):
     """The runs of a protocol, in its order."""
 
     robot: str
@@ -110,6 +114,16 @@ class Comparison:
             "advice": [asdict(a) for a in advice(self)],
             "runs": [run.to_json() for run in self.runs],
         }
+
+    def page(self) -> str:
+        from steelyard.report.estimators import estimators_report
+
+        return estimators_report(self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.estimators import print_estimators
+
+        print_estimators(self, out, folder)
 
 
 def summed_up(estimator: str, runs: Sequence[Run]) -> Summary:

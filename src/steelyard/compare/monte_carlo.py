@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,32 @@ from steelyard.compare.methods import Run
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.compare.work import ONE_THREAD, Worker, serve
 from steelyard.errors import SteelyardError
+from steelyard.ground.files import RunFolderError, check_target
 from steelyard.robot.robot import Robot
+
+# In the folder of a comparison: its runs, a line each.
+RUNS = "runs.jsonl"
+
+
+def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
+    """Make a comparison's folder ready: a new one, an old one emptied, or one that was broken off to go on with."""
+    if resume:
+        if overwrite:
+            raise SteelyardError("--resume keeps the runs of a folder, --overwrite throws them away; give one.")
+        if not (folder / RUNS).exists():
+            raise RunFolderError(f"{folder} holds no runs to go on with (no {RUNS} in it); start without --resume.")
+        return
+    if (folder / RUNS).exists() and not overwrite:
+        raise RunFolderError(f"{folder} holds runs already; --resume goes on with them, --overwrite starts anew.")
+    if not (folder / RUNS).exists():
+        check_target(folder, overwrite)
+    if folder.exists():
+        shutil.rmtree(folder)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); choose another folder.") from None
+
 
 # `Records`: runs on disk as they are finished, one line each, so that nothing is lost but what was being computed.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Outcome
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import base_parameters
@@ -27,6 +28,10 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation, chosen_cutoff
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 _LOOP = "It simulates the closed loop, and a log does not say which controller the robot had: give --controller FILE."
 
@@ -67,7 +72,7 @@ class LogResult:
 
 
 @dataclass(frozen=True, eq=False)
-class LogComparison:
+class LogComparison(Outcome):
     """All estimators on the same log."""
 
     robot: Robot
@@ -96,6 +101,16 @@ class LogComparison:
             "best": best.run.estimator if best else None,
             "estimators": [r.to_json() for r in self.ranking],
         }
+
+    def page(self) -> str:
+        from steelyard.report.on_log import log_report
+
+        return log_report(self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.on_log import print_log_estimators
+
+        print_log_estimators(self, out, folder)
 
 
 def compare_on_log(

@@ -8,31 +8,49 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import SteelyardError
+from steelyard.errors import ExcitationError, SteelyardError
 from steelyard.excitation.constraints import Limits
+from steelyard.excitation.constraints.space import keeps_apart
 from steelyard.excitation.evolution.via_points import with_jerk
-from steelyard.excitation.interpolator import MotionLimits, Program, ProgramError, interpolate
+from steelyard.excitation.excite import excite
+from steelyard.excitation.interpolator import (
+    MotionLimits,
+    Program,
+    ProgramError,
+    interpolate,
+    program_text,
+    program_to_dict,
+)
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.requirements import random_motion
+from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
+from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take nothing else.
 _VIA_POINTS_PER_SECOND = 2.0
 _FLY = 0.5
+# Torque noise as a share of what the motors can do, or N m where that is not stated: what good drives have.
+_NOISE, _NOISE_WITHOUT = 0.005, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Designed:
+class Designed(Outcome):
     """Plans, the robot they are for, the settings they came from, and the torque noise (N m, N) that is expected."""
 
     robot: Robot
@@ -163,6 +181,27 @@ class Designed:
             }
         )  # fmt: skip
 
+    def files(self) -> dict[str, Content]:
+        """Tables for controllers, ROS messages, via-point programs; those of a second motion are named …-2."""
+        out: dict[str, Content] = {}
+        for k, (plan, found) in enumerate(zip(self.plans, self.programs, strict=True)):
+            end = "" if k == 0 else f"-{k + 1}"
+            out |= {f"{name}{end}.{kind}": text for (name, kind), text in _plan_files(plan).items()}
+            if found is not None:
+                out[f"program{end}.txt"] = program_text(found[0], self.robot)
+                out[f"program{end}.json"] = json_text(program_to_dict(found[0]))
+        return out
+
+    def page(self) -> str:
+        from steelyard.report.designed import designed_report
+
+        return designed_report(self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.designed import print_designed
+
+        print_designed(self, out, folder)
+
     def _numbers(self, plan: Plan) -> dict[str, Any]:
         found = self.torque(plan)
         peaks = [plan.trajectory.peak_bounds(k) for k in (1, 2)]
@@ -181,6 +220,97 @@ class Designed:
                 }
             )
         return {"duration": plan.trajectory.duration, "margins": plan.margins, "joints": joints}
+
+
+def design_motions(
+    robot: Robot,
+    *,
+    motions: int = 1,
+    given: Sequence[Log] = (),
+    noise: float | Sequence[float] | None = None,
+    settings: dict[str, Any] | None = None,
+    **options: Any,
+) -> Designed:
+    """One motion or several, with all that a person wants to know before playing them: what `steelyard excite` does.
+
+    Args:
+        robot: the robot.
+        motions: how many that complement each other (by gradients alone, from nothing known).
+        given: logs of this robot: design for what they leave unknown.
+        noise: of torque, N m (N), one number or one per joint, for the expected errors; default: that of good drives.
+        settings: what to keep with the result; default: the options.
+        options: of `excite`.
+    """
+    bred = options.get("optimiser", "gradient") != "gradient"
+    if motions > 1 and (bred or given or options.get("checkpoint") is not None):
+        raise ExcitationError(
+            "Several motions at once go with the optimiser gradient, without given logs or checkpoint."
+        )
+    if given and options.get("weights") is not None:
+        raise ExcitationError("With given logs the weights follow from them; leave the weights out.")
+    terms = options.get("terms")
+    if motions > 1:
+        # The scene is built once for all of them.
+        apart = [
+            options.pop(name, usual) for name, usual in (("collision", False), ("clearance", 0.02), ("packages", ()))
+        ]
+        bodies, notes = keeps_apart(robot, *apart)
+        options["constraints"] = [*bodies, *options.get("constraints", ())]
+        plans = excite_several(robot, motions, **options)
+    elif given:
+        plans, notes = (excite_next(robot, given_by(robot, given, terms), **_usual(options)),), []
+    else:
+        plans, notes = (excite(robot, **options),), []
+    notes += plans[0].notes
+    if not robot.has_inertia:
+        notes.append("The robot's file states no inertias: torques are unknown, and their limits were not kept.")
+    kept = settings if settings is not None else {k: v for k, v in options.items() if isinstance(v, (str, int, float))}
+    return Designed(robot, plans, expected_noise(robot, noise), {**kept, "bound_terms": terms}, tuple(notes))
+
+
+def _usual(options: dict[str, Any]) -> dict[str, Any]:
+    """With the criterion and the rate that motions have when no log is given."""
+    return {"criterion": "cond", "rate": 100.0} | {k: v for k, v in options.items() if k != "weights"}
+
+
+def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -> Array:
+    """Of torque, N m (N), per joint: as given, or what good drives have."""
+    if noise is not None:
+        return np.array(np.broadcast_to(np.asarray(noise, dtype=float), (robot.dof,)))
+    effort = np.array([j.effort for j in robot.joints])
+    return np.where(np.isfinite(effort) & (effort > 0.0), _NOISE * effort, _NOISE_WITHOUT)
+
+
+def _plan_files(plan: Plan) -> dict[tuple[str, str], str]:
+    lines = (",".join(x if isinstance(x, str) else f"{x:.10g}" for x in row) for row in plan.csv_rows())
+    message = plan.to_ros()
+    return {
+        ("trajectory", "json"): plan.to_json(),
+        ("trajectory", "csv"): "\n".join(lines) + "\n",
+        ("joint_trajectory", "json"): json.dumps(message) + "\n",
+        ("joint_trajectory", "yaml"): _yaml(message),
+    }
+
+
+def _yaml(message: dict[str, Any]) -> str:
+    """The message as YAML with one line per field of a point, as `ros2 topic pub` reads it."""
+    lines = [f"joint_names: {json.dumps(message['joint_names'], ensure_ascii=False)}", "points:"]
+    for point in message["points"]:
+        first = "- "
+        for name in ("positions", "velocities", "accelerations"):
+            lines.append(f"{first}{name}: [{', '.join(_number(x) for x in point[name])}]")
+            first = "  "
+        at = point["time_from_start"]
+        lines.append(f"  time_from_start: {{sec: {at['sec']}, nanosec: {at['nanosec']}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _number(x: float) -> str:
+    """Always with a point: YAML 1.1 takes 1e-05 for a word."""
+    text = f"{x:.10g}"
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text
 
 
 def _cond(gram: Array) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import ExcitationError
+from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.constraints.space import keeps_apart, stays_in
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
 from steelyard.excitation.plan import Plan
@@ -21,12 +23,15 @@ from steelyard.excitation.problem import Problem
 from steelyard.excitation.requirements import Region, requirements
 from steelyard.excitation.search import Progress, Search, Settings
 from steelyard.excitation.settle import find_centre
-from steelyard.excitation.trajectories import Family, Fourier
+from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
+
+FAMILIES = ("fourier", "bspline", "quintic", "acceleration")
+OPTIMISERS = ("gradient", "ga", "cma")
 
 
 def excite(
@@ -39,7 +44,7 @@ def excite(
     limits: Mapping[str, ArrayLike] | Limits | None = None,
     criterion: str | Criterion = "cond",
     scaling: str = "natural",
-    family: Family | Sequence[Family] | None = None,
+    family: str | Family | Sequence[Family] | None = None,
     joints: Sequence[str] | None = None,
     posture: ArrayLike | None = None,
     equations: Sequence[str] | None = None,
@@ -52,9 +57,19 @@ def excite(
     long_windows: bool = False,
     model: Model | None = None,
     torque_margin: float = 0.0,
+    box: Sequence[float] | None = None,
+    frame: str = "",
+    floor: float | None = None,
+    collision: bool | None = False,
+    clearance: float = 0.02,
+    packages: Sequence[str | Path] = (),
     regions: Sequence[Region] = (),
     bandwidth: float | None = None,
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
+    optimiser: str = "gradient",
+    via_points: int = 0,
+    generations: int = 100,
+    population: int = 150,
     seed: int = 0,
     search: Settings | None = None,
     progress: Callable[[Progress], Any] | None = None,
@@ -70,7 +85,8 @@ def excite(
             is the robot's own (see `default_limits`; acceleration: three times the velocity limit per second).
         criterion: "cond", "information", "frobenius", "d", "a", "e", "sigma", or a `Criterion`.
         scaling: of the columns: "natural", "unit" (norms), or "orthonormal" (basis of all identifiable combinations).
-        family: other motions than a Fourier series: one family for all joints, or one per joint.
+        family: other motions than a Fourier series: "bspline", "quintic" or "acceleration" of as many `harmonics`
+            (spans, knots), a family for all joints, or one per joint.
         joints: the joints that move (default all); the others stand at `posture`, or where it serves best.
         posture: a posture that the motion shall be about, one position per joint (a wish, but for standing joints).
         equations: the joints whose torque rows count (default all that are used).
@@ -83,18 +99,46 @@ def excite(
             at the beginning).
         model: for torque and power limits (default: the robot's nominal model, where inertias are known).
         torque_margin: share of the torque limits to keep free for what the nominal model does not know.
-        regions: (points, planes) that the points must stay in.
+        box: (x0, x1, y0, y1, z0, z1), m, in the base frame: the origin of link `frame` stays inside.
+        frame: the link that the box is for (default: the last one).
+        floor: no link's origin comes below this height, m.
+        collision: bodies keep `clearance` (m) apart, by the collision geometry in the robot's own URDF: True, False, or
+            None: where there is any (what could not be looked at stands in `notes` of the plan). Needs Pinocchio.
+        clearance: how far bodies keep apart, m.
+        packages: folders in which `package://` meshes are found (default: those above the robot's file).
+        regions: more (points, planes) that the points must stay in.
         bandwidth: no harmonic may lie above this frequency (Hz).
         constraints: more constraints, your own, or functions that make them for the families (`collision(…)`).
+        optimiser: "gradient", or a population that is bred: "ga" (genetic) or "cma" (covariance adaptation, CMA-ES).
+        via_points: breed programs of so many via-points in `box`, or in joint space; 0: the family's coefficients.
+        generations, population: how many times, and how many motions at a time, a population is bred.
         seed: the same seed gives the same motion.
-        search: how hard to look.
+        search: how hard to look by gradients.
         progress: called with `Progress` after every stage; return True to stop and take the best so far.
         checkpoint: a JSON file to write after every stage, and to resume from where it exists.
     """
     _check_times(duration, rate)
     bounds = limits_from(robot, limits)
+    if family is None or isinstance(family, str):
+        family = family_named(family or "fourier", harmonics, duration)
+    apart, notes = keeps_apart(robot, collision, clearance, packages)
+    regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
+    if optimiser != "gradient":
+        _check_bred(optimiser, joints, posture, bandwidth, scheme)
+        from steelyard.excitation.evolution import Covariance, Genetic, evolve, programs_in
+
+        genome = programs_in(robot, via_points, bounds, box, frame) if via_points else family
+        bred = evolve(
+            robot, genome, optimiser=(Genetic if optimiser == "ga" else Covariance)(population, generations),
+            terms=terms, rate=rate, limits=bounds, criterion=criterion, scaling=scaling, equations=equations,
+            parameters=parameters, wanted=wanted, weights=weights, prior=prior, model=model, regions=regions,
+            torque_margin=torque_margin, constraints=constraints, seed=seed, progress=progress, checkpoint=checkpoint,
+        )  # fmt: skip
+        return replace(bred, notes=tuple(notes))
+    if via_points:
+        raise ExcitationError("No gradient leads through via-points; choose the optimiser ga or cma (--optimiser).")
     place = None if posture is None else _posture(robot, bounds, posture)
-    families = _families(robot, family or Fourier(harmonics, duration), joints, place)
+    families = _families(robot, family, joints, place)
     _check_bandwidth(families, bandwidth)
     with one_blas_thread():
         design = Design(robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed)
@@ -125,7 +169,31 @@ def excite(
         evaluations=hunt.state.evaluations,
         history=tuple(hunt.state.history),
         grams=tuple(_spread(g, p, len(design.columns)) for g, p in zip(grams, goal.observation.places, strict=True)),
+        notes=tuple(notes),
     )
+
+
+def family_named(kind: str, harmonics: int, duration: float) -> Family:
+    """A family by name, with as much freedom as a series of so many harmonics; `duration` in s."""
+    if kind not in FAMILIES:
+        raise UnknownNameError("family", kind, FAMILIES)
+    if kind == "bspline":
+        return BSpline(duration, spans=2 * harmonics, closed=True)
+    if kind == "quintic":
+        return SplinedQuintic(duration, harmonics)
+    if kind == "acceleration":
+        return Acceleration(duration, 4 * harmonics)
+    return Fourier(harmonics, duration)
+
+
+def _check_bred(optimiser: str, joints: Any, posture: Any, bandwidth: float | None, scheme: str) -> None:
+    if optimiser not in OPTIMISERS:
+        raise UnknownNameError("optimiser", optimiser, OPTIMISERS)
+    if joints is not None or posture is not None or bandwidth is not None or scheme != "dynamic":
+        raise ExcitationError(
+            "Populations are bred of motions of all joints, for torque rows: joints (--moving), posture, bandwidth and "
+            "scheme go with the optimiser gradient."
+        )
 
 
 def _check_times(duration: float, rate: float) -> None:

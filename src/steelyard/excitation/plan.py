@@ -48,6 +48,8 @@ class Plan:
     grams: tuple[Array, ...] = field(repr=False, default=())
     # The via-point program that was played, where the motion is one.
     program: Any = field(repr=False, default=None)
+    # What a person should know of the design.
+    notes: tuple[str, ...] = ()
 
     @property
     def violation(self) -> float:

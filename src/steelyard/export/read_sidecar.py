@@ -36,7 +36,15 @@ def load_model(
 
     Kinematics and inertias come from the description, everything else from the sidecar, also where the description
     has friction of its own. `custom` gives the terms that are not of the package by the name the sidecar has.
+    A folder is taken for a run of `steelyard identify`, whose URDF is read.
     """
+    if Path(description).is_dir():
+        inside = sorted(Path(description).glob("*.urdf"))
+        if not inside:
+            raise ExportError(
+                f"{description}: there is no model (.urdf) in this folder; give a run of `steelyard identify`."
+            )
+        description = inside[0]
     side = read_sidecar(sidecar_path(description) if sidecar is None else sidecar)
     robot = _robot(load_robot(Path(description)), side, Path(description))
     made = [_term(term, custom or {}) for term in side.terms]

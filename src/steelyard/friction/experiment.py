@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,25 +15,30 @@ from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints.limits import Limits, limits_from
 from steelyard.excitation.interpolator import JointMove, MotionLimits, Move, Program, ProgramMotion, interpolate
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import run_folder
+from steelyard.ground.outcome import Content, Outcome
 from steelyard.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 # Kozłowski & Dutkiewicz 1996, section 4: 5, 10, 20, …, 100 % of the greatest speed.
 FRACTIONS = (0.05, *(0.1 * k for k in range(1, 11)))
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionExperiment:
+class FrictionExperiment(Outcome):
     """A motion that plays one joint after the other at constant `speeds` (rad/s, m/s), there and back.
 
-    `dwell` is how long each speed lasts at least, s. It has `sample(t)` and `duration` like every trajectory, and can
-    be given to `simulate` as reference.
+    `dwell` is how long each speed lasts at least, s; `rate` (Hz) is that of motion.csv. It has `sample(t)`
+    and `duration` like every trajectory, and can be given to `simulate` as reference.
     """
 
     robot: Robot
     motion: ProgramMotion
     speeds: dict[str, Array]
     dwell: float
+    rate: float = 100.0
 
     @property
     def duration(self) -> float:
@@ -48,12 +51,12 @@ class FrictionExperiment:
     def times(self, rate: float) -> Array:
         return np.arange(int(np.floor(self.duration * rate + 1e-9)) + 1) / rate
 
-    def to_csv(self, rate: float = 100.0) -> str:
-        """Columns t, q_…, dq_…, ddq_… of every joint, a row per sample."""
+    def to_csv(self, rate: float | None = None) -> str:
+        """Columns t, q_…, dq_…, ddq_… of every joint, a row per sample; `rate` in Hz."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in self.robot.joint_names)])
-        t = self.times(rate)
+        t = self.times(rate or self.rate)
         writer.writerows(np.column_stack([t, *self.sample(t)]).tolist())
         return out.getvalue()
 
@@ -65,6 +68,16 @@ class FrictionExperiment:
             "speeds": {name: v.tolist() for name, v in self.speeds.items()},
         }
 
+    def files(self) -> dict[str, Content]:
+        return {"motion.csv": self.to_csv()}
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        for name, speeds in self.speeds.items():
+            unit = self.robot.joints[self.robot.joint_index(name)].unit
+            out.print(f"{name}: {len(speeds)} speeds from {speeds[0]:.3g} to {speeds[-1]:.3g} {unit}/s")
+        where = f" Written to {folder}: motion.csv, result.json" if folder else ""
+        out.print(f"{self.duration:.0f} s in all.{where}")
+
 
 def design_sweeps(
     robot: Robot,
@@ -73,6 +86,7 @@ def design_sweeps(
     posture: ArrayLike | None = None,
     fractions: Sequence[float] = FRACTIONS,
     dwell: float = 0.5,
+    rate: float = 100.0,
     limits: dict[str, Any] | Limits | None = None,
 ) -> FrictionExperiment:
     """Sweeps of each of `joints` (default: all) at fractions of the greatest speed that its limits leave room for.
@@ -83,6 +97,7 @@ def design_sweeps(
             about it (a link about its vertical posture), gravity averages out of every sweep by itself.
         fractions: of the speed limit, or of the fastest speed whose ramps and `dwell` fit in the position limits.
         dwell: seconds at each speed at least.
+        rate: samples a second of the written motion.csv, Hz.
         limits: as for `excite`: q, dq, ddq, jerk.
     """
     if not dwell > 0.0:
@@ -105,14 +120,7 @@ def design_sweeps(
         moves += _sweeps(middle, bounds, k, speeds[name], dwell)
     program = Program(tuple(middle), tuple(moves))
     allowed = MotionLimits(bounds.lower, bounds.upper, bounds.dq, bounds.ddq, bounds.jerk)
-    return FrictionExperiment(robot, interpolate(robot, program, allowed), speeds, dwell)
-
-
-def write_experiment(found: FrictionExperiment, folder: Path, rate: float = 100.0, *, overwrite: bool = False) -> None:
-    """motion.csv and result.json."""
-    with run_folder(folder, overwrite) as aside:
-        (aside / "motion.csv").write_text(found.to_csv(rate), "utf-8")
-        (aside / "result.json").write_text(json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return FrictionExperiment(robot, interpolate(robot, program, allowed), speeds, dwell, rate)
 
 
 def _ramp(bounds: Limits, k: int, speed: float) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,10 +16,15 @@ from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_spee
 from steelyard.friction.plateaus import Plateau, find_plateaus, remove_gravity
 from steelyard.friction.table import moving_joints, tabulated
 from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Content, Outcome
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 How = Literal["auto", "plateaus", "table"]
 # Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
@@ -83,9 +90,10 @@ class JointFriction:
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionCurves:
+class FrictionCurves(Outcome):
     """The friction of all joints that were measured; `curves` serve `known_friction` of the schemes."""
 
+    robot: Robot
     joints: tuple[JointFriction, ...]
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -95,6 +103,30 @@ class FrictionCurves:
 
     def to_json(self) -> dict[str, Any]:
         return {"joints": [j.to_json() for j in self.joints], "missing": self.missing}
+
+    def files(self) -> dict[str, Content]:
+        return {"points.csv": self._table()}
+
+    def page(self) -> str:
+        from steelyard.report.friction_and_load import friction_report
+
+        return friction_report(self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.friction_and_load import print_friction
+
+        print_friction(self, out, folder)
+
+    def _table(self) -> str:
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["joint", "velocity", "torque", "standard_error", "temperature"])
+        for joint in self.joints:
+            for p in joint.points:
+                writer.writerow(
+                    [joint.joint, p.velocity, p.torque, p.error, "" if p.temperature is None else p.temperature]
+                )
+        return out.getvalue()
 
 
 def measure_friction(
@@ -141,7 +173,7 @@ def measure_friction(
             missing[name] = str(error)
     if not found:
         raise SteelyardError(f"No friction could be measured. {next(iter(missing.values()), '')}")
-    return FrictionCurves(tuple(found), missing)
+    return FrictionCurves(robot, tuple(found), missing)
 
 
 def _points(

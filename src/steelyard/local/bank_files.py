@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
-from steelyard.export import model_to_sidecar, model_to_urdf, read_sidecar
-from steelyard.ground.files import plain, run_folder
+from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_sidecar
+from steelyard.ground.files import plain
+from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.identification.identification import Settings
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import motion_from_dict, motion_to_dict
@@ -24,28 +25,52 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.prepare import Preparation
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from steelyard.local.recalibrate import Drift
+
 SCHEMA = "steelyard.bank/1"
 
 
-def save_bank(
-    bank: Bank,
-    folder: str | os.PathLike[str],
-    *,
-    overwrite: bool = False,
-    more: dict[str, Any] | None = None,
-    report: str | None = None,
-) -> Path:
-    """Write a bank as a folder that appears whole or not at all: result.json, a folder per region, report.html.
+@dataclass(frozen=True, eq=False)
+class BankRun(Outcome):
+    """A bank as it is handed out: result.json, a folder per region, report.html.
 
-    Models that are physically possible are there as URDF, too. `more` goes into result.json.
+    Models that are physically possible are there as URDF, too. After a recalibration `drift` says what has changed: it
+    is what is told then, and stands in result.json beside the bank.
     """
-    with run_folder(folder, overwrite) as aside:
-        for local in bank.models:
-            write_local(local, aside / local.name)
-        _write(aside / "result.json", {**bank_json(bank), **(more or {})})
-        if report is not None:
-            (aside / "report.html").write_text(report, "utf-8")
-    return Path(folder)
+
+    bank: Bank
+    drift: Drift | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return bank_json(self.bank) if self.drift is None else self.drift.to_json()
+
+    def files(self) -> dict[str, Content]:
+        more = {} if self.drift is None else {"drift": self.drift.to_json()}
+        out: dict[str, Content] = {"result.json": json_text(plain({**bank_json(self.bank), **more}))}
+        for local in self.bank.models:
+            out |= {f"{local.name}/{name}": content for name, content in local_files(local).items()}
+        return out
+
+    def page(self) -> str:
+        from steelyard.report.local import bank_report
+
+        return bank_report(self.bank, drift=self.drift)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.local import print_bank, print_drift
+
+        if self.drift is None:
+            print_bank(self.bank, out, folder)
+        else:
+            print_drift(self.drift, out, folder)
+
+
+def save_bank(bank: Bank, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Write a bank as a folder that appears whole or not at all; `overwrite` replaces an existing one."""
+    return BankRun(bank).save(folder, overwrite=overwrite, report=False)
 
 
 def bank_json(bank: Bank) -> dict[str, Any]:
@@ -112,32 +137,32 @@ def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
         raise LocalError(f"{place}: the bank cannot be read: {error!r} is missing or of the wrong kind.") from None
 
 
-def write_local(local: LocalModel, folder: Path) -> None:
+def local_files(local: LocalModel) -> dict[str, Content]:
     """One region's model and motion."""
-    folder.mkdir()
-    _write(
-        folder / "model.json",
-        {
-            "region": local.region.to_dict(),
-            "theta": local.model.theta.tolist(),
-            "beta": local.beta.tolist(),
-            "covariance": local.covariance.tolist(),
-            "spread": plain(local.spread.tolist()),
-            "settings": plain(asdict(local.settings)),
-            "cutoff": local.cutoff,
-            "seconds": local.seconds,
-            "inside": local.inside,
-        },
-    )
-    model_to_sidecar(local.model, folder / "model.steelyard.json")
+    model = {
+        "region": local.region.to_dict(),
+        "theta": local.model.theta.tolist(),
+        "beta": local.beta.tolist(),
+        "covariance": local.covariance.tolist(),
+        "spread": local.spread.tolist(),
+        "settings": asdict(local.settings),
+        "cutoff": local.cutoff,
+        "seconds": local.seconds,
+        "inside": local.inside,
+    }
+    out: dict[str, Content] = {
+        "model.json": json_text(plain(model)),
+        "model.steelyard.json": lambda path: model_to_sidecar(local.model, path),
+    }
     if local.possible:
-        model_to_urdf(local.model, folder / "model.urdf")
+        out["model.urdf"] = lambda path: model_to_urdf(local.model, path)
     if local.motion is not None:
-        _write(folder / "trajectory.json", motion_to_dict(local.motion))
+        out["trajectory.json"] = json_text(plain(motion_to_dict(local.motion)))
+    return out
 
 
 def read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
-    """What `write_local` wrote; `known` are base parameters of the same robot, to be used if the terms are the same."""
+    """What `local_files` holds; `known` are base parameters of the same robot, to be used if the terms are the same."""
     data = _read(folder / "model.json")
     terms = _terms(folder / "model.steelyard.json", robot)
     base = known if known is not None and known.terms.terms == terms.terms else base_parameters(robot, terms)
@@ -169,10 +194,6 @@ def _terms(path: Path, robot: Robot) -> Terms:
     return Terms(robot, tuple(made))
 
 
-def _write(path: Path, data: dict[str, Any]) -> None:
-    path.write_text(json.dumps(plain(data), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -185,4 +206,11 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
-__all__ = ["bank_json", "load_bank", "read_local", "save_bank", "write_local"]
+def whole_model(bank: Bank, run: str | os.PathLike[str]) -> LocalModel:
+    """A model for the whole workspace from a run of `steelyard identify`, to be held against the bank's."""
+    model = load_model(run)
+    if model.robot.joint_names != bank.robot.joint_names:
+        raise LocalError(
+            f"{run}: the model is that of another robot, with joints {', '.join(model.robot.joint_names)}."
+        )
+    return replace(bank.models[0], model=Model(model.robot, model.terms, model.theta))

@@ -13,6 +13,7 @@ from steelyard.errors import LocalError, UnknownNameError
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
 from steelyard.local.design import Design, design
+from steelyard.local.motion_files import RegionMotions
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
 from steelyard.local.regions import checked_regions
@@ -159,6 +160,23 @@ def planned(
     how = motions or Design()
     model = _nominal(robot, nominal)
     return {r.name: design(robot, r, terms, replace(how, seed=how.seed + k), model) for k, r in enumerate(regions)}
+
+
+def design_regions(
+    robot: Robot,
+    regions: Sequence[Region],
+    terms: Sequence[str | Term] | Terms | None = None,
+    how: Design | None = None,
+) -> RegionMotions:
+    """A motion inside every region, to be played on the robot: what `steelyard local design` does.
+
+    Args:
+        robot: the robot.
+        regions: where the motions shall stay.
+        terms: joint terms that are to be identified, as for `identify`.
+        how: how they are designed (default: optimised by gradient).
+    """
+    return RegionMotions(robot, regions, planned(robot, regions, identification_terms(robot, terms), how or Design()))
 
 
 def fit_region(

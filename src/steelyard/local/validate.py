@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,17 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
+from steelyard.ground.outcome import Outcome
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import Logs, Plant, player_of
 from steelyard.local.motions import MotionLike, home_posture, random_motion
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, prepare
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 BANK = "bank"
 # Seeds of validation runs are far from those of identification runs.
@@ -58,13 +63,17 @@ class RegionTrials:
 
 
 @dataclass(frozen=True, eq=False)
-class Validation:
+class Validation(Outcome):
     """What many motions said: `models` are the regions' names, the bank, and the global model where there is one."""
 
-    robot: Robot
+    bank: Bank
     nominal: Array
     models: tuple[str, ...]
     regions: tuple[RegionTrials, ...]
+
+    @property
+    def robot(self) -> Robot:
+        return self.bank.robot
 
     def trials(self, region: str) -> RegionTrials:
         return next(r for r in self.regions if r.region == region)
@@ -104,6 +113,16 @@ class Validation:
                 "regions": [self._region(r) for r in self.regions],
             }
         )
+
+    def page(self) -> str:
+        from steelyard.report.local import bank_report
+
+        return bank_report(self.bank, self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.local import print_validation
+
+        print_validation(self, out, folder)
 
     def _region(self, r: RegionTrials) -> dict[str, Any]:
         return {
@@ -152,7 +171,7 @@ def validate_bank(
             raise LocalError(f"There is no log to validate region '{local.name}' with; give at least one.")
         one = logs[local.name]
         regions.append(_trials(bank, local, models, [one] if isinstance(one, Log) else list(one)))
-    return Validation(bank.robot, nominal_torques(bank, logs), (*models, BANK), tuple(regions))
+    return Validation(bank, nominal_torques(bank, logs), (*models, BANK), tuple(regions))
 
 
 def played(

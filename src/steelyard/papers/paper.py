@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from io import StringIO
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Outcome
 from steelyard.report.elements import Cell, Column
 from steelyard.report.plots.lines import Panel
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # The numbers that a paper prints, as they come with the package.
 
@@ -141,7 +145,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class Reproduction(Outcome):
     """A paper and what came out."""
 
     paper: Paper
@@ -155,6 +159,21 @@ class Reproduction:
     @property
     def failures(self) -> tuple[Statement, ...]:
         return tuple(s for s in self.statements if s.failed)
+
+    def to_json(self) -> dict[str, Any]:
+        from steelyard.papers.run import reproduction_to_json
+
+        return reproduction_to_json(self)
+
+    def page(self) -> str:
+        from steelyard.papers.run import paper_page
+
+        return paper_page(self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.papers.run import print_reproduction
+
+        print_reproduction(self, out, folder)
 
 
 def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> Table:

@@ -159,13 +159,13 @@ def _line(saved: dict[str, Any]) -> Line:
 _terminal_RESULTS = {True: "holds", False: "does not hold", None: "–"}
 
 
-def print_reproduction(done: Reproduction, out: Console, folder: Path) -> None:
+def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
     """Its statements, and where the page is."""
     rows = [[escape(s.claim), s.kind, _terminal_RESULTS[s.holds], escape(s.found)] for s in done.statements]
     out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
         out.print(f"[bold]Fails:[/bold] {escape(failure.claim)}")
-    out.print(f"Written to {escape(str(folder))}: result.json, report.html")
+    out.print(f"Written to {escape(folder)}: result.json, report.html")
 
 
 _UNFINISHED = "unfinished"
@@ -222,9 +222,7 @@ def _written(paper: Paper, place: Path, fast: bool, watch: Callable[[Paper, str,
     kept = place / _UNFINISHED
     kept.mkdir(parents=True, exist_ok=True)
     done = run_paper(paper, fast=fast, kept=kept, watch=watch)
-    text = json.dumps(reproduction_to_json(done), indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(place / "report.html", paper_page(done))
-    write_whole(place / "result.json", text + "\n")
+    done.finish(place)
     shutil.rmtree(kept)
     return done
 

@@ -6,15 +6,23 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
 
+from steelyard.dynamics.model import Model
+from steelyard.export import model_to_urdf
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import Place, inertia_matrix, move_parameters, parameter_transfer, skew
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 _MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 _ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -174,6 +182,39 @@ def between(here: Place, there: Place) -> Array:
 def own_frame(link: Link, host: int) -> Place:
     """The frame of a link's own parameters."""
     return Place(host, link.frame_rotation, link.frame_translation)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadRun(Outcome):
+    """A weighed load as it is handed out: figures, tool data, and the robot that carries it.
+
+    Args:
+        load: what was weighed.
+        robot: what carries it.
+        source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names.
+    """
+
+    load: Load
+    robot: Robot
+    source: Path | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return self.load.to_json()
+
+    def files(self) -> dict[str, Content]:
+        """Tables of the load; a URDF with it merged in, where the robot's inertias are known."""
+        out: dict[str, Content] = {"load.csv": self.load.to_csv(), "load.yaml": self.load.to_yaml()}
+        if self.robot.has_inertia and self.load.physically_consistent:
+            carrying = Model.nominal(self.load.attached(self.robot))
+            out[f"{file_name(self.robot.name)}_with_load.urdf"] = lambda path: model_to_urdf(
+                carrying, path, self.source
+            )
+        return out
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.friction_and_load import print_load
+
+        print_load(self.load, out, folder)
 
 
 def _about_com(parameters: Array) -> Array:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
 from steelyard.ground.files import plain
+from steelyard.ground.outcome import Outcome
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms, nominal_terms
 from steelyard.regression.base_parameters import BaseParameters, Class, Method, base_parameters
 from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.transmission import ConstantRatio
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class BaseSummary:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(Outcome):
     """All that `steelyard inspect` tells of a robot."""
 
     robot: str
@@ -98,6 +102,11 @@ class Inspection:
         """Plain data for JSON: no infinities and no NaN, but None."""
         made: dict[str, Any] = plain(asdict(self))
         return made
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.inspection import print_inspection
+
+        print_inspection(self, out)
 
 
 def inspect_robot(robot: Robot, terms: Terms | None = None, method: Method = "qr") -> Inspection:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.requirements import random_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
+from steelyard.ground.outcome import Content, Outcome
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.term import Term
@@ -25,6 +27,10 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import ComputedTorque, Sensors, Simulation, simulate
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 # Whether a rehearsal went well: the motion, the parameters, and what they are good for.
 
@@ -123,13 +129,11 @@ def judge_prediction(found: Identification, truth: Model, motion: Trajectory) ->
 
 # The drive's loop is four times as fast as the log, so that light wrists do not ring at reversals.
 _LOOPS_PER_SAMPLE = 4
-# Torque noise as a share of what the motors can do, or N m where that is not stated: what good drives have.
-_NOISE, _NOISE_WITHOUT = 0.005, 0.1
 _ENCODER = 2.0 * np.pi / 2**19
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal:
+class Rehearsal(Outcome):
     """What was planted, what was found, and whether the motion may be trusted to find it on the real robot."""
 
     robot: Robot
@@ -172,6 +176,19 @@ class Rehearsal:
                 "physically_consistent": bool(self.found.physically_consistent),
             }
         )
+
+    def files(self) -> dict[str, Content]:
+        return {"log.npz" if k == 0 else f"log-{k + 1}.npz": log.save for k, log in enumerate(self.logs)}
+
+    def page(self) -> str:
+        from steelyard.report.designed import rehearsal_report
+
+        return rehearsal_report(self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.designed import print_rehearsal
+
+        print_rehearsal(self, out, folder)
 
 
 def rehearse(
@@ -221,14 +238,6 @@ def rehearse(
         judge_prediction(found, model, other),
     )
     return Rehearsal(robot, model, found, runs, logs, sigma, judgements)
-
-
-def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -> Array:
-    """Of torque, per joint: as given, or what good drives have."""
-    if noise is not None:
-        return np.array(np.broadcast_to(np.asarray(noise, dtype=float), (robot.dof,)))
-    effort = np.array([j.effort for j in robot.joints])
-    return np.where(np.isfinite(effort) & (effort > 0.0), _NOISE * effort, _NOISE_WITHOUT)
 
 
 def _play(truth: Model, guess: Model, motion: Trajectory, rate: float) -> Simulation:

@@ -11,10 +11,9 @@ from steelyard.report.elements import Column, callout, figure_html, join, paragr
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.friction import friction_points
 from steelyard.report.terminal import number, table
-from steelyard.robot.robot import Robot
 
 
-def print_friction(found: FrictionCurves, robot: Robot, out: Console, folder: str = "") -> None:
+def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> None:
     rows = []
     for joint in found.joints:
         law = joint.law
@@ -24,7 +23,7 @@ def print_friction(found: FrictionCurves, robot: Robot, out: Console, folder: st
             parts.append(f"speed {number(law.shape, 2)}")
         rows.append([escape(joint.joint), law.law.name, ", ".join(parts), str(len(joint.points)), escape(joint.how)])
     columns = ["joint", "law", "coefficients (N m, rad/s; N, m/s)", "points", "from"]
-    out.print(table(f"Friction of {escape(robot.name)}", columns, rows, right=("points",)))
+    out.print(table(f"Friction of {escape(found.robot.name)}", columns, rows, right=("points",)))
     for name, reason in found.missing.items():
         out.print(f" • {escape(name)}: {escape(reason)}")
     for joint in found.joints:
@@ -34,8 +33,9 @@ def print_friction(found: FrictionCurves, robot: Robot, out: Console, folder: st
         out.print(f"\nWritten to {escape(folder)}: result.json, report.html, points.csv")
 
 
-def friction_report(found: FrictionCurves, robot: Robot) -> str:
+def friction_report(found: FrictionCurves) -> str:
     """The page, self-contained."""
+    robot = found.robot
     units = [robot.joints[robot.joint_index(j.joint)].effort_unit for j in found.joints]
     figure = figure_html(
         friction_points(found.joints, units),

@@ -78,3 +78,21 @@ def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str]
             bar.update(task, completed=done, total=total, last=last)
 
         yield update
+
+
+@contextmanager
+def best_so_far(what: str, quiet: bool = False) -> Iterator[Callable[[str, int, int, float], None]]:
+    """A bar for a search, on standard error.
+
+    Yields a function of (what is being done, stage, stages in all, the best value yet).
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("best {task.fields[best]}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        task = bar.add_task(what, total=None, best="–")
+
+        def update(doing: str, stage: int, stages: int, best: float) -> None:
+            bar.update(task, completed=stage, total=stages, description=doing, best=f"{best:.5g}")
+
+        yield update

@@ -3,6 +3,6 @@
 from steelyard.excitation.evolution.evolve import evolve
 from steelyard.excitation.evolution.genome import Coefficients, Genome
 from steelyard.excitation.evolution.strategies import Covariance, Genetic
-from steelyard.excitation.evolution.via_points import ViaPoints
+from steelyard.excitation.evolution.via_points import ViaPoints, programs_in
 
-__all__ = ["Coefficients", "Covariance", "Genetic", "Genome", "ViaPoints", "evolve"]
+__all__ = ["Coefficients", "Covariance", "Genetic", "Genome", "ViaPoints", "evolve", "programs_in"]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.evolution.genome import Signals
-from steelyard.excitation.interpolator import JointMove, MotionLimits, Program, ProgramError, ProgramMotion, Region
+from steelyard.excitation.interpolator import JointMove, MotionLimits, Program, ProgramError, ProgramMotion, Region, rpy
 from steelyard.excitation.interpolator.interpolate import interpolate
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array, frozen
@@ -22,6 +22,9 @@ from steelyard.robot.robot import Robot
 # Jerk that a controller's S-curves would have: the acceleration limit is reached within a tenth of a second.
 _RISES_PER_SECOND = 10.0
 _CALMER = 0.97
+# How far the tool turns about the orientation it has in the middle of a box (rad), and the speeds of programs as shares
+# of the fastest.
+_TURN, _SPEEDS = 0.8, (0.1, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +151,24 @@ class ViaPoints:
     def constraints(self, trajectory: Trajectory) -> Sequence[Constraint]:
         grid = np.linspace(0.0, trajectory.duration, 65)
         return (JointLimits(self.limits, trajectory.families, grid, self.robot.joint_names),)
+
+
+def programs_in(
+    robot: Robot, points: int, limits: Limits, box: Sequence[float] | None = None, frame: str = ""
+) -> ViaPoints:
+    """Programs of so many via-points: poses of link `frame` in a box (x0, x1, y0, y1, z0, z1; m) about the orientation
+    that it has when the arm stands in its middle, or postures in the joints' own ranges."""
+    own = with_jerk(limits)
+    if box is None:
+        low, high = np.maximum(own.lower, -np.pi), np.minimum(own.upper, np.pi)
+        return ViaPoints(robot, Region(low, high, _SPEEDS, "joints"), points, own, link=frame or None)
+    x0, x1, y0, y1, z0, z1 = box
+    low, high = np.array([x0, y0, z0]), np.array([x1, y1, z1])
+    solver = InverseKinematics.of(robot, frame or None)
+    rotation, _ = solver.tip.forward(solver.solve(Pose(0.5 * (low + high)), own.middle))
+    turn = np.array(rpy(rotation), dtype=float)
+    region = Region(np.concatenate([low, turn - _TURN]), np.concatenate([high, turn + _TURN]), _SPEEDS)
+    return ViaPoints(robot, region, points, own, link=frame or None)
 
 
 def as_trajectory(motion: ProgramMotion) -> Trajectory:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground.documents import parse_document
+from steelyard.ground.outcome import Outcome
 from steelyard.robot.dh import robot_from_dh
 from steelyard.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _SUFFIX = ".yaml"
 
@@ -41,9 +46,25 @@ class Builtin:
     description: str
 
 
-def catalogue() -> tuple[Builtin, ...]:
+@dataclass(frozen=True)
+class Catalogue(Outcome):
     """All built-in robots, by name."""
-    return tuple(Builtin(name, builtin(name).dof, _first_sentence(name)) for name in builtin_names())
+
+    robots: tuple[Builtin, ...]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [asdict(robot) for robot in self.robots]
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.terminal import table
+
+        rows = [[r.name, str(r.joints), r.description] for r in self.robots]
+        out.print(table("Built-in robots", ["name", "joints", "what it is"], rows, right=("joints",)))
+
+
+def catalogue() -> Catalogue:
+    """All built-in robots, by name."""
+    return Catalogue(tuple(Builtin(name, builtin(name).dof, _first_sentence(name)) for name in builtin_names()))
 
 
 def _first_sentence(name: str) -> str:
@@ -55,4 +76,4 @@ def _first_sentence(name: str) -> str:
     return prose if end < 0 else prose[: end + 1]
 
 
-__all__ = ["Builtin", "builtin", "builtin_names", "catalogue"]
+__all__ = ["Builtin", "Catalogue", "builtin", "builtin_names", "catalogue"]

@@ -153,7 +153,7 @@ BAD = [
     (["missing.urdf"], "gone"),
     (["bomb.urdf"], "bomb.urdf"),
     (["binary.urdf"], "binary.urdf"),
-    (["odd.stl"], ".urdf, .xml, .yaml or .toml"),
+    (["odd.stl"], "is read from .toml, .urdf, "),
     (["list.yaml"], "list.yaml"),
     (["python.yaml"], "python.yaml"),
     (["numbers.toml"], "numbers.toml"),

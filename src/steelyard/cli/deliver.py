@@ -1,0 +1,48 @@
+"""`deliver`: how every command hands out what it found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from steelyard.ground.files import check_target
+from steelyard.ground.outcome import Outcome
+
+Found = TypeVar("Found", bound=Outcome)
+
+
+def deliver(make: Callable[[], Found], output: str = "", overwrite: bool = False, as_json: bool = False) -> Found:
+    """Find something, write its run folder, and print it for people or for machines.
+
+    Args:
+        make: finds it; called when the folder is known to be one that may be written.
+        output: the run folder; "" for none.
+        overwrite: replace an existing run.
+        as_json: print JSON instead of tables.
+    """
+    if output:
+        check_target(Path(output), overwrite)
+    found = make()
+    if output:
+        found.save(output, overwrite=overwrite)
+    show(found, output, as_json)
+    return found
+
+
+def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
+    """Print what was found; `output` is the folder that was written."""
+    if as_json:
+        print_json(found.to_json())
+        return
+    from steelyard.report.terminal import console
+
+    found.tell(console(), output)
+
+
+def print_json(value: Any) -> None:
+    """JSON as it is printed: two spaces deep."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,92 @@
+"""`Outcome`: what a command or a verb found, and the one way to hand it out: to machines, to people, as a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steelyard.ground.files import run_folder, write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# A file of a run folder: its text, or a function that writes it to the path it is given.
+Content = str | Callable[[Path], object]
+RESULT, REPORT = "result.json", "report.html"
+
+
+class Outcome(ABC):
+    """A result that can be handed out.
+
+    A result says what it is for machines (`to_json`) and for a terminal (`tell`); where it has a page it makes one
+    (`page`), and where a run folder holds more than result.json and report.html it lists that (`files`). What looks at
+    results may depend on them, never the other way: `page` and `tell` import `report` when they are called.
+    """
+
+    @abstractmethod
+    def to_json(self) -> Any:
+        """Plain data: no infinities and no NaN, but None."""
+
+    @abstractmethod
+    def tell(self, out: Console, folder: str = "") -> None:
+        """Print it for people.
+
+        Args:
+            out: where to.
+            folder: the run folder that was written, for the last line; "" if none was.
+        """
+
+    def page(self) -> str | None:
+        """The report, one self-contained HTML page; None where there is none."""
+        return None
+
+    def files(self) -> Mapping[str, Content]:
+        """What else a run folder holds, by name; `result.json` here stands in for `to_json`."""
+        return {}
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False, report: bool = True) -> Path:
+        """Write a run folder, which appears whole or not at all, and return its path.
+
+        Args:
+            folder: where to; its parents are made.
+            overwrite: replace an existing run, whole.
+            report: with report.html, where there is a page.
+        """
+        with run_folder(folder, overwrite) as aside:
+            for name, content in self._contents(report):
+                path = aside / name
+                path.parent.mkdir(exist_ok=True)
+                if callable(content):
+                    content(path)
+                else:
+                    path.write_text(content, "utf-8")
+        return Path(folder)
+
+    def finish(self, folder: Path) -> None:
+        """Put page and result into the folder of a run that was written bit by bit; where result.json is, all is."""
+        texts = {name: content for name, content in self._contents() if isinstance(content, str)}
+        for name in sorted(texts, key=RESULT.__eq__):
+            write_whole(folder / name, texts[name])
+
+    def _contents(self, report: bool = True) -> Iterator[tuple[str, Content]]:
+        own = self.files()
+        if RESULT not in own:
+            yield RESULT, json_text(self.to_json())
+        page = self.page() if report else None
+        if page is not None:
+            yield REPORT, page
+        yield from own.items()
+
+
+def json_text(value: Any) -> str:
+    """JSON as run folders hold it."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def file_name(name: str) -> str:
+    """A robot's name as that of a file."""
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name) or "robot"
