@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.gram import SAMPLES, blocks_of, empty_blocks, samples_of
 from steelyard.excitation.trajectories import Family
 from steelyard.ground.arrays import Array
 
@@ -17,14 +17,14 @@ Index = NDArray[np.int64]
 class Sampled:
     """q, q̇, q̈ (orders 0, 1, 2, …) of all joints at `times`, for any coefficients.
 
-    Signals are `(blocks, orders·joints, STRIDE)`, the kernels' own layout: row k·joints + j holds the k-th
-    derivative of joint j, lane s of block b is sample 64 b + s.
+    Signals are `(blocks, orders·joints, …)`, in the layout of machine code: row k·joints + j holds the k-th derivative
+    of joint j at the samples of a block.
     """
 
     def __init__(self, families: Sequence[Family], times: Array, orders: Sequence[int] = (0, 1, 2)) -> None:
         self.families, self.times, self.orders = tuple(families), np.asarray(times, dtype=float), tuple(orders)
         self.joints, self.samples = len(self.families), len(self.times)
-        self.blocks = -(-self.samples // LANES)
+        self.blocks = -(-self.samples // SAMPLES)
         ends = np.cumsum([0, *(f.size for f in self.families)])
         self.size = int(ends[-1])
         # Joints of one family share their basis, so that one product serves them all.
@@ -40,38 +40,29 @@ class Sampled:
         """The same motion in pieces of at most that many blocks."""
         if self.blocks <= blocks:
             return [self]
-        size = blocks * LANES
+        size = blocks * SAMPLES
         cuts = range(0, self.samples, size)
         return [Sampled(self.families, self.times[k : k + size], self.orders) for k in cuts]
 
-    def _lanes(self, columns: Array) -> Array:
-        """(samples, k) → (blocks, k, STRIDE); the lanes beyond the last sample are zero."""
-        out = np.zeros((self.blocks, columns.shape[1], STRIDE))
-        padded = np.zeros((self.blocks * LANES, columns.shape[1]))
-        padded[: self.samples] = columns
-        out[:, :, :LANES] = padded.reshape(self.blocks, LANES, -1).transpose(0, 2, 1)
-        return out
-
     def _row(self, columns: Array) -> Array:
-        """The same with all lanes of a column in one row: (k, blocks·STRIDE)."""
-        lanes = self._lanes(columns).transpose(1, 0, 2)
-        return np.ascontiguousarray(lanes).reshape(columns.shape[1], self.blocks * STRIDE)
+        """Samples `(samples, k)` with all blocks of a column in one row."""
+        return _in_rows(blocks_of(columns))
 
     def lanes(self, x: Array, out: Array | None = None) -> Array:
         """The signals of coefficients x."""
         n = self.joints
         if out is None:
-            out = np.empty((self.blocks, len(self.orders) * n, STRIDE))
+            out = empty_blocks(self.blocks, len(self.orders) * n)
         for members, where, bases in self._groups:
             for k, (B, c) in enumerate(bases):
-                values = (x[where] @ B + c).reshape(len(members), self.blocks, STRIDE)
+                values = (x[where] @ B + c).reshape(len(members), self.blocks, -1)
                 out[:, k * n + members] = values.transpose(1, 0, 2)
         return out
 
     def pull(self, lanes: Array) -> Array:
         """The transposed map: cotangents of the signals → of the coefficients."""
         n, gradient = self.joints, np.zeros(self.size)
-        rows = np.ascontiguousarray(lanes.transpose(1, 0, 2)).reshape(len(self.orders) * n, self.blocks * STRIDE)
+        rows = _in_rows(lanes)
         for members, where, bases in self._groups:
             total = np.zeros(where.shape)
             for k, (B, _) in enumerate(bases):
@@ -84,9 +75,14 @@ class Sampled:
         return self.unpack(self.lanes(x))
 
     def unpack(self, lanes: Array) -> list[Array]:
-        flat = lanes[:, :, :LANES].transpose(0, 2, 1).reshape(self.blocks * LANES, -1)[: self.samples]
-        return np.split(np.ascontiguousarray(flat), len(self.orders), axis=1)
+        return np.split(samples_of(lanes, self.samples), len(self.orders), axis=1)
 
     def pull_signals(self, cotangents: Sequence[Array]) -> Array:
         """As `pull`, for arrays `(samples, joints)`."""
-        return self.pull(self._lanes(np.hstack(list(cotangents))))
+        return self.pull(blocks_of(np.hstack(list(cotangents))))
+
+
+def _in_rows(blocks: Array) -> Array:
+    """(blocks, k, …) → (k, all blocks one after the other)."""
+    count, k, width = blocks.shape
+    return np.ascontiguousarray(blocks.transpose(1, 0, 2)).reshape(k, count * width)

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.native.code import vector_width
-from steelyard.dynamics.native.emit import LANES, STRIDE
-from steelyard.dynamics.native.gram import LaneEquations
-from steelyard.dynamics.native.kernel import aligned, callable_at
+from steelyard.dynamics.native.gram import BlockFunction, LaneEquations, empty_blocks
 from steelyard.excitation.goal import place_columns
 from steelyard.excitation.sampled import Sampled
 from steelyard.ground.arrays import Array
@@ -42,13 +38,11 @@ class TorqueRows:
             "rows", regressor.graph, regressor.inputs, tuple(outputs), (len(outputs),), np.arange(len(outputs))
         )
         back = rows.adjoint()
-        self._forward, self._backward = Evaluator(rows), Evaluator(back)
         self._parts = sampled.parts(_BLOCKS)
         blocks, self._signals = self._parts[0].blocks, 3 * sampled.joints
         # Signals and the rows' cotangents stand side by side: together they are the adjoint's input.
-        self._input = aligned(blocks * (self._signals + len(outputs))).reshape(blocks, -1, STRIDE)
-        self._rows = aligned(blocks * len(outputs)).reshape(blocks, -1, STRIDE)
-        self._result = aligned(blocks * max(1, len(back.outputs))).reshape(blocks, -1, STRIDE)
+        self._input = empty_blocks(blocks, self._signals + len(outputs))
+        self._forward, self._backward = BlockFunction(rows, self._input), BlockFunction(back, self._input)
         self._found = back.places
 
     def grams(self, x: Array) -> list[Array]:
@@ -65,25 +59,14 @@ class TorqueRows:
         doubled = [2.0 * S for S in weights]
         total = np.zeros(len(self._x))
         for part in self._parts:
-            rows = self._rows[: part.blocks] if len(self._parts) == 1 else self._rows_of(part)
+            rows = self._forward.result[: part.blocks] if len(self._parts) == 1 else self._rows_of(part)
             self._lanes.weigh(rows, doubled, self._input[: part.blocks, self._signals :])
-            found = self._run(self._backward, self._result, part)
-            lanes = np.zeros((part.blocks, self._signals, STRIDE))
+            found = self._backward(part.samples)
+            lanes = np.zeros((part.blocks, self._signals, found.shape[2]))
             lanes[:, self._found] = found[:, : len(self._found)]
             total += part.pull(lanes)
         return total
 
     def _rows_of(self, part: Sampled) -> Array:
         part.lanes(self._x, self._input[: part.blocks, : self._signals])
-        return self._run(self._forward, self._rows, part)
-
-    def _run(self, evaluator: Evaluator, target: Array, part: Sampled) -> Array:
-        """The kernel on all blocks of a part; lanes beyond its last sample become zero."""
-        kernel, vectors = callable_at(evaluator.kernel), LANES // vector_width()
-        source, step = self._input.ctypes.data, self._input.strides[0]
-        result, result_step = target.ctypes.data, target.strides[0]
-        for b in range(part.blocks):
-            kernel(source + b * step, result + b * result_step, vectors)
-        out = target[: part.blocks]
-        out[-1, :, part.samples - (part.blocks - 1) * LANES :] = 0.0
-        return out
+        return self._forward(part.samples)

@@ -1,7 +1,8 @@
-"""The array that everything is made of, and BLAS kept to one thread where that is faster."""
+"""The array that everything is made of, which columns are independent, and BLAS kept to one thread."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,6 +23,34 @@ def frozen(values: ArrayLike) -> Array:
 
 def _is_frozen(array: Array) -> bool:
     return bool(array.flags.owndata and not array.flags.writeable)
+
+
+def independent_columns(
+    A: Array, leaves_something: Callable[[int, float], bool], order: Sequence[int] | None = None
+) -> list[int]:
+    """The columns that are no combination of those before them. After Gautier 1991.
+
+    Unlike the diagonal of a plain QR factorisation, a dependent column takes up no direction here, so that the
+    rounding it leaves cannot hide a later column.
+
+    Args:
+        A: the columns.
+        leaves_something: told a column's index and the length of what is left of it when the directions of those
+            before it are taken away, whether that is more than rounding.
+        order: in which they are gone through; default: from left to right.
+    """
+    Q = np.zeros((len(A), min(A.shape)))
+    independent: list[int] = []
+    for k in range(A.shape[1]) if order is None else order:
+        rest = A[:, k].copy()
+        for _ in range(2):  # twice is enough for orthogonality to machine precision (Kahan)
+            known = Q[:, : len(independent)]
+            rest -= known @ (known.T @ rest)
+        size = float(np.linalg.norm(rest))
+        if leaves_something(k, size):
+            Q[:, len(independent)] = rest / size
+            independent.append(k)
+    return independent
 
 
 @cache

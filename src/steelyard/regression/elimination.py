@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import StructureError, UnknownNameError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, independent_columns
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.parameters.terms import Parameter
 
@@ -62,23 +62,8 @@ Echelon = tuple[list[int], Array]
 
 
 def by_qr(E: Array, tolerance: float | None = None) -> Echelon:
-    """Orthogonalise from left to right; a column that leaves nothing is dependent. After Gautier 1991.
-
-    Unlike the diagonal of a plain QR factorisation, a dependent column takes up no direction here, so that the
-    rounding it leaves cannot hide a later column.
-    """
-    rank = E.shape[0]
-    Q = np.zeros((rank, rank))
-    independent: list[int] = []
-    for k in range(E.shape[1]):
-        rest = E[:, k].copy()
-        for _ in range(2):  # twice is enough for orthogonality to machine precision
-            known = Q[:, : len(independent)]
-            rest -= known @ (known.T @ rest)
-        size = float(np.linalg.norm(rest))
-        if counts(size, tolerance):
-            Q[:, len(independent)] = rest / size
-            independent.append(k)
+    """Orthogonalise from left to right; a column that leaves nothing is dependent."""
+    independent = independent_columns(E, lambda _, size: counts(size, tolerance))
     T: Array = np.linalg.solve(E[:, independent], E).astype(np.float64)
     return independent, T
 

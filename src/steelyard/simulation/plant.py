@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.native.kernel import Kernel
-from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.arrays import Array, frozen, independent_columns
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
 from steelyard.robot.robot import Robot
@@ -54,16 +54,7 @@ def lump(robot: Robot) -> Lumps:
     norms = np.linalg.norm(Y, axis=0)
     floor = _NOTHING * float(np.max(norms))
     order = [10 * link + k for link in range(len(robot.links)) for k in _KEEP_FIRST]
-    basis = np.zeros((len(Y), 0))
-    kept: list[int] = []
-    for c in order:
-        rest = Y[:, c]
-        for _ in range(2):  # twice is enough for an orthogonal remainder (Kahan)
-            rest = rest - basis @ (basis.T @ rest)
-        if np.linalg.norm(rest) > _DEPENDENT * max(float(norms[c]), floor):
-            kept.append(c)
-            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
-    kept.sort()
+    kept = sorted(independent_columns(Y, lambda c, size: size > _DEPENDENT * max(float(norms[c]), floor), order))
     matrix = np.linalg.lstsq(Y[:, kept], Y, rcond=None)[0]
     matrix[np.abs(matrix) < 1e-12] = 0.0
     matrix[:, kept] = np.eye(len(kept))

@@ -14,13 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.dynamics.function import Function
 from steelyard.dynamics.native.code import Code, vector_width
 from steelyard.dynamics.native.drivers import TILE, add_tile
 from steelyard.dynamics.native.emit import LANES, STRIDE
+from steelyard.dynamics.native.kernel import aligned, callable_at
+from steelyard.dynamics.native.run import Compiled
 from steelyard.dynamics.native.text import Text, Vectors
 from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
+# Samples of a block.
+SAMPLES = LANES
 
 _EQUATIONS = "i64 %equations, ptr %firsts, ptr %sizes, ptr %offsets"
 _SIGNATURES = {
@@ -81,6 +86,48 @@ def _code() -> Code:
 @cache
 def _call(name: str) -> Any:
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * _SIGNATURES[name].count("%"))(_code().address(name))
+
+
+def blocks_of(columns: Array) -> Array:
+    """Samples `(samples, k)` as blocks of `SAMPLES` of them in the kernels' layout, `(blocks, k, …)`, zeros behind."""
+    samples, k = columns.shape
+    blocks = -(-samples // SAMPLES)
+    out = np.zeros((blocks, k, STRIDE))
+    padded = np.zeros((blocks * SAMPLES, k))
+    padded[:samples] = columns
+    out[:, :, :SAMPLES] = padded.reshape(blocks, SAMPLES, -1).transpose(0, 2, 1)
+    return out
+
+
+def samples_of(blocks: Array, samples: int) -> Array:
+    """Blocks back to `(samples, k)`."""
+    flat = blocks[:, :, :SAMPLES].transpose(0, 2, 1).reshape(len(blocks) * SAMPLES, -1)[:samples]
+    return np.ascontiguousarray(flat)
+
+
+def empty_blocks(blocks: int, rows: int) -> Array:
+    """Room for blocks, `(blocks, rows, …)`, on cache lines."""
+    return aligned(blocks * rows).reshape(blocks, rows, STRIDE)
+
+
+class BlockFunction:
+    """A function over blocks: reads its inputs from `source` `(blocks, rows, …)`, leaves its outputs in `result`."""
+
+    def __init__(self, function: Function, source: Array) -> None:
+        self._compiled, self._source = Compiled(function), source
+        self.result = empty_blocks(len(source), max(1, len(function.outputs)))
+
+    def __call__(self, samples: int) -> Array:
+        """The results of the first `samples`, a block for every `SAMPLES` of them; behind the last there are zeros."""
+        kernel, vectors = callable_at(self._compiled.address), SAMPLES // vector_width()
+        source, step = self._source.ctypes.data, self._source.strides[0]
+        result, result_step = self.result.ctypes.data, self.result.strides[0]
+        blocks = -(-samples // SAMPLES)
+        for b in range(blocks):
+            kernel(source + b * step, result + b * result_step, vectors)
+        out = self.result[:blocks]
+        out[-1, :, samples - (blocks - 1) * SAMPLES :] = 0.0
+        return out
 
 
 class LaneEquations:

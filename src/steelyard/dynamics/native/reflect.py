@@ -21,13 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.text import DOUBLE, Vectors, double
+from steelyard.ground.arrays import Array
 
 # Rows of one reflection: eight columns' factors and a vector of each row still fit into registers.
 MOST_ROWS = 8
 
 # One pointer is passed, to these: a call with seven arguments would take ctypes longer than the arithmetic.
 ARGUMENTS = ("triangle", "rows", "size", "pad", "updates", "scale", "theta")
+_ROWS, _UPDATES, _SCALE, _THETA = (ARGUMENTS.index(x) for x in ("rows", "updates", "scale", "theta"))
 
 
 def _update(rows: int, remove: bool) -> Vectors:
@@ -121,7 +124,7 @@ def _solve_block(t: Vectors, rows: list[str], rests: list[str], theta: str, firs
         found.append((i, value))
 
 
-class ReflectDriver:
+class _Driver:
     """Updates of `rows` rows each, added or removed: one call with the address of `ARGUMENTS`."""
 
     def __init__(self, rows: int, remove: bool) -> None:
@@ -132,17 +135,52 @@ class ReflectDriver:
 
 
 @cache
-def reflect_driver(rows: int, remove: bool = False) -> ReflectDriver:
+def _driver(rows: int, remove: bool) -> _Driver:
     """The driver for 1 … MOST_ROWS rows; kept, and whoever holds it also holds its code."""
-    return ReflectDriver(rows, remove)
+    return _Driver(rows, remove)
 
 
-def padded(size: int) -> int:
-    """Columns of a row in memory: whole vectors."""
-    return -(-size // vector_width()) * vector_width()
+def wide_rows(rows: int, columns: int) -> Array:
+    """Zeros `(rows, columns or a few more)`: whole vectors, on cache lines."""
+    pad = -(-columns // vector_width()) * vector_width()
+    return on_cache_lines(rows * pad).reshape(rows, pad)
 
 
-def arguments(triangle: NDArray[np.float64], rows: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The block of arguments, and the same memory seen as floating-point numbers (for the scale)."""
-    block = np.array([triangle.ctypes.data, rows, size, triangle.shape[1], 1, 0, 0], dtype=np.int64)
-    return block, block.view(np.float64)
+class Reflections:
+    """Calls that take what stands in `rows` into a triangle (or out of it), and use it up; all made by `wide_rows`.
+
+    Args:
+        triangle: [R z; 0 ρ], changed in place.
+        rows: where new rows [A y] are put.
+        size: rows of the triangle that take part.
+        remove: whether the rows are taken out.
+        theta: where R⁻¹z goes when it is asked for.
+    """
+
+    def __init__(
+        self, triangle: Array, rows: Array, size: int, remove: bool = False, theta: Array | None = None
+    ) -> None:
+        self._alive = (triangle, rows, theta)
+        self._theta = 0 if theta is None else theta.ctypes.data
+        self._calls: list[tuple[Any, NDArray[np.int64], Array, int]] = []
+        for first in range(0, len(rows), MOST_ROWS):
+            call = _driver(min(MOST_ROWS, len(rows) - first), remove).call
+            where = (triangle.ctypes.data, rows[first:].ctypes.data)
+            block = np.array([*where, size, triangle.shape[1], 1, 0, 0], dtype=np.int64)
+            self._calls.append((call, block, block.view(np.float64), block.ctypes.data))
+
+    def __call__(self, scale: float = 1.0, solve: bool = False) -> None:
+        """Multiply the triangle by `scale`, take the rows, and solve if so asked."""
+        last = len(self._calls) - 1
+        for k, (call, block, floats, address) in enumerate(self._calls):
+            floats[_SCALE] = scale if k == 0 else 1.0
+            block[_THETA] = self._theta if solve and k == last else 0
+            call(address)
+
+    def many(self, rows: Array, scale: float) -> None:
+        """Take `(updates, rows, columns)` one after the other, at most `MOST_ROWS` rows each; they are used up."""
+        call, block, floats, address = self._calls[0]
+        before = block[_ROWS]
+        floats[_SCALE], block[_THETA], block[_ROWS], block[_UPDATES] = scale, 0, rows.ctypes.data, len(rows)
+        call(address)
+        block[_ROWS], block[_UPDATES] = before, 1

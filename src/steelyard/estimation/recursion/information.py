@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from steelyard.dynamics.native.kernel import on_cache_lines
-from steelyard.dynamics.native.reflect import MOST_ROWS, arguments, padded, reflect_driver
+from steelyard.dynamics.native.reflect import MOST_ROWS, Reflections, wide_rows
 from steelyard.errors import ShapeError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -44,25 +42,11 @@ class Information:
         self.paused = False
         self._known = False  # whether the rows have ever fixed every parameter
         size = count + 1
-        pad = padded(size)
-        self._triangle = on_cache_lines(size * pad).reshape(size, pad)
-        self.buffer = on_cache_lines(rows * pad).reshape(rows, pad)
-        self._removed = on_cache_lines(rows * pad).reshape(rows, pad)
-        self._theta = on_cache_lines(pad)
+        self._triangle, self.buffer, self._removed = (wide_rows(k, size) for k in (size, rows, rows))
+        self._theta: Array = wide_rows(1, size)[0]
         self._above = np.triu(np.ones((size, size), dtype=bool))
-        self._address = self._theta.ctypes.data
-        self._calls = self._prepare(self.buffer, size, False)
-        self._removals = self._prepare(self._removed, count, True)
-
-    def _prepare(self, rows: Array, size: int, remove: bool) -> list[tuple[Any, Any, Array, int]]:
-        """Calls that take `rows` in (or out), so many at a time: function, arguments twice, their address."""
-        made = []
-        for first in range(0, len(rows), MOST_ROWS):
-            driver = reflect_driver(min(MOST_ROWS, len(rows) - first), remove)
-            block, floats = arguments(self._triangle, rows[first:].ctypes.data, size)
-            floats[5] = 1.0
-            made.append((driver.call, block, floats, block.ctypes.data))
-        return made
+        self._take_in = Reflections(self._triangle, self.buffer, size, theta=self._theta)
+        self._take_out = Reflections(self._triangle, self._removed, count, remove=True)
 
     # ---------------------------------------------------------------- new rows
 
@@ -85,11 +69,7 @@ class Information:
 
     def absorb(self, scale: float = 1.0, solve: bool = False) -> None:
         """Add the rows [A y] that stand in `buffer` (and are used up); `solve` for the estimate at once."""
-        last = len(self._calls) - 1
-        for k, (call, block, floats, address) in enumerate(self._calls):
-            floats[5] = scale if k == 0 else 1.0
-            block[6] = self._address if solve and k == last else 0
-            call(address)
+        self._take_in(scale, solve)
         self.updates += 1
         self.weight = scale * scale * self.weight + self.filled
         if self.updates % _LOOKED_AT_EVERY == 0:
@@ -99,11 +79,7 @@ class Information:
         """Add `(updates, rows, columns of the buffer)` one after the other; the array is used up."""
         if self.rows > MOST_ROWS or not rows.flags.c_contiguous or rows.shape[1:] != self.buffer.shape:
             raise ShapeError(f"rows have shape {rows.shape}; (updates, {self.rows}, {self.buffer.shape[1]}) fit.")
-        call, block, floats, address = self._calls[0]
-        before = block[1]
-        floats[5], block[6], block[1], block[4] = scale, 0, rows.ctypes.data, len(rows)
-        call(address)
-        block[1], block[4] = before, 1
+        self._take_in.many(rows, scale)
         left = scale ** (2 * len(rows))
         self.weight = left * self.weight + self.rows * (
             len(rows) if scale == 1.0 else (1.0 - left) / (1.0 - scale * scale)
@@ -135,8 +111,7 @@ class Information:
         self._removed[U.shape[1] :] = 0.0
         self._removed[: U.shape[1], : self.count + 1] = sqrt(1.0 - factor) * (U.T @ root)
         # The information is at least `factor` of what it was in every direction: nothing cancels.
-        for call, _, _, address in self._removals:
-            call(address)
+        self._take_out()
         self._triangle[self.count, self.count] *= sqrt(factor)
         self.weight *= factor
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steelyard.dynamics.native.gram import blocks_of
 from steelyard.excitation.constraints.limits import Limits, Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
@@ -32,7 +33,7 @@ class JointLimits:
         still = np.zeros((len(self.orders), len(families)))
         still[:] = centre
         # (signal − centre)·scale lies within ±1; lanes beyond the last sample hold zeros and must stay there.
-        lanes = self._sampled._lanes(np.ones((self._sampled.samples, 1)))
+        lanes = blocks_of(np.ones((self._sampled.samples, 1)))
         self._centre = still.ravel()[None, :, None] * lanes
         self._scale = np.concatenate(scale)[None, :, None]
 
