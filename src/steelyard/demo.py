@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
+from steelyard.excitation.designed import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
 from steelyard.identification.identification import Identification
@@ -26,7 +27,7 @@ from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.simulation import ComputedTorque, Sensors, simulate
+from steelyard.simulation.play import good_sensors, play
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +48,7 @@ class Fourier:
     amplitudes: Array
     phases: Array
     fundamental: float = 2.0 * np.pi / DURATION
+    duration: float = DURATION
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
         time = np.asarray(t, dtype=float)
@@ -100,23 +102,8 @@ def _random_motion(robot: Robot, rng: np.random.Generator) -> Fourier:
 
 def simulated_log(truth: Model, seed: int) -> Log:
     """The robot follows a motion under its own controller, and its sensors write a log."""
-    # 19-bit encoders; torque noise of half a percent of what the motors can do, or 0.1 N m.
-    noise = tuple(0.005 * j.effort if np.isfinite(j.effort) else 0.1 for j in truth.robot.joints)
-    sensors = Sensors(position_resolution=2.0 * np.pi / 2**19, torque_noise=noise, velocity="backward", seed=seed)
-    run = simulate(
-        truth,
-        ComputedTorque.for_model(truth, bandwidth=20.0),
-        reference=(motion := find_motion(truth.robot, seed)),
-        q0=motion.centre,
-        duration=DURATION,
-        # The drive's loop is four times as fast as the log: a torque held for a whole sample lets light wrists ring at
-        # reversals, faster than the log's filter passes.
-        step=0.25 / RATE,
-        control_period=0.25 / RATE,
-        record_every=4,
-        sensors=sensors,
-    )
-    return run.log()
+    motion = find_motion(truth.robot, seed)
+    return play(truth, motion, RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,6 @@ from steelyard.signals.log import Log
 HOME = Path(steelyard.papers.__file__).parent
 ROOT = Path(__file__).parents[2]
 HERE = ("rotradi", "irp6", "szabo3r", "prrrp")
-SCRIPTS = [path for name in HERE for path in sorted((HOME / name).glob("*.py"))]
 
 
 @pytest.fixture(scope="module")
@@ -191,15 +191,26 @@ def test_printed_tables_know_their_columns() -> None:
         printed("rotradi", "table2").numbers("dinamic")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+def public_names(module: str) -> list[str]:
+    """What a module lists in `__all__`; the errors' names are all for everyone."""
+    found = import_module(module)
+    return list(getattr(found, "__all__", None) or vars(found))
+
+
+@pytest.mark.parametrize("script", sorted(HOME.rglob("*.py")), ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_scripts_use_the_front_doors_only(script: Path) -> None:
-    """Paper scripts stand on names that any user has: `steelyard`, a room's own names, and what papers share."""
-    shared = ("steelyard.papers.", "steelyard.report.", "steelyard.ground.arrays")
+    """Papers stand on names that any user has: those of `steelyard`, those a room lists, and what papers share."""
     for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
-        names = [node.module] if isinstance(node, ast.ImportFrom) else []
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else names
-        for name in (n for n in names if n and n.startswith("steelyard")):
-            assert name.count(".") <= 1 or name.startswith(shared), f"{script.name} imports {name}"
+        if isinstance(node, ast.Import):
+            inside = [alias.name for alias in node.names if alias.name.startswith("steelyard.")]
+            assert inside == [], f"{script.name} imports {inside}"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("steelyard"):
+            module = str(node.module)
+            if module.startswith("steelyard.papers"):
+                continue
+            assert module.count(".") <= 1, f"{script.name} imports from {module}, not from a room"
+            strange = {alias.name for alias in node.names} - set(public_names(module))
+            assert not strange, f"{script.name} imports {strange}, which {module} does not list"
 
 
 def test_the_errata_name_tests_that_exist() -> None:

@@ -8,7 +8,7 @@ from simulated_robots import block, double_pendulum, model_of
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
-from steelyard.simulation import Outcome, SimulationWarning, simulate
+from steelyard.simulation import Ending, SimulationWarning, simulate
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_inertia_that_turns_impossible_on_the_way_is_named():
     ):
         simulate(model, **options)
     run = simulate(model, throw=False, **options)
-    assert list(run.outcome) == [Outcome.COMPLETED, Outcome.IMPOSSIBLE]
+    assert list(run.outcome) == [Ending.COMPLETED, Ending.IMPOSSIBLE]
 
 
 @pytest.mark.parametrize("method", ["rk4", "rk45"])
@@ -99,7 +99,7 @@ def test_divergence_is_found_and_named(method, friction):
     with pytest.raises(SimulationError, match=r"Robot 1 diverged by t = 0\.4[56] s.*±10"):
         simulate(model, [1.0], **options)
     run = simulate(model, [1.0], throw=False, **options)
-    assert list(run.outcome) == [Outcome.COMPLETED, Outcome.DIVERGED]
+    assert list(run.outcome) == [Ending.COMPLETED, Ending.DIVERGED]
     assert not run.ok
     assert run.stopped[1] == pytest.approx(0.45, abs=0.011)
     assert np.all(np.isfinite(run.q[0]))

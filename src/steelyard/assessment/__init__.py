@@ -1,15 +1,5 @@
 """How good a model is, on data that was not used: scores, hold-outs, verdicts."""
 
-from steelyard.assessment.sensitivity import Sensitivity, agreement_index, residual_standard_deviation, rms, sweep
-from steelyard.assessment.validation_ways import Validation, Way, validate
+import lazy_loader
 
-__all__ = [
-    "Sensitivity",
-    "Validation",
-    "Way",
-    "agreement_index",
-    "residual_standard_deviation",
-    "rms",
-    "sweep",
-    "validate",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

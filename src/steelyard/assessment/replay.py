@@ -97,7 +97,7 @@ def replay(
     run starts at the log's first state (or q0, dq0). A position beyond ±`bound`, a state that is not finite or a mass
     matrix that is not positive definite end it.
     """
-    from steelyard.simulation import Outcome, simulate
+    from steelyard.simulation import Ending, simulate
 
     if log.tau is None:
         raise LogError("The log has no torque to replay.")
@@ -117,8 +117,8 @@ def replay(
     except SimulationError as refused:
         return Replay(log.joints, log.t, np.full_like(log.q, np.nan), None, None, torque, str(refused))
     if not made.ok:
-        what = {Outcome.DIVERGED: "diverged", Outcome.IMPOSSIBLE: "lost its positive definite mass matrix"}
-        reason = f"The model {what[Outcome(int(made.outcome[0]))]} at t = {made.stopped[0]:g} s."
+        what = {Ending.DIVERGED: "diverged", Ending.IMPOSSIBLE: "lost its positive definite mass matrix"}
+        reason = f"The model {what[Ending(int(made.outcome[0]))]} at t = {made.stopped[0]:g} s."
         return Replay(log.joints, log.t, made.q, None, None, torque, reason)
     distance = np.linalg.norm(made.q - log.q, axis=0)
     return Replay(log.joints, log.t, made.q, distance, distance / np.sqrt(len(log)), torque)

@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.simulation.command import Drive
 from steelyard.simulation.simulate import simulate
-from steelyard.simulation.simulation import Outcome
+from steelyard.simulation.simulation import Ending
 
 
 def rms(observed: ArrayLike, predicted: ArrayLike) -> Array:
@@ -90,7 +90,7 @@ def sweep(
     robots = (model.theta + (shares[None, :, None] - 1.0) * moves[:, None, :]).reshape(-1, len(model.theta))
     possible = _can_start(model, robots, options.get("q0"))
     run = simulate(model, drive, theta=np.vstack([model.theta, robots[possible]]), throw=False, **options)
-    completed = np.asarray(run.outcome == Outcome.COMPLETED)
+    completed = np.asarray(run.outcome == Ending.COMPLETED)
     if not completed[0]:
         raise SteelyardError("The nominal robot itself does not finish its motion; check the drive and the step.")
     done = possible.copy()

@@ -16,7 +16,7 @@ from steelyard.assessment.replay import Possibility, possibility
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.simulation import PD, ComputedTorque, FeedForward, Outcome, Simulation, simulate
+from steelyard.simulation import PD, ComputedTorque, Ending, FeedForward, Simulation, simulate
 
 # Of tracking errors: a run in which a joint strays this far (rad, m) from its reference has not followed it.
 _LOST = 1e2
@@ -148,7 +148,7 @@ def _open_loop(model: Model, true: Simulation, horizon: float | None, step: floa
 
 def _followed(run: Simulation, wanted: Array) -> tuple[float, ...]:
     if not run.ok:
-        what = "diverged" if run.outcome[0] == Outcome.DIVERGED else "lost its positive definite mass matrix"
+        what = "diverged" if run.outcome[0] == Ending.DIVERGED else "lost its positive definite mass matrix"
         raise SimulationError(f"It {what} at t = {run.stopped[0]:.3g} s.")
     return _rms(run.q - wanted)
 

@@ -1,7 +1,8 @@
 """Looking at a log before identifying from it: is it sound, what can its motion show, and what to do."""
 
-from steelyard.check.check import Check, check_log
-from steelyard.check.excitation import BaseParameter, Excitation, JointMotion
-from steelyard.signals.log import Finding
+import lazy_loader
 
-__all__ = ["BaseParameter", "Check", "Excitation", "Finding", "JointMotion", "check_log"]
+from steelyard.signals.log import Finding as Finding
+
+__getattr__, __dir__, _own = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [*_own, "Finding"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -24,9 +22,10 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.simulation import Controller, Sensors, Simulation, SimulationWarning, simulate
+from steelyard.simulation import Controller, Sensors, Simulation
 from steelyard.simulation.controllers_pid import CONTROLLERS
 from steelyard.simulation.friction import smoothed
+from steelyard.simulation.play import play
 
 # Random Fourier motions within a robot's limits, for playing and for judging.
 
@@ -84,8 +83,6 @@ def _condition(dynamics: Dynamics, base: BaseParameters, motion: Trajectory) -> 
 
 # Samples that BIRDy leaves out at both ends.
 _BORDER = 50
-# Steps of the integrator per control period, at most; friction that needs more is not simulated faithfully.
-_MOST_STEPS = 64
 # s that a controller has to take up the robot's weight before the log begins.
 _SETTLING = 1.0
 # How often an initial estimate of a link is drawn; slender bodies are rarely met.
@@ -175,16 +172,10 @@ class Bench:
         return made
 
     def _simulated(self, trajectory: int, controller: str) -> Simulation:
-        p, motion = self.protocol, self.motion(trajectory)
-        period, start = 1.0 / p.control_rate, motion.sample(np.zeros(1))[0][0]
-
-        def run(parts: int) -> Simulation:
-            return simulate(
-                self.truth, self._controller(controller), duration=p.duration + _SETTLING, step=period / parts,
-                q0=start, reference=_Late(motion), control_period=period, record_every=parts,
-            )  # fmt: skip
-
-        return with_steps_that_hold(run)
+        loop = self._controller(controller)
+        motion = _Late(self.motion(trajectory))
+        # Its first velocity is zero but for rounding.
+        return play(self.truth, motion, self.protocol.control_rate, controller=loop, loops=1, settle=True, dq0=None)
 
 
 @dataclass(frozen=True)
@@ -192,6 +183,10 @@ class _Late:
     """A motion that begins when the loop has settled; it starts from rest, so that waiting is part of it."""
 
     motion: Trajectory
+
+    @property
+    def duration(self) -> float:
+        return self.motion.duration + _SETTLING
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
         return self.motion.sample(np.maximum(np.asarray(t) - _SETTLING, 0.0))
@@ -211,15 +206,3 @@ def _like(link: Array, spread: float, rng: np.random.Generator) -> Array:
         if smallest_pseudo_eigenvalues(drawn).min() > 0.0:
             return drawn
     return link * max(1.0 + spread * float(rng.normal()), 0.1)  # heavier or lighter, but of the same shape
-
-
-def with_steps_that_hold(run: Callable[[int], Simulation]) -> Simulation:
-    """A simulation with its period cut into 1, 2, 4 … steps, until they are short enough for the friction."""
-    parts = 1
-    while True:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error" if parts < _MOST_STEPS else "ignore", SimulationWarning)
-            try:
-                return run(parts)
-            except SimulationWarning:
-                parts *= 2

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.assessment.replay import possibility
-from steelyard.compare.bench import Bench, Truth, with_steps_that_hold
+from steelyard.compare.bench import Bench, Truth
 from steelyard.compare.methods import METHODS, Method, Run, try_fit
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.dynamics.evaluate import compiled_at_once
@@ -23,7 +23,8 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
-from steelyard.simulation import Outcome, simulate
+from steelyard.simulation import Ending, simulate
+from steelyard.simulation.play import with_steps_that_hold
 
 # `Judge`: how far an estimate is from the truth, in parameters, in torques and in positions.
 
@@ -95,7 +96,7 @@ class Judge:
                 threads=1,
             )
         )  # fmt: skip
-        return made.q, made.outcome == Outcome.COMPLETED
+        return made.q, made.outcome == Ending.COMPLETED
 
     def _stretches(self) -> _Replays:
         bench, horizon = self.bench, min(self.bench.protocol.horizon, self.bench.protocol.duration)

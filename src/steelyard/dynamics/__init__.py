@@ -1,7 +1,5 @@
 """The physics, written once over scalars, traced per robot, and run everywhere."""
 
-from steelyard.dynamics.engine import Dynamics
-from steelyard.dynamics.frame_motion import FrameKinematics
-from steelyard.dynamics.model import Model
+import lazy_loader
 
-__all__ = ["Dynamics", "FrameKinematics", "Model"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

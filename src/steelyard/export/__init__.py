@@ -1,22 +1,8 @@
 """The identified model for other programs: URDF with a sidecar, MJCF, C code, tables."""
 
-from steelyard.errors import ExportError
-from steelyard.export.c import model_to_c
-from steelyard.export.mjcf import model_to_mjcf
-from steelyard.export.read_sidecar import load_model, read_sidecar
-from steelyard.export.sidecar import Sidecar, model_to_sidecar, sidecar_path
-from steelyard.export.table import parameters_to_csv
-from steelyard.export.urdf import model_to_urdf
+import lazy_loader
 
-__all__ = [
-    "ExportError",
-    "Sidecar",
-    "load_model",
-    "model_to_c",
-    "model_to_mjcf",
-    "model_to_sidecar",
-    "model_to_urdf",
-    "parameters_to_csv",
-    "read_sidecar",
-    "sidecar_path",
-]
+from steelyard.errors import ExportError as ExportError
+
+__getattr__, __dir__, _own = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [*_own, "ExportError"]

@@ -7,13 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.friction.laws import FittedLaw, law_named
-from steelyard.friction.measure import FrictionCurves
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING, FrictionTable
 from steelyard.parameters.term import Term, make_term
@@ -21,7 +20,11 @@ from steelyard.parameters.terms import DEFAULT_TERMS, terms
 from steelyard.regression.schemes.still import Curve
 from steelyard.robot.robot import Robot
 
-Given = FrictionCurves | Mapping[str, Curve]
+if TYPE_CHECKING:
+    from steelyard.friction.laws import FittedLaw
+    from steelyard.friction.measure import FrictionCurves
+
+Given = Union["FrictionCurves", Mapping[str, Curve]]
 # Beyond the fastest measured speed a curve goes on as its law does, up to this many times that speed.
 _BEYOND = 3.0
 _KNOTS = 24
@@ -42,6 +45,8 @@ def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
 
 
 def _law(entry: dict[str, object]) -> FittedLaw:
+    from steelyard.friction.laws import FittedLaw, law_named
+
     given: dict[str, object] = dict(entry)
     law = law_named(str(given["law"]))
     coefficients, warm = given["coefficients"], given.get("temperature")
@@ -84,7 +89,7 @@ def known_curves(robot: Robot, given: Given | None) -> dict[str, Rounded]:
     """Curves by joint, rounded off where the direction of a filtered velocity is not known."""
     if given is None:
         return {}
-    curves = given.curves if isinstance(given, FrictionCurves) else given
+    curves: Mapping[str, Curve] = given if isinstance(given, Mapping) else given.curves
     for name in curves:
         if name not in robot.joint_names:
             raise UnknownNameError("joint", name, robot.joint_names)

@@ -21,7 +21,8 @@ from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.simulation import ComputedTorque, Sensors, simulate
+from steelyard.simulation.play import ENCODER, play
+from steelyard.simulation.sensors import Sensors
 
 # `SimulatedArm`: a simulated robot that plays motions and writes logs, where there is no real one at hand.
 
@@ -34,7 +35,7 @@ Player = Callable[[MotionLike, int], Log]
 def default_sensors(robot: Robot, percent: float = 2.0) -> Sensors:
     """19-bit encoders; torque noise in percent of the stated torque (0.1 N m or N where none is stated)."""
     noise = tuple(0.01 * percent * j.effort if np.isfinite(j.effort) and j.effort > 0 else 0.1 for j in robot.joints)
-    return Sensors(position_resolution=2.0 * np.pi / 2**19, torque_noise=noise)
+    return Sensors(position_resolution=ENCODER, torque_noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +54,11 @@ class SimulatedArm:
     smoothing: float = field(default=1e-2)
 
     def __call__(self, motion: MotionLike, run: int) -> Log:
-        count = max(int(motion.duration * self.rate), 2)
-        step = 1.0 / (self.rate * self.substeps)
         sensors = self.sensors if self.sensors is not None else default_sensors(self.truth.robot)
-        start = motion.sample(np.zeros(1))
-        made = simulate(
-            self.truth,
-            ComputedTorque.for_model(self.truth, bandwidth=self.bandwidth),
-            reference=motion,
-            q0=start[0][0],
-            dq0=start[1][0],
-            duration=count * self.substeps * step,
-            step=step,
-            record_every=self.substeps,
-            smoothing=self.smoothing,
-            sensors=replace(sensors, seed=1000 * self.seed + run),
+        run_of = play(
+            self.truth, motion, self.rate, bandwidth=self.bandwidth, loops=self.substeps, smoothing=self.smoothing
         )
-        return made.log()
+        return run_of.log(sensors=replace(sensors, seed=1000 * self.seed + run))
 
 
 # What local models are made from: a model that is simulated, your robot's driver, or logs by region.

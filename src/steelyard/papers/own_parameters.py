@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import steelyard as sy
-from steelyard.ground.arithmetic import evaluate
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array, evaluate
 
 # Formulas are exact; what is left after regrouping is rounding.
 _EXACT = 1e-9

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import Outcome
-from steelyard.report.elements import Cell, Column
-from steelyard.report.plots.lines import Panel
+from steelyard.ground import Array, Outcome
+from steelyard.report import Cell, Column, Panel
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,13 +17,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from steelyard.ground.files import RunFolderError, plain, write_whole
+from steelyard.ground import RunFolderError, plain, write_whole
 from steelyard.papers import load_paper
 from steelyard.papers.paper import Figure, Item, Paper, Reproduction, Statement, Table
-from steelyard.report.elements import Cell, Column, Html, Kind, callout, figure_html, join, paragraph, table_html, text
-from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.plots.lines import Line, Panel, line_panels
-from steelyard.report.terminal import table
+from steelyard.report import (
+    Cell,
+    Column,
+    Html,
+    Kind,
+    Line,
+    Panel,
+    Section,
+    Verdict,
+    callout,
+    figure_html,
+    join,
+    line_panels,
+    paragraph,
+    render_report,
+    table,
+    table_html,
+    text,
+)
 
 # One page of HTML per paper: what holds on top, then its tables and figures in its own order.
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
@@ -116,6 +115,8 @@ def nearest_body(parameters: Array, covariance: Array) -> tuple[Array, bool]:
     The pseudo-inertia is written as L Lᵀ plus a small multiple of the identity in the body's own scale, so that every
     L is possible (Rucker & Wensing 2022 take logarithms of L's diagonal; without them the boundary is within reach).
     """
+    from scipy.optimize import least_squares
+
     guess = np.asarray(parameters, dtype=float)
     length = _length(guess)
     scale = np.array([length, length, length, 1.0])

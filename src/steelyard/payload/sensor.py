@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.integrate import cumulative_trapezoid
 
 from steelyard.dynamics.frame_motion import FrameKinematics, FrameMotion
 from steelyard.errors import LogError, SteelyardError, UnknownNameError
@@ -61,6 +60,8 @@ def integral_regressor(m: FrameMotion, period: float) -> Array:
 
 def running(x: Array, period: float) -> Array:
     """The integral from the first sample to each, by trapezoids."""
+    from scipy.integrate import cumulative_trapezoid
+
     return np.asarray(cumulative_trapezoid(x, dx=period, axis=0, initial=0.0))
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.stats import norm, t
 
 from steelyard.assessment.holdout import part_of
 from steelyard.dynamics.engine import Dynamics
@@ -51,10 +49,14 @@ class Repeats:
 
     def interval(self, level: float = 0.99) -> Array:
         """Half the width of the confidence interval of the mean: Student's t over √n."""
+        from scipy.stats import t
+
         return np.asarray(t.ppf(0.5 * (1.0 + level), self.count - 1) * self.deviation / np.sqrt(self.count))
 
     def interval_as_printed(self, level: float = 0.99) -> Array:
         """The same by the rule behind Table I of Kozłowski & Dutkiewicz 1996: the normal quantile over √(n − 1)."""
+        from scipy.stats import norm
+
         return np.asarray(norm.ppf(0.5 * (1.0 + level)) * self.deviation / np.sqrt(self.count - 1))
 
 
@@ -184,6 +186,8 @@ def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: boo
 def _seen(problem: Problem, first: int) -> list[bool]:
     """Which unknowns the rows tell apart. The arm's give way to each other, the load's ten (the first) to the arm's:
     what could as well be the arm is not the load."""
+    from scipy.linalg import qr
+
     R = problem.joined(np.ones(len(problem.blocks)))[:-1, :-1]
     lengths = np.linalg.norm(R, axis=0)
     scaled = R / np.where(lengths > 0.0, lengths, 1.0)

@@ -1,6 +1,5 @@
 """Base parameters, and the rows y = A·θ that estimators solve."""
 
-from steelyard.regression.data import RegressionData
-from steelyard.regression.unknowns import Unknowns
+import lazy_loader
 
-__all__ = ["RegressionData", "Unknowns"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from steelyard.errors import StructureError
 from steelyard.ground.arrays import Array
@@ -84,6 +83,8 @@ class Factor:
 
     def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
         """Least squares over `columns`, which must be independent."""
+        from scipy.linalg import solve_triangular
+
         r = self.joined(weights, columns)
         self._check_digits(r)
         return np.asarray(solve_triangular(r[:-1, :-1], r[:-1, -1]))

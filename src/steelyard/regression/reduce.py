@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dpstrf
 
 from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.run import Batch, in_threads
@@ -68,6 +67,8 @@ def _root(gram: Array) -> Array:
     One joint's columns are often dependent although those of all joints together are not. Pivoting stops where
     only rounding is left (Higham 2002, section 10.3), so that nothing is lost that was known.
     """
+    from scipy.linalg.lapack import dpstrf
+
     scale = np.sqrt(np.diag(gram))
     scale[scale == 0.0] = 1.0
     packed, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale))

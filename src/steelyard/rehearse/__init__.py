@@ -1,5 +1,5 @@
 """A designed motion played on a simulated robot, before anyone moves hardware."""
 
-from steelyard.rehearse.rehearse import Rehearsal, rehearse
+import lazy_loader
 
-__all__ = ["Rehearsal", "rehearse"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

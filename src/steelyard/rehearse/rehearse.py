@@ -26,7 +26,8 @@ from steelyard.rehearse.planted import planted
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.simulation import ComputedTorque, Sensors, Simulation, simulate
+from steelyard.simulation.play import good_sensors, play
+from steelyard.simulation.simulation import Simulation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,11 +128,6 @@ def judge_prediction(found: Identification, truth: Model, motion: Trajectory) ->
     return Judgement("the found model predicts another motion", good, text)
 
 
-# The drive's loop is four times as fast as the log, so that light wrists do not ring at reversals.
-_LOOPS_PER_SAMPLE = 4
-_ENCODER = 2.0 * np.pi / 2**19
-
-
 @dataclass(frozen=True, eq=False)
 class Rehearsal(Outcome):
     """What was planted, what was found, and whether the motion may be trusted to find it on the real robot."""
@@ -225,8 +221,9 @@ def rehearse(
     sigma = expected_noise(robot, noise)
     motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
     played = [m for m in motions for _ in range(passes)]
-    runs = tuple(_play(model, guess, m, rate) for m in played)
-    logs = tuple(_measured(run, sigma, seed + k) for k, run in enumerate(runs))
+    # The robot's own controller follows by what it believes the robot to be.
+    runs = tuple(play(model, m, rate, believed=guess, bandwidth=30.0) for m in played)
+    logs = tuple(run.log(sensors=good_sensors(sigma, seed + k)) for k, run in enumerate(runs))
     # No prior on what the motion shows, and the cut-off far above the motion, as a user would have it by default.
     found = identify(
         robot, logs, terms=bound, preparation=Preparation(), names=[f"motion {k + 1}" for k in range(len(logs))]
@@ -238,25 +235,3 @@ def rehearse(
         judge_prediction(found, model, other),
     )
     return Rehearsal(robot, model, found, runs, logs, sigma, judgements)
-
-
-def _play(truth: Model, guess: Model, motion: Trajectory, rate: float) -> Simulation:
-    """The robot's own controller follows the motion by what it believes the robot to be."""
-    period = 1.0 / (_LOOPS_PER_SAMPLE * rate)
-    count = int(motion.duration * rate + 1e-9)
-    return simulate(
-        truth,
-        ComputedTorque.for_model(guess, bandwidth=30.0),
-        reference=motion,
-        q0=motion.derivative(0.0, 0),
-        dq0=motion.derivative(0.0, 1),
-        duration=count / rate,
-        step=period,
-        control_period=period,
-        record_every=_LOOPS_PER_SAMPLE,
-    )
-
-
-def _measured(run: Simulation, sigma: Array, seed: int) -> Log:
-    sensors = Sensors(position_resolution=_ENCODER, torque_noise=tuple(sigma.tolist()), velocity="backward", seed=seed)
-    return run.log(sensors=sensors)

@@ -1,1 +1,5 @@
-"""Results, for people to look at."""
+"""HTML pages and the terminal: what results look like."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

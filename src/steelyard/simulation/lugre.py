@@ -28,7 +28,7 @@ from steelyard.signals.log import Log
 from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.plant import Plant, plant_of
 from steelyard.simulation.sensors import Sensors
-from steelyard.simulation.simulation import Outcome, Simulation
+from steelyard.simulation.simulation import Ending, Simulation
 
 # How often a step looks at how fast its bristles slip: before it, and again when it knows its end.
 _ROUNDS = 2
@@ -138,7 +138,7 @@ def simulate_lugre(
             if not np.all(np.abs(q) < bound):
                 raise SimulationError(f"The motion left all bounds at {k * schedule.step:g} s; check the torque.")
     signals = {name: kept[name] for name in ("q", "dq", "ddq", "tau")}
-    done = np.array([Outcome.COMPLETED], dtype=np.int64)
+    done = np.array([Ending.COMPLETED], dtype=np.int64)
     run = Simulation(
         model.robot.joint_names, schedule.times, **signals, outcome=done, stopped=np.array([np.nan]), sensors=sensors
     )

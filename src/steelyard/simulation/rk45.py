@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from steelyard.dynamics.native.kernel import Single
 from steelyard.ground.arrays import Array
@@ -74,6 +73,8 @@ def _integrate(
     bound: float,
 ) -> list[Array]:
     """States at the times and, last, at the span's end; fewer where the motion leaves the bound."""
+    from scipy.integrate import solve_ivp
+
     n = len(tau)
 
     def rates(_: float, x: Array) -> Array:

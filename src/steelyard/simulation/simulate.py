@@ -19,7 +19,7 @@ from steelyard.simulation.lanes import Problem, run_lanes
 from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
-from steelyard.simulation.simulation import Outcome, Simulation, check_start, complaint, find_endings
+from steelyard.simulation.simulation import Ending, Simulation, check_start, complaint, find_endings
 
 Method = Literal["rk4", "rk45"]
 # Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).
@@ -98,8 +98,8 @@ def simulate(
             results = run_rk45(problem, tolerances, bound)
     outcome, first = find_endings(model, numbers.theta, watched, results, bound)
     clock = schedule.times
-    stopped = np.where(outcome == Outcome.COMPLETED, np.nan, clock[np.minimum(first, len(clock) - 1)])
-    if throw and np.any(outcome != Outcome.COMPLETED):
+    stopped = np.where(outcome == Ending.COMPLETED, np.nan, clock[np.minimum(first, len(clock) - 1)])
+    if throw and np.any(outcome != Ending.COMPLETED):
         raise complaint(outcome, stopped, bound)
     signals = results if numbers.batch else {name: x[0] for name, x in results.items()}
     joints = model.robot.joint_names

@@ -20,7 +20,7 @@ from steelyard.simulation.sensors import Sensors
 Flags = NDArray[np.bool_]
 
 
-class Outcome(IntEnum):
+class Ending(IntEnum):
     """How the run of one robot ended."""
 
     COMPLETED = 0
@@ -75,24 +75,24 @@ def check_start(model: Model, theta: Array, q: Array) -> Flags:
 def find_endings(
     model: Model, theta: Array, watched: Flags, results: dict[str, Array], bound: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Outcome and first bad sample of each robot; that sample and all later ones become NaN."""
+    """Ending and first bad sample of each robot; that sample and all later ones become NaN."""
     robots, count = results["q"].shape[:2]
     # Extremes first, since all is well as a rule; NaN and infinity show in them, too.
     if not watched.any() and all(
         -reach <= float(np.min(results[name])) and float(np.max(results[name])) <= reach
         for name, reach in (("q", bound), ("dq", np.finfo(float).max), ("ddq", np.finfo(float).max))
     ):
-        return np.full(robots, Outcome.COMPLETED, dtype=np.int64), np.full(robots, count, dtype=np.int64)
+        return np.full(robots, Ending.COMPLETED, dtype=np.int64), np.full(robots, count, dtype=np.int64)
     good = np.all(np.abs(results["q"]) <= bound, axis=-1)  # False for NaN, too
     for name in ("dq", "ddq"):
         good &= np.all(np.isfinite(results[name]), axis=-1)
-    outcome = np.where(good.all(axis=1), Outcome.COMPLETED, Outcome.DIVERGED).astype(np.int64)
+    outcome = np.where(good.all(axis=1), Ending.COMPLETED, Ending.DIVERGED).astype(np.int64)
     first = np.where(good.all(axis=1), count, np.argmin(good, axis=1)).astype(np.int64)
     for robot in np.flatnonzero(watched):
         possible = _definite(model.dynamics.mass_matrix(results["q"][robot, : first[robot]], theta[robot]))
         if not possible.all():
-            outcome[robot], first[robot] = Outcome.IMPOSSIBLE, int(np.argmin(possible))
-    for robot in np.flatnonzero(outcome != Outcome.COMPLETED):
+            outcome[robot], first[robot] = Ending.IMPOSSIBLE, int(np.argmin(possible))
+    for robot in np.flatnonzero(outcome != Ending.COMPLETED):
         for x in results.values():
             x[robot, first[robot] :] = np.nan
     return outcome, first
@@ -101,11 +101,11 @@ def find_endings(
 def complaint(outcome: NDArray[np.int64], stopped: Array, bound: float) -> SimulationError:
     """The error about the robot that went wrong first."""
     robot = int(np.nanargmin(stopped))
-    if outcome[robot] == Outcome.IMPOSSIBLE:
+    if outcome[robot] == Ending.IMPOSSIBLE:
         reason = "its mass matrix is no longer positive definite: theta is physically impossible"
     else:
         reason = f"a state is not finite or a position has left ±{bound:g}; shorten `step`, or lower torques or gains"
-    count = int(np.sum(outcome != Outcome.COMPLETED))
+    count = int(np.sum(outcome != Ending.COMPLETED))
     others = f" {count - 1} more of {len(outcome)} robots went wrong, too." if count > 1 else ""
     return SimulationError(f"Robot {robot} diverged by t = {stopped[robot]:g} s: {reason}.{others}")
 
@@ -135,7 +135,7 @@ class Simulation:
     @property
     def ok(self) -> bool:
         """Whether every robot came through."""
-        return bool(np.all(self.outcome == Outcome.COMPLETED))
+        return bool(np.all(self.outcome == Ending.COMPLETED))
 
     def log(self, robot: int = 0, sensors: Sensors | None = None) -> Log:
         """What a logger would have written for one robot of the batch, up to where its run ended.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
-from scipy.optimize import brentq
 
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
@@ -105,6 +103,7 @@ def _step_rk4(motion: _Motion, h: float) -> None:
 
 def _locate(motion: _Motion, h: float, ended: Flags) -> float:
     """How far into the step the first of the ended modes ends; 0 if at once."""
+    from scipy.optimize import brentq
 
     def remaining(length: float) -> float:
         return float(np.min(motion.guards(*motion.rk4(length))[ended]))
@@ -121,6 +120,8 @@ def _locate(motion: _Motion, h: float, ended: Flags) -> float:
 
 def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
     """The same interval by SciPy's adaptive Runge–Kutta 5(4), which finds the events itself."""
+    from scipy.integrate import solve_ivp
+
     n, left, deaf = len(motion.q), h, np.zeros(len(motion.modes), dtype=bool)
     for _ in range(_EVENTS_PER_STEP):
         if motion.frozen:

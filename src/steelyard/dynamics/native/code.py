@@ -11,9 +11,12 @@ import warnings
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import llvmlite.binding as llvm
 import platformdirs
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 
 # The store of compiled code on disk: safe against races, read-only folders and broken files.
 
@@ -90,12 +93,16 @@ _lock = threading.Lock()
 
 @cache
 def _initialise() -> None:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
 
 def _target_machine() -> llvm.TargetMachine:
     # A new one each time: an execution engine takes its target machine with it when it goes.
+    import llvmlite.binding as llvm
+
     _initialise()
     features = llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
@@ -105,6 +112,8 @@ def _target_machine() -> llvm.TargetMachine:
 @cache
 def vector_width() -> int:
     """Doubles in a vector register of this processor."""
+    import llvmlite.binding as llvm
+
     features = llvm.get_host_cpu_features()
     if features.get("avx512f"):
         return 8
@@ -113,6 +122,8 @@ def vector_width() -> int:
 
 @cache
 def _machine_key() -> str:
+    import llvmlite.binding as llvm
+
     host = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} {llvm.get_process_triple()}"
     return f"{host} llvm {llvm.llvm_version_info} llvmlite {version('llvmlite')} steelyard {version('steelyard')}"
 
@@ -121,6 +132,8 @@ class Code:
     """Loaded machine code; it lives as long as this object."""
 
     def __init__(self, text: str, optimise: bool = False) -> None:
+        import llvmlite.binding as llvm
+
         self._addresses: dict[str, int] = {}
         # LLVM's global state is not safe to enter from two threads at once.
         with _lock:
@@ -142,6 +155,8 @@ class Code:
 
 
 def _compile(text: str, machine: llvm.TargetMachine, optimise: bool) -> bytes:
+    import llvmlite.binding as llvm
+
     module = llvm.parse_assembly(text)
     module.verify()
     if optimise:  # loops gain from LLVM's passes; straight-line code is already as short as it gets

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -67,6 +66,8 @@ class Problem:
 
     def solve(self, joined: Array) -> Array:
         """β of a joined triangle; refuses where the data do not show every base parameter."""
+        from scipy.linalg import solve_triangular
+
         with one_blas_thread():
             self.check_rank(joined[:-1, :-1])
             return np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
@@ -87,6 +88,8 @@ class Problem:
 
     def spreads(self, beta: Array, joined: Array, weights: Array) -> Array:
         """Standard deviation of each equation's residuals, its own degrees of freedom taken off."""
+        from scipy.linalg import solve_triangular
+
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []
         with one_blas_thread():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import EstimationError, LinearEstimator
@@ -139,6 +138,8 @@ class RestrictedTotalLeastSquares(LinearEstimator):
 
 def _solved(joined: Array, known: NDArray[np.bool_]) -> tuple[Array, float]:
     """β of a scaled triangle [A y], and the singular value that is taken away."""
+    from scipy.linalg import solve_triangular
+
     exact, other = np.flatnonzero(known), np.flatnonzero(~known)
     first = len(exact)
     T = triangle(joined[:, [*exact, *other, joined.shape[1] - 1]])

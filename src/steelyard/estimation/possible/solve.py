@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.possible.formulate import Program
@@ -152,6 +151,8 @@ class _Walker:
 
 
 def _solve(hessian: Array, right: Array) -> Array:
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     scaled = hessian * scale * scale[:, None]
     try:

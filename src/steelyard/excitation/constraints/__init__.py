@@ -1,7 +1,5 @@
 """What a motion must keep to: limits of joints, of drives and of space, at every instant and not only at samples."""
 
-from steelyard.excitation.constraints.joint_limits import JointLimits
-from steelyard.excitation.constraints.limits import Constraint, Limits, default_limits
-from steelyard.excitation.constraints.traced_limit import Plane, Point, TracedLimit, box
+import lazy_loader
 
-__all__ = ["Constraint", "JointLimits", "Limits", "Plane", "Point", "TracedLimit", "box", "default_limits"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

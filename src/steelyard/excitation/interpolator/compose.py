@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from steelyard.errors import ProgramError
 from steelyard.excitation.interpolator.profile import MotionLimits, Profile, Ramp, profile
@@ -91,6 +90,8 @@ class Curved:
     fly: float
 
     def at(self, pace: Pace) -> Segment:
+        from scipy.interpolate import make_interp_spline
+
         shape = _shape(self.velocity, self.ramp, pace)
         t = np.linspace(0.0, shape.duration, self.count + 1)
         s = np.clip(evaluate(shape.breaks, shape.table[:, :, None], t, 0)[:, 0], 0.0, 1.0)

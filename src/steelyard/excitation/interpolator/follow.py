@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from steelyard.errors import ProgramError
 from steelyard.excitation.interpolator.compose import Curved
@@ -83,6 +82,8 @@ def follow(
     path: Path, solver: InverseKinematics, q: Array, speed: float, fly: float, limits: MotionLimits, cycle: float
 ) -> Curved | None:
     """The course along a path, solved for the joints about once every `cycle` (s). None: the path is a point."""
+    from scipy.interpolate import make_interp_spline
+
     bounds = _bounds(path, speed, limits)
     if bounds is None:
         return None

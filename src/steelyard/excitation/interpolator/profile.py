@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from steelyard.errors import ProgramError, ShapeError
 from steelyard.ground.arrays import Array, frozen
@@ -126,6 +125,7 @@ def profile(velocity: float, up: Ramp, down: Ramp | None = None) -> Profile:
 
 def _peak(velocity: float, up: Ramp, down: Ramp) -> float:
     """The velocity that is reached: the bound, or where the ramps alone cover the distance."""
+    from scipy.optimize import brentq
 
     def covered(v: float) -> float:
         return v * (up.time(v) + down.time(v)) / 2.0 - 1.0

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.interpolate import BSpline as Spline
 
 from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
 from steelyard.excitation.trajectories.pieces import evaluate, extent, taylor
@@ -156,6 +155,8 @@ class BSpline(Piecewise):
         return np.linspace(0.0, self.duration, self.spans + 1)
 
     def shape(self) -> Array:
+        from scipy.interpolate import BSpline as Spline
+
         knots = np.concatenate([np.zeros(self.degree), np.arange(self.spans + 1.0), np.full(self.degree, self.spans)])
         return taylor(Spline(knots, np.eye(self.points), self.degree), np.arange(self.spans + 1.0))
 

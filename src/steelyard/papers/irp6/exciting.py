@@ -7,11 +7,10 @@ from functools import partial
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.irp6.lab import AXES, WINDOW, Axis, Lab, Motion, cosine, settled, via
 from steelyard.papers.paper import Figure, Item, asserted, beside, measured, table
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 # What the paper's 13 parameters leave of the first equation; products of inertia are taken for zero.
 FIRST_EQUATION = ("Izz1", "Ixx2", "Ixx3", "Ixy3", "mx3", "Fc_motor1", "Fv_motor1")

@@ -8,12 +8,11 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.friction import BreakAway, FittedLaw, FrictionExperiment, break_away, design_sweeps, measure_friction
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.irp6.lab import POSITION_NOISE, SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, settled, splines
 from steelyard.papers.paper import Figure, Item, asserted, beside, measured, shown, table
 from steelyard.parameters import AsymmetricCoulomb
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 MIDDLE = 32.5  # °C
 WARMTH = (20.0, 25.0, 30.0, 35.0, 40.0, 45.0)

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.irp6.lab import LONG, SCHEMES, SHORT, Lab, settled, splines
 from steelyard.papers.paper import Figure, Item, asserted, shown, table
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 MOVES = splines((0, 30, -30, 25, -20, 35, -35, 10, 0))
 NAMES = ("I2zz + n2²Ia2 + m3 l2²", "F2v", "F2c", "X7")

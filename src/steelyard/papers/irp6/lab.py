@@ -10,7 +10,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.excitation import Settings
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 
 GRAVITY = 9.81
 PERIOD = 5e-4  # s, of the joint unit

@@ -8,7 +8,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.dynamics import FrameKinematics
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.irp6.lab import Lab, Motion, via
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, shown, table
 from steelyard.payload import (
@@ -21,8 +21,7 @@ from steelyard.payload import (
     weigh_by_sensor,
     wrench_regressor,
 )
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 TABLE1 = printed("irp6", "table1")
 # The paper lists Ixx, Ixy, Ixz, Iyy, Iyz, Izz; a link here has Ixx, Ixy, Iyy, Ixz, Iyz, Izz. This goes both ways.

@@ -9,12 +9,11 @@ from functools import cached_property
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.irp6.lab import SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, X, splines
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Figure, Item, asserted, measured, table
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 PERIOD = 1e-3
 THIRTEEN = tuple(f"X{k}" for k in range(1, 14))

@@ -8,8 +8,7 @@ import numpy as np
 from steelyard.local import GLOBAL
 from steelyard.papers.ns16.lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
 from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 # Figures 4 to 8, and models taken to other regions.
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.excitation.evolution import Genetic
-from steelyard.ground.arrays import Array
-from steelyard.local import JointRegion, home_posture, random_motion
-from steelyard.local.design import evolved_plan
-from steelyard.local.motions import MotionLike
+from steelyard.excitation import Genetic
+from steelyard.ground import Array
+from steelyard.local import JointRegion, MotionLike, evolved_plan, home_posture, random_motion
 from steelyard.papers.ns16.lab import Lab
 from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 _RATE = 50.0
 

@@ -8,16 +8,18 @@ from functools import cache, cached_property
 import numpy as np
 
 import steelyard as sy
-import steelyard.ground.scalars as sc
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
+from steelyard.ground import scalars as sc
 from steelyard.local import (
     GLOBAL,
     Bank,
     CartesianRegion,
     Design,
     LocalModel,
+    MotionLike,
     SimulatedArm,
     Validation,
+    default_sensors,
     design,
     home_posture,
     identify_globally,
@@ -25,10 +27,7 @@ from steelyard.local import (
     random_motion,
     validate_bank,
 )
-from steelyard.local.identify import default_sensors
-from steelyard.local.motions import MotionLike
-from steelyard.parameters import Column, Custom
-from steelyard.parameters.terms import identification_terms
+from steelyard.parameters import Column, Custom, identification_terms
 
 TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 # Butterworth of order 8 at 30 Hz on logs of 500 Hz, as in the paper.
@@ -150,7 +149,7 @@ class Lab:
 
     @cache  # noqa: B019
     def training_log(self, plant: str, name: str) -> sy.Log:
-        from steelyard.local.identify import beginning
+        from steelyard.local import beginning
 
         run = list(self.motions).index(name)
         return beginning(self.arm(plant)(self.motions[name], run), (3.0 if name == TOTAL else 1.0) * SECONDS)

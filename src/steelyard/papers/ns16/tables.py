@@ -7,11 +7,11 @@ import re
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arithmetic import evaluate
+from steelyard.ground import evaluate
 from steelyard.papers.ns16.lab import Lab
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Item, asserted, measured, printed, table
-from steelyard.report.elements import Column
+from steelyard.report import Column
 
 # Rows 23 to 40 with the coefficients that the printed decimals stand for.
 COMBINED = {

@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
 from steelyard.papers.prrrp.lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, Motion, inertia, listed, regressor
 from steelyard.papers.prrrp.tables import hopfield
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 
 # The paper's filter as it is written, (21)–(29) and (41)–(43): positions, velocities and all eight λ in one state.
 #

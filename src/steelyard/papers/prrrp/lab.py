@@ -9,7 +9,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.estimation import Estimate, Experiment, ExtendedKalman, Prior
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import printed
 from steelyard.regression import RegressionData, Unknowns

@@ -8,12 +8,11 @@ from functools import partial
 import numpy as np
 
 from steelyard.assessment import Sensitivity, rms, sweep
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, measured, printed, table
 from steelyard.papers.prrrp.lab import LAMBDAS, TABLE4, Lab, Motion, listed
 from steelyard.papers.prrrp.validation import followed, implied_gains
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import Line, Panel
+from steelyard.report import Column, Line, Panel
 from steelyard.simulation import FeedForward
 
 TABLE6 = printed("prrrp", "table6")

@@ -7,10 +7,10 @@ import numpy as np
 import steelyard as sy
 from steelyard.estimation import Adaline, Hopfield, OrdinaryLeastSquares
 from steelyard.excitation import Fourier, Settings, SplinedQuintic
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
 from steelyard.papers.prrrp.lab import FORMULAS, LAMBDAS, METHODS, NOISE, TABLE4, UNKNOWNS, Lab, Motion, regressor
-from steelyard.report.plots.lines import joint_panels
+from steelyard.report import joint_panels
 
 # Figure 3.
 

@@ -10,8 +10,7 @@ import steelyard as sy
 from steelyard.assessment import Validation, Way, agreement_index, residual_standard_deviation, rms, validate
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, shown, table
 from steelyard.papers.prrrp.lab import METHODS, TABLE4, Lab, Motion, listed
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import joint_panels
+from steelyard.report import Column, joint_panels
 from steelyard.simulation import PD, FeedForward, effective_inertia
 
 TABLE5 = printed("prrrp", "table5")

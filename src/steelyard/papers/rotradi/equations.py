@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.paper import Item, asserted, printed, table
 from steelyard.papers.rotradi.lab import (
     AGREED,
@@ -20,7 +20,7 @@ from steelyard.papers.rotradi.lab import (
     validation_torque,
     words,
 )
-from steelyard.report.elements import Column
+from steelyard.report import Column
 
 # The parameter sets that Table 3 prints, in simulation.
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import printed
 from steelyard.parameters import Coulomb, Term

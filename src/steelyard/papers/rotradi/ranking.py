@@ -22,7 +22,7 @@ from steelyard.papers.rotradi.lab import (
     words,
 )
 from steelyard.parameters import Coulomb
-from steelyard.report.elements import Column
+from steelyard.report import Column
 
 FREE, BASED = ("filtered_dynamic", "supplied_energy", "filtered_power"), ("dynamic", "power")  # of acceleration, on it
 PRINTED = "(34) as printed"

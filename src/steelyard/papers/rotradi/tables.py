@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
 from steelyard.papers.rotradi.lab import LIMITS, SCHEMES, Lab, encoded, validation_torque, words
-from steelyard.report.plots.lines import Line, Panel, joint_panels
+from steelyard.report import Line, Panel, joint_panels
 
 # Figures 2 to 7.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.excitation import Settings
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import printed
 

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground.arrays import Array
+from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, asserted, beside, measured, table
 from steelyard.papers.szabo3r.lab import JOINTS, LIMITS, NOISE, SIMPLEX, TABLE2, Lab, listed
-from steelyard.report.elements import Column
-from steelyard.report.plots.lines import joint_panels
+from steelyard.report import Column, joint_panels
 
 # What can be identified.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
@@ -104,6 +103,8 @@ class Tip:
 
 def rotation_vector(rotation: Array) -> Array:
     """The rotation vectors `(…, 3)` (axis times angle, 0 to π) of rotations `(…, 3, 3)`."""
+    from scipy.spatial.transform import Rotation
+
     flat = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_rotvec()
     return np.asarray(flat, dtype=float).reshape(rotation.shape[:-1])
 

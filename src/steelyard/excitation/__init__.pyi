@@ -1,0 +1,23 @@
+"""Motions that make a robot's parameters visible."""
+
+import steelyard.errors
+
+from .constraints import Constraint, Limits, Plane, Point, box, default_limits
+from .criteria import CRITERIA, Criterion
+from .designed import Designed, design_motions, expected_noise, read_designed
+from .evolution import Covariance, Genetic, ViaPoints, evolve
+from .excite import excite
+from .plan import Plan
+from .poses import Poses, static_poses
+from .search import Progress, Settings
+from .several import Given, excite_next, excite_several, given_by
+from .trajectories import Fourier, SplinedQuintic
+
+ExcitationError = steelyard.errors.ExcitationError
+
+__all__ = [
+    "CRITERIA", "Constraint", "Covariance", "Criterion", "Designed", "ExcitationError", "Fourier", "Genetic", "Given",
+    "Limits", "Plan", "Plane", "Point", "Poses", "Progress", "Settings", "SplinedQuintic", "ViaPoints", "box",
+    "default_limits", "design_motions", "evolve", "excite", "excite_next", "excite_several", "expected_noise",
+    "given_by", "read_designed", "static_poses",
+]  # fmt: skip

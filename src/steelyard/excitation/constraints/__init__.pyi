@@ -1,0 +1,9 @@
+"""What a motion must keep to: limits of joints, of drives and of space, at every instant and not only at samples."""
+
+from .joint_limits import JointLimits
+from .limits import Constraint, Limits, default_limits
+from .traced_limit import Plane, Point, TracedLimit, box
+
+__all__ = [
+    "Constraint", "JointLimits", "Limits", "Plane", "Point", "TracedLimit", "box", "default_limits",
+]  # fmt: skip

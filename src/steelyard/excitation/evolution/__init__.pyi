@@ -1,0 +1,10 @@
+"""Populations instead of gradients: motions that no derivative leads to, such as via-point programs, are bred."""
+
+from .evolve import evolve
+from .genome import Coefficients, Genome
+from .strategies import Covariance, Genetic
+from .via_points import ViaPoints, programs_in
+
+__all__ = [
+    "Coefficients", "Covariance", "Genetic", "Genome", "ViaPoints", "evolve", "programs_in",
+]  # fmt: skip

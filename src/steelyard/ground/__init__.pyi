@@ -1,0 +1,13 @@
+"""The ground floor: arrays, scalars, files, documents, outcomes. It knows nothing of robots."""
+
+from . import scalars
+from .arithmetic import evaluate
+from .arrays import Array
+from .files import RunFolderError, plain, run_folder, write_whole
+from .outcome import Content, Outcome
+from .registry import Registry
+
+__all__ = [
+    "Array", "Content", "Outcome", "Registry", "RunFolderError", "evaluate", "plain", "run_folder", "scalars",
+    "write_whole",
+]  # fmt: skip

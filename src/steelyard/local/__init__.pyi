@@ -1,0 +1,33 @@
+"""Local models: regions of a workspace with a model each, and the bank that joins them (Pedrocchi et al. 2013)."""
+
+import steelyard.errors
+
+from .bank import BLEND, Bank, LocalModel, Prediction
+from .bank_files import BankRun, bank_json, load_bank, save_bank, whole_model
+from .design import Design, design, evolved_plan
+from .identify import (
+    GLOBAL,
+    SimulatedArm,
+    beginning,
+    default_sensors,
+    design_regions,
+    identify_globally,
+    identify_locally,
+)
+from .motion_files import RegionMotions, read_motions
+from .motions import MotionLike, home_posture, random_motion, sample_postures
+from .recalibrate import Drift, recalibrate
+from .region import CartesianRegion, JointRegion, Region
+from .regions import checked_regions, overlap, read_regions
+from .validate import Validation, validate_bank
+
+LocalError = steelyard.errors.LocalError
+OutsideError = steelyard.errors.OutsideError
+
+__all__ = [
+    "BLEND", "GLOBAL", "Bank", "BankRun", "CartesianRegion", "Design", "Drift", "JointRegion", "LocalError",
+    "LocalModel", "MotionLike", "OutsideError", "Prediction", "Region", "RegionMotions", "SimulatedArm", "Validation",
+    "bank_json", "beginning", "checked_regions", "default_sensors", "design", "design_regions", "evolved_plan",
+    "home_posture", "identify_globally", "identify_locally", "load_bank", "overlap", "random_motion", "read_motions",
+    "read_regions", "recalibrate", "sample_postures", "save_bank", "validate_bank", "whole_model",
+]  # fmt: skip

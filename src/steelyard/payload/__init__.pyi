@@ -1,0 +1,13 @@
+"""Loads: what a robot carries, weighed from the torques of its joints or by a sensor at its wrist."""
+
+from .excite import excite_load
+from .gains import DriveGains, drive_gains
+from .load import Load, LoadRun, cuboid
+from .online import OnlineLoad, weigh_online
+from .sensor import SensorModel, weigh_by_sensor, wrench_regressor
+from .weigh import Repeats, Weighing, repeats, weigh
+
+__all__ = [
+    "DriveGains", "Load", "LoadRun", "OnlineLoad", "Repeats", "SensorModel", "Weighing", "cuboid", "drive_gains",
+    "excite_load", "repeats", "weigh", "weigh_by_sensor", "weigh_online", "wrench_regressor",
+]  # fmt: skip

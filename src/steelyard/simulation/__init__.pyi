@@ -1,0 +1,17 @@
+"""Simulated robots: plants with friction, controllers, sensors, and the logs they give."""
+
+from .command import Reference
+from .controllers import PD, ComputedTorque, Controller, FeedForward, PDGravity, effective_inertia
+from .controllers_pid import PID
+from .lugre import LuGre, LuGreFit, LuGreRun, refine_lugre, simulate_lugre
+from .play import good_sensors, play
+from .sensors import Sensors
+from .simulate import SimulationWarning, simulate
+from .simulation import Ending, Simulation
+from .torque_signal import TorqueSignal, Wave
+
+__all__ = [
+    "PD", "PID", "ComputedTorque", "Controller", "Ending", "FeedForward", "LuGre", "LuGreFit", "LuGreRun",
+    "PDGravity", "Reference", "Sensors", "Simulation", "SimulationWarning", "TorqueSignal", "Wave",
+    "effective_inertia", "good_sensors", "play", "refine_lugre", "simulate", "simulate_lugre",
+]  # fmt: skip
