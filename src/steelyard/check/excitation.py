@@ -133,10 +133,7 @@ def _parameters(seen: Evidence, beta: Array, errors: Array, effects: Array) -> t
 def _owners(seen: Evidence) -> list[str]:
     """The joint that each base parameter is listed under: that of its link, or the one its term acts on."""
     robot, links = seen.robot, seen.robot.inertial_count
-    of_terms: list[str] = []
-    for term, coordinate in seen.base.terms.placed:
-        moved = [k for k, w in enumerate(coordinate.weights) if w != 0.0]
-        of_terms += [robot.joints[moved[-1]].name] * len(term.columns)
+    of_terms = seen.base.terms.per_parameter(lambda _, c: robot.joints[int(np.flatnonzero(c.weights)[-1])].name)
     return [
         robot.joints[robot.links[k // 10].coordinate].name if k < links else of_terms[k - links]
         for k in seen.base.independent

@@ -41,10 +41,8 @@ def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding
 def friction_columns(seen: Evidence) -> list[list[int]]:
     """For every equation, where in its columns the joint's own friction stands."""
     links = seen.robot.inertial_count
-    rubs: list[int] = []  # the joint that each parameter of a term rubs on, -1 for none
-    for term, coordinate in seen.base.terms.placed:
-        on = coordinate.index if coordinate.side == "joint" and term.dissipative else -1
-        rubs += [on] * len(term.columns)
+    # The joint that each parameter of a term rubs on, -1 for none.
+    rubs = seen.base.terms.per_parameter(lambda term, c: c.index if c.side == "joint" and term.dissipative else -1)
     out: list[list[int]] = []
     for joint, columns in zip(seen.joints, seen.columns, strict=True):
         places = [seen.base.independent[int(c)] - links for c in columns]

@@ -29,7 +29,7 @@ def parameters_to_csv(model: Model, path: str | os.PathLike[str], standard_error
     if errors.shape != (len(parameters),):
         raise ShapeError(f"standard_errors has shape {errors.shape}; the model needs ({len(parameters)},).")
     owners = [link.name for link in model.robot.links for _ in range(10)]
-    owners += [place.name for term, place in model.terms.placed for _ in term.columns]
+    owners += model.terms.per_parameter(lambda _, place: place.name)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

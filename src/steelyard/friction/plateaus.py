@@ -199,9 +199,7 @@ def remove_gravity(
 
 def _rigid(model: Model) -> Array:
     """The parameters of links, springs and balancers: what depends on position alone."""
-    conservative = [
-        not (term.inertial or term.dissipative or term.bias) for term, _ in model.terms.placed for _ in term.columns
-    ]
+    conservative = model.terms.per_parameter(lambda term, _: not (term.inertial or term.dissipative or term.bias))
     return np.array([True] * model.robot.inertial_count + conservative)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from steelyard.parameters.term import Term, make_term, parse_term
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
 
+T = TypeVar("T")
 Entries = dict[tuple[int, int], Scalar]
 DEFAULT_TERMS = ("rotor", "viscous", "coulomb", "offset")
 
@@ -96,6 +98,10 @@ class Terms:
         if twice:
             raise SteelyardError(f"Two terms have a parameter '{twice[0]}'; state each term once per coordinate.")
         return tuple(out)
+
+    def per_parameter(self, say: Callable[[Term, Coordinate], T]) -> list[T]:
+        """What `say` tells of a term and the coordinate it acts on, once for each of their parameters."""
+        return [say(term, c) for term, c in self.placed for _ in term.columns]
 
     def __len__(self) -> int:
         return len(self.parameters)

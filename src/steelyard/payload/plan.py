@@ -32,7 +32,7 @@ class Plan:
     def frictional(self) -> list[int]:
         """The base parameters that belong to joint terms other than inertias."""
         links = self.base.robot.inertial_count
-        inertial = [term.inertial for term, _ in self.base.terms.placed for _ in term.columns]
+        inertial = self.base.terms.per_parameter(lambda term, _: term.inertial)
         return [k for k, c in enumerate(self.base.independent) if c >= links and not inertial[c - links]]
 
     @property

@@ -135,15 +135,10 @@ def _friction(found: Identification) -> Section | None:
 
 def _friction_torque(found: Identification, q: Array, dq: Array) -> Array:
     """The torque of all terms that dissipate."""
-    links = found.robot.inertial_count
-    theta = np.zeros_like(found.model.theta)
-    column = links
-    for term, _ in found.model.terms.placed:
-        count = len(term.columns)
-        if term.dissipative:
-            theta[column : column + count] = found.model.theta[column : column + count]
-        column += count
-    return found.model.dynamics.inverse_dynamics(q, dq, np.zeros_like(q), theta)
+    model = found.model
+    rubs = [False] * found.robot.inertial_count + model.terms.per_parameter(lambda term, _: term.dissipative)
+    theta = np.where(rubs, model.theta, 0.0)
+    return model.dynamics.inverse_dynamics(q, dq, np.zeros_like(q), theta)
 
 
 def _how(found: Identification) -> Section:

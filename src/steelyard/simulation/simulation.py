@@ -42,12 +42,8 @@ def doubtful(model: Model, theta: Array) -> Flags:
     for (i, j), k in {(0, 0): 4, (0, 1): 5, (1, 1): 6, (0, 2): 7, (1, 2): 8, (2, 2): 9}.items():
         J[..., i, j] = J[..., j, i] = (half if i == j else 0.0) - p[..., k]
     bad: Flags = ~np.all(_definite(J), axis=1)
-    first = model.robot.inertial_count
-    for term, _ in model.terms.placed:
-        if term.inertial:
-            bad |= theta[:, first] < 0.0
-        first += len(term.columns)
-    return bad
+    rotors = np.flatnonzero(model.terms.per_parameter(lambda term, _: term.inertial))
+    return np.asarray(bad | np.any(theta[:, model.robot.inertial_count + rotors] < 0.0, axis=1))
 
 
 def _definite(matrices: Array) -> Flags:

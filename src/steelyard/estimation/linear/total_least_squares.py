@@ -126,8 +126,7 @@ class RestrictedTotalLeastSquares(LinearEstimator):
     def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:
         """Which of the base columns are free of error."""
         known = [False] * base.robot.inertial_count
-        for term, _ in base.terms.placed:
-            known += [term.exact if self.exact is None else term.kind in self.exact] * len(term.columns)
+        known += base.terms.per_parameter(lambda term, _: term.exact if self.exact is None else term.kind in self.exact)
         return np.array([known[k] for k in base.independent])
 
     def _scale(self, joined: Array) -> Array:
