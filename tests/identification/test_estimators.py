@@ -71,7 +71,7 @@ def controller(tmp_path: Path) -> Path:
 def test_every_estimator_finds_the_pendulum_from_its_log(name: str, controller: Path) -> None:
     known = ESTIMATORS[name]
     found = identify(
-        ROBOT, log(), estimator=name, terms=TRUTH.terms, physical=known.has_physical_form, prior="none",
+        ROBOT, log(), estimator=name, terms=TRUTH.terms, physical=known.has_physical_form,
         preparation=Preparation(cutoff=40.0), controller=controller if known.of.needs_controller else None,
     )  # fmt: skip
     beta = base_parameters(ROBOT, TRUTH.terms).values(TRUTH.theta)

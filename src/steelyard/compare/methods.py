@@ -47,10 +47,12 @@ class Method:
         """Whether it stays inside what is physically possible."""
         return self.name.endswith(_PHYSICAL)
 
-    def fit(self, experiment: Experiment, base: BaseParameters, prior: Prior | None) -> Estimate:
+    def fit(
+        self, experiment: Experiment, base: BaseParameters, prior: Prior | None, from_log: bool = False
+    ) -> Estimate:
         """Rows are made anew for every fit, so that the time of each includes them."""
         data = experiment.regression(base) if self._known.of.needs == "rows" else experiment
-        return fit_by_name(self._known.name, data, base, prior, physical=self.physical)
+        return fit_by_name(self._known.name, data, base, prior, physical=self.physical, from_log=from_log)
 
 
 def _methods() -> dict[str, Method]:

@@ -153,7 +153,7 @@ def compare_on_log(
         if method.needs_controller and loop is None:
             results.append(LogResult(method, Run("log", method.name, "refused", _LOOP)))
             continue
-        run, found = try_fit("log", method, lambda m=method: m.fit(experiment, base, prior), limit)  # type: ignore[misc]
+        run, found = try_fit("log", method, lambda m=method: m.fit(experiment, base, prior, True), limit)  # type: ignore[misc]
         results.append(LogResult(method, run, found))
     return LogComparison(robot, _judged(results, robot, bound, judged, settings, cutoff, horizon), horizon, cutoff)
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -108,6 +109,7 @@ class Estimator(ABC, Generic[Data]):
         weights_like: the estimator whose weights the constrained fit takes, where it has none of its own.
         family: what it is akin to: "linear", "network", "loop", "likelihood", "filter".
         order_matters: whether the order of the rows (of an experiment: the runs) changes the result.
+        log_settings: fields that are set where a log and a description are all there is, as in `identify`.
         honest_errors: whether its covariance tells how far it is from the truth.
         about: one line for tables and help texts.
     """
@@ -118,6 +120,7 @@ class Estimator(ABC, Generic[Data]):
     weights_like: ClassVar[str] = ""
     family: ClassVar[Family] = "other"
     order_matters: ClassVar[bool] = False
+    log_settings: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     honest_errors: ClassVar[bool] = True
     about: ClassVar[str] = ""
 

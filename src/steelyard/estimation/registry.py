@@ -147,7 +147,13 @@ def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
 
 
 def fit_by_name(
-    name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, physical: bool = False
+    name: str,
+    data: Any,
+    base: BaseParameters,
+    prior: Prior | None = None,
+    *,
+    physical: bool = False,
+    from_log: bool = False,
 ) -> Estimate:
     """The estimate of a named estimator: free, or the physically possible one as its class makes it.
 
@@ -157,12 +163,13 @@ def fit_by_name(
         base: the base parameters that are looked for.
         prior: what is known before.
         physical: whether the robot that is found must be able to exist.
+        from_log: whether a log and a description, which is then the prior, are all there is.
     """
-    if not physical:
-        return make_estimator(name).fit(data, base, prior)
-    if ESTIMATORS[name].of.physical_form == "rounds":
-        return make_estimator(name, physical=True).fit(data, base, prior)
-    return fit_both(name, data, base, prior)[1]
+    known = ESTIMATORS[name]
+    if physical and known.of.physical_form != "rounds":
+        return fit_both(name, data, base, prior, from_log=from_log)[1]
+    options = {"physical": True} if physical else {}
+    return known.make(**(known.of.log_settings if from_log else {}), **options).fit(data, base, prior)
 
 
 def check_use(
@@ -202,20 +209,22 @@ def check_use(
         raise SteelyardError(f"'{name}' cannot do {option}; use an estimator of rows, such as wls.")
 
 
-def fit_both(name: str, data: Any, base: BaseParameters, prior: Prior | None = None) -> tuple[Estimate, Estimate]:
+def fit_both(
+    name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, from_log: bool = False
+) -> tuple[Estimate, Estimate]:
     """The free estimate of a named estimator and the physically possible one; arguments as for `fit_by_name`."""
-    form = ESTIMATORS[name].of.physical_form
     check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
+    form = ESTIMATORS[name].of.physical_form
     if form == "constrained":
         return make_physical(name).fit_both(data, base, prior)
     if form == "nearest":
         from steelyard.estimation.possible.physical import nearest_possible
 
-        free = fit_by_name(name, data, base, prior)
+        free = fit_by_name(name, data, base, prior, from_log=from_log)
         return free, nearest_possible(free, prior)
-    possible = fit_by_name(name, data, base, prior, physical=True)
+    possible = fit_by_name(name, data, base, prior, physical=True, from_log=from_log)
     try:
-        return fit_by_name(name, data, base, prior), possible
+        return fit_by_name(name, data, base, prior, from_log=from_log), possible
     except EstimationError:  # a free fit may pass through robots that cannot be simulated
         return possible, possible
 

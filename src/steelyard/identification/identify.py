@@ -312,8 +312,8 @@ def _estimates(
 ) -> tuple[Estimate, Estimate]:
     """The free fit, and the one that is delivered."""
     if settings.physical:
-        return fit_both(settings.estimator, data, base, prior)
-    free = fit_by_name(settings.estimator, data, base, prior)
+        return fit_both(settings.estimator, data, base, prior, from_log=True)
+    free = fit_by_name(settings.estimator, data, base, prior, from_log=True)
     return free, free
 
 

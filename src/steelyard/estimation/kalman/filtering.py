@@ -22,7 +22,7 @@ from steelyard.estimation.kalman.rules import (
     Unscented,
 )
 from steelyard.estimation.kalman.transition import Method
-from steelyard.estimation.kalman.tuning import Tuning
+from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
 from steelyard.estimation.linear.free import nearest_theta
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
@@ -86,6 +86,7 @@ class KalmanFilter(Estimator[Experiment]):
     needs = "experiment"
     family = "filter"
     order_matters = True
+    log_settings = LOG_SETTINGS
 
     tuning: Tuning = field(default_factory=Tuning)
     method: Method = "rk4"

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.kalman.prepare_filter import LOOK, FilterPath, Ready, ready
-from steelyard.estimation.kalman.tuning import Tuning
+from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
 from steelyard.estimation.linear.free import nearest_theta
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
@@ -43,6 +43,7 @@ class ParticleFilter(Estimator[Experiment]):
     family = "filter"
     physical_form = "none"
     order_matters = True
+    log_settings = LOG_SETTINGS
     honest_errors = False
     about = "particle filter, for robots of few parameters"
 

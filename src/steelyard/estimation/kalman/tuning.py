@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +56,10 @@ class Tuning:
         for name in ("inflation", "prior_spread"):
             if not getattr(self, name) > 0.0:
                 raise EstimationError(f"{name} must be positive, not {getattr(self, name)}.")
+
+
+# A description knows no friction: a filter that starts from it loses its way, one that starts from the log does not.
+LOG_SETTINGS = MappingProxyType({"tuning": Tuning(start="least-squares")})
 
 
 @dataclass(frozen=True, eq=False)
