@@ -14,10 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from steelyard.estimation import Experiment, WeightedLeastSquares, estimator_names, make_experiment_estimator
+from steelyard.identification.identify import identify
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
+from steelyard.signals.read import read_log
 from steelyard.simulation import PID
 
 DATA = os.environ.get("STEELYARD_DATA")
@@ -82,3 +84,21 @@ def test_a_controller_whose_velocity_is_late_looks_like_mass() -> None:
     other = Experiment(made.dynamics, made.runs, prompt, smoothing=3e-3)
     found = make_experiment_estimator("cloe").fit(other, base())
     assert found.beta[0] == pytest.approx(PUBLISHED[0] - GTAU * KV * 1e-3, rel=0.005)
+
+
+def test_identify_finds_the_axis_from_its_log_and_a_description_of_its_controller(tmp_path: Path) -> None:
+    """The reference stands in the log itself; the controller knows no velocity of it."""
+    assert DATA is not None
+    folder = Path(DATA) / "emps"
+    (tmp_path / "reference.toml").write_text('position = ["qref"]\n')
+    (tmp_path / "controller.yaml").write_text(
+        f"kind: pid\nkp: {GTAU} * {KV} * {KP}\nkd: {GTAU} * {KV}\nlimit: 10 * {GTAU}\nlag: 1e-3\nrate: 1000\n"
+        f"reference: {{file: {folder / 'ident.parquet'}, map: reference.toml, follows: [position]}}\n"
+    )
+    robot = load_robot(folder / "robot.urdf")
+    found = identify(
+        robot, read_log(folder / "ident.parquet", robot), estimator="cloe", terms=["viscous", "coulomb", "offset"],
+        controller=tmp_path / "controller.yaml",
+    )  # fmt: skip
+    assert np.all(error(found.estimate.beta) < ALLOWED)
+    assert found.estimate.physical

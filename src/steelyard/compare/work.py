@@ -38,7 +38,14 @@ _POSTURES = 1024
 
 @dataclass(frozen=True, eq=False)
 class _Replays:
-    """Stretches of the judging motions: where they start, the torques of the true robot, and where these lead."""
+    """Stretches of the judging motions.
+
+    Attributes:
+        q0, dq0: where they start.
+        torques: of the true robot.
+        times: of the samples, s.
+        positions: where the torques lead.
+    """
 
     q0: Array
     dq0: Array

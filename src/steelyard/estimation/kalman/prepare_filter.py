@@ -97,7 +97,18 @@ _MOST_SUBSTEPS = 50
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """An experiment with everything tuned."""
+    """An experiment with everything tuned.
+
+    Attributes:
+        experiment: the motions.
+        base: the parameters that are looked for.
+        plant: the robot, its dry friction smooth.
+        start: least squares on the same motions.
+        tuned: noise and first spread.
+        method: of integration.
+        substeps: steps per sample; None: as many as the friction needs.
+        held: whether the torque is held over a sample.
+    """
 
     experiment: Experiment
     base: BaseParameters

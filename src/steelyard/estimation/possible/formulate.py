@@ -83,12 +83,21 @@ _TERM_SHARE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Formulation:
-    """`program` over x, with θ = `offset` + `lift` @ x; names of what can be at its boundary."""
+    """The physically consistent fit as a program over x.
+
+    Attributes:
+        base: the base parameters that are fitted.
+        program: what is minimised, and where.
+        lift, offset: θ = `offset` + `lift` @ x.
+        lines, scalars: names of the rows of the program's C and D: what can be at its boundary.
+        notes: what the user should know.
+    """
 
     base: BaseParameters
     program: Program
     lift: Array
     offset: Array
+    # Names, in the order of the program's rows.
     lines: tuple[str, ...]
     scalars: tuple[str, ...]
     notes: tuple[str, ...]

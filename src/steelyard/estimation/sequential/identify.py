@@ -35,7 +35,14 @@ _EXACT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """`values` of the sums `functionals` · β, by name."""
+    """Sums of base parameters, by name.
+
+    Attributes:
+        names: of the sums.
+        functionals: their coefficients, a row each.
+        values: of `functionals` · β.
+        covariance: of the values.
+    """
 
     names: tuple[str, ...]
     functionals: Array
@@ -258,7 +265,14 @@ def _data(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """One movement over what it finds, with what is known taken off."""
+    """One movement over what it finds, with what is known taken off.
+
+    Attributes:
+        base: the base parameters.
+        movement: what moved, and what it is to find.
+        before: what earlier movements found.
+        neglects: parameters that are taken for zero.
+    """
 
     base: BaseParameters
     movement: Movement

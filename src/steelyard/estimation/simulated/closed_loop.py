@@ -46,6 +46,7 @@ class ClosedLoop:
     base: BaseParameters
     controller: Controller
     plant: Plant
+    # One of each for every run.
     schedules: tuple[Schedule, ...]
     tables: tuple[Array, ...]
     kept: tuple[slice, ...]

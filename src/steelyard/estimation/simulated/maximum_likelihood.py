@@ -117,7 +117,16 @@ class _Piece:
 
 @dataclass(frozen=True, eq=False)
 class _Likelihood:
-    """Rows and noise of all runs; `levels` are the standard deviations of the rows' own torque noise."""
+    """Rows and noise of all runs.
+
+    Attributes:
+        dynamics: the robot.
+        base: the parameters that are looked for.
+        data: the rows of least squares.
+        pieces: rows and states of each run.
+        sensor: standard deviations of the torque sensors' noise in the rows.
+        levels: standard deviations of the rows' own torque noise, the model's lacks included.
+    """
 
     dynamics: Dynamics
     base: BaseParameters

@@ -22,7 +22,14 @@ _NOTHING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Base parameters and full ones from least squares on the measured motion, and the rows they came from."""
+    """Least squares on the measured motion.
+
+    Attributes:
+        beta: base parameters.
+        theta: full parameters that have them.
+        free: the fit they came from.
+        data: its rows.
+    """
 
     beta: Array
     theta: Array
