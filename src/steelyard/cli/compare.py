@@ -76,6 +76,12 @@ def schemes(
     deliver(compared, output, overwrite, as_json)
 
 
+# Options that are fields of `Protocol` by the same name.
+_PASSED_ON = (
+    "trajectories", "starts", "duration", "seed", "harmonics", "control_rate", "bandwidth", "horizon", "limit",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Options:
     """What may be typed of `compare estimators`."""
@@ -187,20 +193,6 @@ def _simulated(robot: Robot, o: Options) -> Comparison:
     if folder is not None:
         found.finish(folder)
     return found
-
-
-# Options that are fields of `Protocol` by the same name.
-_PASSED_ON = (
-    "trajectories",
-    "starts",
-    "duration",
-    "seed",
-    "harmonics",
-    "control_rate",
-    "bandwidth",
-    "horizon",
-    "limit",
-)
 
 
 def _frequency(text: str) -> float:

@@ -92,20 +92,16 @@ class Options:
 
 
 _LIMITS = ("q", "dq", "ddq", "jerk", "tau", "power")
-_LISTS = {"terms": "term_names", "joints": "moving", "equations": "equations", "parameters": "parameters",
+# Options that hold words between commas, and what `excite` calls them.
+_LISTS = {"term_names": "terms", "moving": "joints", "equations": "equations", "parameters": "parameters",
           "wanted": "wanted"}  # fmt: skip
 # Options that are arguments of `excite` by the same name.
 _PASSED_ON = (
     "torque_margin", "duration", "rate", "harmonics", "family", "criterion", "scaling", "frame", "floor", "collision",
     "clearance", "bandwidth", "optimiser", "via_points", "generations", "population", "seed",
 )  # fmt: skip
-# What is kept with the result, as it was typed, in this order.
-_KEPT = (
-    "source", "limits", "torque_margin", "duration", "rate", "harmonics", "family", "criterion", "scaling", "weights",
-    "terms", "joints", "equations", "parameters", "wanted", "posture", "box", "frame", "floor", "collision",
-    "clearance", "packages", "bandwidth", "optimiser", "via_points", "generations", "population", "given", "mapping",
-    "motions", "noise", "seed",
-)  # fmt: skip
+# Not kept with the result: where it goes, how long the search may take, and what the robot itself tells.
+_NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap", "overwrite", "as_json", *_LIMITS)
 
 
 @command(
@@ -123,10 +119,11 @@ def _designed(o: Options) -> Designed:
     from steelyard.parameters.terms import identification_terms
 
     robot = opt.robot_from(o.robot, o.joints, o.gravity, o.snap)
-    lists = {name: opt.words(getattr(o, option)) for name, option in _LISTS.items()}
+    lists = {name: opt.words(getattr(o, option)) for option, name in _LISTS.items()}
     limits = {name: getattr(o, name) for name in _LIMITS}
     named = None if lists["terms"] == ["default"] else lists["terms"]
-    typed = {**vars(o), **lists, "source": o.robot, "limits": limits, "given": tuple(o.given or ())}
+    typed = {_LISTS.get(name, name): value for name, value in vars(o).items() if name not in _NOT_KEPT}
+    settings = {"source": o.robot, "limits": limits, **typed, **lists, "given": o.given or []}
     read: dict[str, Any] = {
         "given": opt.logs_from(o.given, robot, o.mapping),
         "noise": opt.per_joint("--noise", o.noise) if o.noise else None,
@@ -141,7 +138,7 @@ def _designed(o: Options) -> Designed:
         **{name: getattr(o, name) for name in ("motions", *_PASSED_ON)},
     }
     with _progress(o.time, quiet=o.as_json) as watch:
-        return design_motions(robot, settings={name: typed[name] for name in _KEPT}, progress=watch, **read)
+        return design_motions(robot, settings=settings, progress=watch, **read)
 
 
 @contextmanager

@@ -251,10 +251,8 @@ def design_motions(
     terms = options.get("terms")
     if motions > 1:
         # The scene is built once for all of them.
-        apart = [
-            options.pop(name, usual) for name, usual in (("collision", False), ("clearance", 0.02), ("packages", ()))
-        ]
-        bodies, notes = keeps_apart(robot, *apart)
+        usual = {"collision": False, "clearance": 0.02, "packages": ()}
+        bodies, notes = keeps_apart(robot, *(options.pop(name, value) for name, value in usual.items()))
         options["constraints"] = [*bodies, *options.get("constraints", ())]
         plans = excite_several(robot, motions, **options)
     elif given:
