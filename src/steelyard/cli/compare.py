@@ -10,7 +10,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
-from steelyard.cli.deliver import deliver, show
+from steelyard.cli.deliver import show
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
@@ -25,31 +25,34 @@ _EPILOG = (
 )
 
 
+@dataclass(frozen=True)
+class SchemesOptions:
+    """What may be typed."""
+
+    robot: opt.RobotSource
+    log: Annotated[str, typer.Argument(metavar="LOG", help="The log to identify from.")]
+    validate: opt.Validate = None
+    holdout: Annotated[
+        float, typer.Option(metavar="SHARE", help="Without --validate: the last part of the log to judge by.")
+    ] = 0.3
+    only: Annotated[
+        str, typer.Option("--schemes", metavar="S,…", help="Those to run, e.g. dynamic,energy; default: all.")
+    ] = ""
+    horizon: opt.Horizon = 0.5
+    mapping: opt.MapFile = ""
+    joints: opt.Joints = ""
+    gravity: opt.Gravity = ""
+    term_names: opt.TermNames = ""
+    physical: opt.Physical = True
+    cutoff: opt.Cutoff = None
+    end: opt.End = opt.END
+
+
 @command(
     "compare schemes", epilog="Example: steelyard compare schemes arm.urdf run.parquet --map columns.toml -o schemes"
 )
-def schemes(
-    robot: opt.RobotSource,
-    log: Annotated[str, typer.Argument(metavar="LOG", help="The log to identify from.")],
-    validate: opt.Validate = None,
-    holdout: Annotated[
-        float, typer.Option(metavar="SHARE", help="Without --validate: the last part of the log to judge by.")
-    ] = 0.3,
-    only: Annotated[
-        str, typer.Option("--schemes", metavar="S,…", help="Those to run, e.g. dynamic,energy; default: all.")
-    ] = "",
-    horizon: opt.Horizon = 0.5,
-    mapping: opt.MapFile = "",
-    joints: opt.Joints = "",
-    gravity: opt.Gravity = "",
-    term_names: opt.TermNames = "",
-    physical: opt.Physical = True,
-    cutoff: opt.Cutoff = None,
-    snap: opt.Snap = None,
-    output: opt.Output = "",
-    overwrite: opt.Overwrite = False,
-    as_json: opt.AsJson = False,
-) -> None:
+@opt.taking(SchemesOptions)
+def schemes(o: SchemesOptions) -> None:
     """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
     from steelyard.compare.schemes import compare_schemes
     from steelyard.regression.schemes import SCHEMES
@@ -57,23 +60,23 @@ def schemes(
     from steelyard.signals.prepare import Preparation
 
     def compared() -> SchemeComparison:
-        loaded = opt.robot_from(robot, joints, gravity, snap)
-        first, *others = opt.logs_from([log, *(validate or ())], loaded, mapping)
+        loaded = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
+        first, *others = opt.logs_from([o.log, *(o.validate or ())], loaded, o.mapping)
         with console().status("Comparing schemes …") as status:
             return compare_schemes(
                 loaded,
                 first,
                 others,
-                schemes=opt.words(only) or tuple(SCHEMES),
-                holdout=holdout,
-                horizon=horizon,
+                schemes=opt.words(o.only) or tuple(SCHEMES),
+                holdout=o.holdout,
+                horizon=o.horizon,
                 progress=lambda name: status.update(f"Scheme {name} …"),
-                terms=opt.words(term_names) or None,
-                physical=physical,
-                preparation=Preparation(cutoff=cutoff),
+                terms=opt.words(o.term_names) or None,
+                physical=o.physical,
+                preparation=Preparation(cutoff=o.cutoff),
             )
 
-    deliver(compared, output, overwrite, as_json)
+    o.end.deliver(compared)
 
 
 # Options that are fields of `Protocol` by the same name.
@@ -83,7 +86,7 @@ _PASSED_ON = (
 
 
 @dataclass(frozen=True)
-class Options:
+class EstimatorsOptions:
     """What may be typed of `compare estimators`."""
 
     robot: opt.RobotSource
@@ -125,24 +128,21 @@ class Options:
     joints: opt.Joints = ""
     gravity: opt.Gravity = ""
     term_names: opt.TermNames = ""
-    snap: opt.Snap = None
-    output: opt.Output = ""
-    overwrite: opt.Overwrite = False
-    as_json: opt.AsJson = False
+    end: opt.End = opt.END
 
 
 @command("compare estimators", epilog=_EPILOG)
-@opt.taking(Options)
-def estimators(o: Options) -> None:
+@opt.taking(EstimatorsOptions)
+def estimators(o: EstimatorsOptions) -> None:
     """Let all estimators find the same robot: errors of parameters, torque and position, time, and what to use when."""
-    robot = opt.robot_from(o.robot, o.joints, o.gravity, o.snap)
+    robot = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
     if o.log:
-        deliver(lambda: _on_log(robot, o), o.output, o.overwrite, o.as_json)
+        o.end.deliver(lambda: _on_log(robot, o))
     else:
-        show(_simulated(robot, o), o.output, o.as_json)
+        show(_simulated(robot, o), o.end.output, o.end.as_json)
 
 
-def _on_log(robot: Robot, o: Options) -> LogComparison:
+def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
     from steelyard.compare.on_log import compare_on_log
     from steelyard.report.terminal import console
     from steelyard.signals.prepare import Preparation
@@ -164,7 +164,7 @@ def _on_log(robot: Robot, o: Options) -> LogComparison:
         )
 
 
-def _simulated(robot: Robot, o: Options) -> Comparison:
+def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
     from steelyard.compare.monte_carlo import RUNS, begin_records, monte_carlo
     from steelyard.compare.protocol import NOISES, Protocol, noise_from
     from steelyard.report.terminal import counted
@@ -177,12 +177,12 @@ def _simulated(robot: Robot, o: Options) -> Comparison:
         cutoffs=tuple(opt.words(o.cutoffs)),
         **{name: getattr(o, name) for name in _PASSED_ON},
     )
-    folder = Path(o.output) if o.output else None
+    folder = Path(o.end.output) if o.end.output else None
     if folder is not None:
-        begin_records(folder, o.overwrite, o.resume)
+        begin_records(folder, o.end.overwrite, o.resume)
     elif o.resume:
         raise SteelyardError("--resume needs the folder of the broken-off comparison: add -o RUN.")
-    with counted("Runs", quiet=o.as_json) as progress:
+    with counted("Runs", quiet=o.end.as_json) as progress:
         found = monte_carlo(
             robot,
             protocol,

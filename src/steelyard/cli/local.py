@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,33 +60,36 @@ def design(
     deliver(designed, output, overwrite, as_json)
 
 
+@dataclass(frozen=True)
+class IdentifyOptions:
+    """What may be typed."""
+
+    robot: opt.RobotSource
+    regions: Regions
+    log: RegionLogs = None
+    simulate: Simulate = False
+    motions: Annotated[str, typer.Option(metavar="RUN", help="The folder of `local design`.")] = ""
+    how: How = "gradient"
+    duration: Duration = 20.0
+    seed: Seed = 0
+    noise: Noise = 2.0
+    mapping: opt.MapFile = ""
+    gravity: opt.Gravity = ""
+    term_names: opt.TermNames = ""
+    physical: opt.Physical = True
+    prior: opt.Prior = "nominal"
+    cutoff: opt.Cutoff = None
+    order: Annotated[int, typer.Option(metavar="N", help="Order of the Butterworth filter.")] = 4
+    blend: Annotated[float, typer.Option(metavar="M", help="Width over which models are blended, m or rad.")] = 0.05
+    end: opt.End = opt.END
+
+
 @command(
     "local identify",
     epilog="Example: steelyard local identify arm.urdf regions.yaml --log A=a.csv --log B=b.csv -o bank",
 )
-def identify(
-    robot: opt.RobotSource,
-    regions: Regions,
-    log: RegionLogs = None,
-    simulate: Simulate = False,
-    motions: Annotated[str, typer.Option(metavar="RUN", help="The folder of `local design`.")] = "",
-    how: How = "gradient",
-    duration: Duration = 20.0,
-    seed: Seed = 0,
-    noise: Noise = 2.0,
-    mapping: opt.MapFile = "",
-    gravity: opt.Gravity = "",
-    term_names: opt.TermNames = "",
-    physical: opt.Physical = True,
-    prior: opt.Prior = "nominal",
-    cutoff: opt.Cutoff = None,
-    order: Annotated[int, typer.Option(metavar="N", help="Order of the Butterworth filter.")] = 4,
-    blend: Annotated[float, typer.Option(metavar="M", help="Width over which models are blended, m or rad.")] = 0.05,
-    snap: opt.Snap = None,
-    output: opt.Output = "",
-    overwrite: opt.Overwrite = False,
-    as_json: opt.AsJson = False,
-) -> None:
+@opt.taking(IdentifyOptions)
+def identify(o: IdentifyOptions) -> None:
     """Identify one model per region, from logs of each or on a simulated robot."""
     from steelyard.local.bank_files import BankRun
     from steelyard.local.design import Design
@@ -95,45 +99,48 @@ def identify(
     from steelyard.signals.prepare import Preparation
 
     def identified() -> BankRun:
-        loaded = opt.robot_from(robot, "", gravity, snap)
-        found = read_regions(regions, loaded)
-        known = read_motions(motions, loaded) if motions else Design(how=how, duration=duration, seed=seed)
+        loaded = opt.robot_from(o.robot, "", o.gravity, o.end.snap)
+        found = read_regions(o.regions, loaded)
+        known = read_motions(o.motions, loaded) if o.motions else Design(how=o.how, duration=o.duration, seed=o.seed)
         bank = identify_locally(
             loaded,
-            _source(loaded, log, simulate, mapping, noise, seed),
+            _source(loaded, o.log, o.simulate, o.mapping, o.noise, o.seed),
             found,
-            terms=opt.words(term_names) or None,
+            terms=opt.words(o.term_names) or None,
             motions=known,
-            blend=blend,
-            physical=physical,
-            prior=prior,
-            preparation=Preparation(cutoff=cutoff, order=order),
+            blend=o.blend,
+            physical=o.physical,
+            prior=o.prior,
+            preparation=Preparation(cutoff=o.cutoff, order=o.order),
         )
         return BankRun(bank)
 
-    deliver(identified, output, overwrite, as_json)
+    o.end.deliver(identified)
+
+
+@dataclass(frozen=True)
+class ValidateOptions:
+    """What may be typed."""
+
+    robot: opt.RobotSource
+    bank: BankFolder
+    log: RegionLogs = None
+    simulate: Simulate = False
+    trajectories: Annotated[int, typer.Option(metavar="N", help="Simulated motions per region.")] = 30
+    points: Annotated[int, typer.Option(metavar="K", help="Via-points of each.")] = 6
+    against: Annotated[str, typer.Option(metavar="RUN", help="The run folder of a global model.")] = ""
+    seed: Seed = 1
+    noise: Noise = 2.0
+    mapping: opt.MapFile = ""
+    end: opt.End = opt.END
 
 
 @command(
     "local validate",
     epilog="Example: steelyard local validate arm.urdf bank --log A=a2.csv --log B=b2.csv -o validation",
 )
-def validate(
-    robot: opt.RobotSource,
-    bank: BankFolder,
-    log: RegionLogs = None,
-    simulate: Simulate = False,
-    trajectories: Annotated[int, typer.Option(metavar="N", help="Simulated motions per region.")] = 30,
-    points: Annotated[int, typer.Option(metavar="K", help="Via-points of each.")] = 6,
-    against: Annotated[str, typer.Option(metavar="RUN", help="The run folder of a global model.")] = "",
-    seed: Seed = 1,
-    noise: Noise = 2.0,
-    mapping: opt.MapFile = "",
-    snap: opt.Snap = None,
-    output: opt.Output = "",
-    overwrite: opt.Overwrite = False,
-    as_json: opt.AsJson = False,
-) -> None:
+@opt.taking(ValidateOptions)
+def validate(o: ValidateOptions) -> None:
     """Validate a bank over many motions: errors, bands, transfer between regions, a global model beside it."""
     from steelyard.dynamics.model import Model
     from steelyard.local.bank_files import load_bank, whole_model
@@ -141,43 +148,46 @@ def validate(
     from steelyard.local.validate import validate_bank
 
     def validated() -> Validation:
-        found = load_bank(bank, opt.robot_from(robot, "", "", snap))
+        found = load_bank(o.bank, opt.robot_from(o.robot, "", "", o.end.snap))
         return validate_bank(
             found,
-            _source(found.robot, log, simulate, mapping, noise, seed),
-            trajectories=trajectories,
-            points=points,
-            others={GLOBAL: whole_model(found, against)} if against else {},
+            _source(found.robot, o.log, o.simulate, o.mapping, o.noise, o.seed),
+            trajectories=o.trajectories,
+            points=o.points,
+            others={GLOBAL: whole_model(found, o.against)} if o.against else {},
             nominal=Model.nominal(found.robot) if found.robot.has_inertia else None,
-            seed=seed,
+            seed=o.seed,
         )
 
-    deliver(validated, output, overwrite, as_json)
+    o.end.deliver(validated)
+
+
+@dataclass(frozen=True)
+class RecalibrateOptions:
+    """What may be typed."""
+
+    robot: opt.RobotSource
+    bank: BankFolder
+    region: Annotated[str, typer.Argument(metavar="REGION", help="The region whose motion was played again.")]
+    log: Annotated[list[str], typer.Option("--log", metavar="LOG", help="A new log of it. May be repeated.")]
+    mapping: opt.MapFile = ""
+    end: opt.End = opt.END
 
 
 @command("local recalibrate", epilog="Example: steelyard local recalibrate arm.urdf bank A --log again.csv -o bank-may")
-def recalibrate(
-    robot: opt.RobotSource,
-    bank: BankFolder,
-    region: Annotated[str, typer.Argument(metavar="REGION", help="The region whose motion was played again.")],
-    log: Annotated[list[str], typer.Option("--log", metavar="LOG", help="A new log of it. May be repeated.")],
-    mapping: opt.MapFile = "",
-    snap: opt.Snap = None,
-    output: opt.Output = "",
-    overwrite: opt.Overwrite = False,
-    as_json: opt.AsJson = False,
-) -> None:
+@opt.taking(RecalibrateOptions)
+def recalibrate(o: RecalibrateOptions) -> None:
     """Make a region's model anew from a new log, and say what has drifted."""
     from steelyard.local.bank_files import BankRun, load_bank
     from steelyard.local.recalibrate import recalibrate as again
 
     def recalibrated() -> BankRun:
-        loaded = opt.robot_from(robot, "", "", snap)
-        found = load_bank(bank, loaded)
-        found.local(region)
-        return BankRun(*again(found, region, opt.logs_from(log, loaded, mapping)))
+        loaded = opt.robot_from(o.robot, "", "", o.end.snap)
+        found = load_bank(o.bank, loaded)
+        found.local(o.region)
+        return BankRun(*again(found, o.region, opt.logs_from(o.log, loaded, o.mapping)))
 
-    deliver(recalibrated, output, overwrite, as_json)
+    o.end.deliver(recalibrated)
 
 
 def _source(robot: Robot, logs: list[str] | None, simulate: bool, mapping: str, noise: float, seed: int) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from steelyard.cli.deliver import Found, deliver
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
@@ -39,30 +40,55 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 Options = TypeVar("Options")
 
 
+@dataclass(frozen=True)
+class End:
+    """With what most commands end: exact angles, and where to and how the result is handed out."""
+
+    snap: Snap = None
+    output: Output = ""
+    overwrite: Overwrite = False
+    as_json: AsJson = False
+
+    def deliver(self, make: Callable[[], Found]) -> Found:
+        """Find something, write it, print it: see `deliver`."""
+        return deliver(make, self.output, self.overwrite, self.as_json)
+
+
+END = End()
+
+
 def taking(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """A decorator for commands with many options: the fields of a dataclass are the options, in its order."""
+    """A decorator for commands: the fields of a dataclass are the options, in its order.
+
+    A field that is itself such a dataclass (`End`) stands for the options in it.
+    """
 
     def enter(function: Callable[[Options], None]) -> Callable[..., None]:
         def called(**values: Any) -> None:
-            function(kind(**values))
+            function(_filled(kind, values))
 
-        hints = get_type_hints(kind, include_extras=True)
-        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                    annotation=hints[field.name],
-                )
-                for field in fields(kind)  # type: ignore[arg-type]
-            ]
-        )
+        called.__signature__ = inspect.Signature(list(_parameters(kind)))  # type: ignore[attr-defined]
         called.__doc__ = function.__doc__
         called.__annotations__ = {}
         return called
 
     return enter
+
+
+def _parameters(kind: Any) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        if is_dataclass(hint := hints[field.name]):
+            yield from _parameters(hint)
+            continue
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _filled(kind: Any, values: dict[str, Any]) -> Any:
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    return kind(**{n: _filled(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in names})
 
 
 def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | None = None, **more: Any) -> Robot:
