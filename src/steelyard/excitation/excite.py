@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
@@ -152,23 +152,21 @@ def excite(
         trajectory = hunt.run()
         grams = goal.observation.grams(trajectory.coefficients)
         value = goal.value(trajectory.coefficients)
-    return Plan(
-        trajectory=trajectory,
+    return Plan.reached(
+        trajectory,
+        goal,
+        grams,
+        needs,
+        design.columns,
+        design.units,
         joint_names=robot.joint_names,
         rate=rate,
-        columns=design.columns,
-        units=design.units,
-        equations=goal.observation.names,
-        criterion=goal.criterion.name,
-        label=goal.label,
         value=value,
         start_value=hunt.state.start_value,
-        margins={c.name: c.excess(trajectory) for c in needs},
         limits=bounds,
         seed=seed,
         evaluations=hunt.state.evaluations,
         history=tuple(hunt.state.history),
-        grams=tuple(_spread(g, p, len(design.columns)) for g, p in zip(grams, goal.observation.places, strict=True)),
         notes=tuple(notes),
     )
 
@@ -259,9 +257,3 @@ def _key(robot: Robot, *parts: Any) -> str:
     for table in vars(limits).values():
         digest.update(np.ascontiguousarray(table).tobytes())
     return digest.hexdigest()
-
-
-def _spread(gram: Array, place: NDArray[np.int64], size: int) -> Array:
-    out = np.zeros((size, size))
-    out[np.ix_(place, place)] = gram
-    return out

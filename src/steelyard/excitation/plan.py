@@ -6,16 +6,19 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
-from steelyard.excitation.constraints import Limits
+from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
+
+if TYPE_CHECKING:
+    from steelyard.excitation.goal import Goal
 
 FORMAT = "steelyard-plan-1"
 
@@ -50,6 +53,30 @@ class Plan:
     program: Any = field(repr=False, default=None)
     # What a person should know of the design.
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def reached(
+        cls, trajectory: Trajectory, goal: Goal, grams: Sequence[Array], needs: Sequence[Constraint],
+        columns: Sequence[str], units: Sequence[str], **more: Any,
+    ) -> Plan:  # fmt: skip
+        """What a search has come to.
+
+        Args:
+            trajectory: the motion.
+            goal: what it was to reach: the criterion, and the equations it looks at.
+            grams: WᵀW of each equation over the columns that it shows.
+            needs: what the motion keeps to.
+            columns, units: the parameters that it was designed for.
+            more: the other fields.
+        """
+        whole = [np.zeros((len(columns),) * 2) for _ in grams]
+        for table, gram, place in zip(whole, grams, goal.observation.places, strict=True):
+            table[np.ix_(place, place)] = gram
+        return cls(
+            trajectory, columns=tuple(columns), units=tuple(units), equations=goal.observation.names,
+            criterion=goal.criterion.name, label=goal.label, margins={c.name: c.excess(trajectory) for c in needs},
+            grams=tuple(whole), **more,
+        )  # fmt: skip
 
     @property
     def violation(self) -> float:

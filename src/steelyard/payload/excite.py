@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import FrameKinematics
@@ -30,7 +30,7 @@ from steelyard.excitation.settle import find_centre
 from steelyard.excitation.torque_rows import TorqueRows
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.excitation.views import Linear
-from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.payload.sensor import AXES
@@ -84,30 +84,22 @@ def excite_load(
         trajectory = hunt.run()
         grams = rows.grams(trajectory.coefficients)
         value = goal.value(trajectory.coefficients)
-    return Plan(
-        trajectory=trajectory,
+    return Plan.reached(
+        trajectory,
+        goal,
+        grams,
+        needs,
+        INERTIAL_NAMES,
+        _UNITS,
         joint_names=robot.joint_names,
         rate=rate,
-        columns=INERTIAL_NAMES,
-        units=_UNITS,
-        equations=AXES,
-        criterion=goal.criterion.name,
-        label=goal.label,
         value=value,
         start_value=hunt.state.start_value,
-        margins={c.name: c.excess(trajectory) for c in needs},
         limits=bounds,
         seed=seed,
         evaluations=hunt.state.evaluations,
         history=tuple(hunt.state.history),
-        grams=tuple(_spread(g, p) for g, p in zip(grams, rows.places, strict=True)),
     )
-
-
-def _spread(gram: Array, place: NDArray[np.int64]) -> Array:
-    out = np.zeros((10, 10))
-    out[np.ix_(place, place)] = gram
-    return out
 
 
 def _expected(sizes: ArrayLike) -> Linear:

@@ -111,23 +111,21 @@ def evolve(
         t = trajectory.times(rate)
         grams = score.grams([trajectory.sample(t)])[0]
         value = goal.criterion(goal.seen(goal.join(grams)))
-    return Plan(
-        trajectory=trajectory,
+    return Plan.reached(
+        trajectory,
+        goal,
+        grams,
+        checked,
+        design.columns,
+        design.units,
         joint_names=robot.joint_names,
         rate=rate,
-        columns=design.columns,
-        units=design.units,
-        equations=goal.observation.names,
-        criterion=goal.criterion.name,
-        label=goal.label,
         value=value,
         start_value=goal_value(goal.criterion)(_first(record)),
-        margins={c.name: c.excess(trajectory) for c in checked},
         limits=bounds,
         seed=seed,
         evaluations=record.evaluations,
         history=tuple((n, goal_value(goal.criterion)(v)) for n, v in record.history if np.isfinite(v)),
-        grams=tuple(_spread(g, p, len(design.columns)) for g, p in zip(grams, goal.observation.places, strict=True)),
         program=genome.program(genes) if isinstance(genome, ViaPoints) else None,
     )
 
@@ -182,9 +180,3 @@ def _key(robot: Robot, *parts: Any) -> str:
     for table in vars(limits).values():
         digest.update(np.ascontiguousarray(table).tobytes())
     return digest.hexdigest()
-
-
-def _spread(gram: Array, place: Any, size: int) -> Array:
-    out = np.zeros((size, size))
-    out[np.ix_(place, place)] = gram
-    return out
