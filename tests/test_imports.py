@@ -120,6 +120,21 @@ def test_the_plan_has_no_rooms_that_are_gone() -> None:
     assert set(plan()) <= standing, f"gone, but in the table: {set(plan()) - standing}"
 
 
+# What speaks of the machine, and who may although it is not machine code.
+MACHINE = re.compile(r"llvm|\bctypes\b|\bSTRIDE\b|\bLANES\b|\bvector_width\b")
+SPEAKS = {"ground/files.py": "two files change places at once by a call of Linux that Python does not have"}
+
+
+def test_only_machine_code_knows_the_machine() -> None:
+    """LLVM, ctypes, vector registers and the layout of lanes are known in dynamics/native alone."""
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if "native" not in path.parts and MACHINE.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set(SPEAKS)
+
+
 def test_files_fit_in_the_head() -> None:
     sources = [path for part in ("src", "tests", "benchmarks") for path in (ROOT / part).rglob("*.py")]
     lines = {p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines()) for p in sources}

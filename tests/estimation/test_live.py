@@ -14,6 +14,7 @@ from steelyard.errors import LogError, ShapeError, SteelyardError, UnknownNameEr
 from steelyard.estimation import Directional, EstimationError, StateError, Variable, recursive
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
+from steelyard.regression.schemes import SCHEMES as ALL_SCHEMES
 from steelyard.regression.schemes import make_scheme, paper_motion
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
@@ -63,6 +64,10 @@ def batch(scheme: str, P0: float) -> np.ndarray:
         H, z = H + A.T @ A, z + A.T @ block.y
     scale = 1.0 / np.sqrt(np.diag(H))
     return scale * np.linalg.solve(H * scale * scale[:, None], scale * z)
+
+
+def test_all_schemes_are_among_them() -> None:
+    assert {text.partition(":")[0] for text in SCHEMES} == set(ALL_SCHEMES)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -48,7 +48,7 @@ class Sampled:
         """Samples `(samples, k)` with all blocks of a column in one row."""
         return _in_rows(blocks_of(columns))
 
-    def lanes(self, x: Array, out: Array | None = None) -> Array:
+    def in_blocks(self, x: Array, out: Array | None = None) -> Array:
         """The signals of coefficients x."""
         n = self.joints
         if out is None:
@@ -59,10 +59,10 @@ class Sampled:
                 out[:, k * n + members] = values.transpose(1, 0, 2)
         return out
 
-    def pull(self, lanes: Array) -> Array:
+    def pull(self, blocks: Array) -> Array:
         """The transposed map: cotangents of the signals → of the coefficients."""
         n, gradient = self.joints, np.zeros(self.size)
-        rows = _in_rows(lanes)
+        rows = _in_rows(blocks)
         for members, where, bases in self._groups:
             total = np.zeros(where.shape)
             for k, (B, _) in enumerate(bases):
@@ -72,10 +72,10 @@ class Sampled:
 
     def signals(self, x: Array) -> list[Array]:
         """One array `(samples, joints)` per order."""
-        return self.unpack(self.lanes(x))
+        return self.unpack(self.in_blocks(x))
 
-    def unpack(self, lanes: Array) -> list[Array]:
-        return np.split(samples_of(lanes, self.samples), len(self.orders), axis=1)
+    def unpack(self, blocks: Array) -> list[Array]:
+        return np.split(samples_of(blocks, self.samples), len(self.orders), axis=1)
 
     def pull_signals(self, cotangents: Sequence[Array]) -> Array:
         """As `pull`, for arrays `(samples, joints)`."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.native.gram import BlockFunction, LaneEquations, empty_blocks
+from steelyard.dynamics.native.gram import BlockEquations, BlockFunction, empty_blocks
 from steelyard.excitation.goal import place_columns
 from steelyard.excitation.sampled import Sampled
 from steelyard.ground.arrays import Array
@@ -30,9 +30,9 @@ class TorqueRows:
         entries = place_columns(regressor, columns)
         self.names = tuple(dynamics.robot.joint_names[j] for j in joints)
         self.places = tuple(np.array(sorted(entries[j]), dtype=np.int64) for j in joints)
-        self._lanes = LaneEquations([len(p) for p in self.places])
+        self._equations = BlockEquations([len(p) for p in self.places])
         outputs: list[object] = []
-        for j, place, size in zip(joints, self.places, self._lanes.sizes, strict=True):
+        for j, place, size in zip(joints, self.places, self._equations.sizes, strict=True):
             outputs += [entries[j][int(k)] for k in place] + [0.0] * (int(size) - len(place))
         rows = Function(
             "rows", regressor.graph, regressor.inputs, tuple(outputs), (len(outputs),), np.arange(len(outputs))
@@ -50,7 +50,7 @@ class TorqueRows:
         self._x = x
         totals: list[Array] = []
         for part in self._parts:
-            grams = self._lanes.grams(self._rows_of(part))
+            grams = self._equations.grams(self._rows_of(part))
             totals = [a + b for a, b in zip(totals, grams, strict=True)] if totals else grams
         return totals
 
@@ -60,13 +60,13 @@ class TorqueRows:
         total = np.zeros(len(self._x))
         for part in self._parts:
             rows = self._forward.result[: part.blocks] if len(self._parts) == 1 else self._rows_of(part)
-            self._lanes.weigh(rows, doubled, self._input[: part.blocks, self._signals :])
+            self._equations.weigh(rows, doubled, self._input[: part.blocks, self._signals :])
             found = self._backward(part.samples)
-            lanes = np.zeros((part.blocks, self._signals, found.shape[2]))
-            lanes[:, self._found] = found[:, : len(self._found)]
-            total += part.pull(lanes)
+            blocks = np.zeros((part.blocks, self._signals, found.shape[2]))
+            blocks[:, self._found] = found[:, : len(self._found)]
+            total += part.pull(blocks)
         return total
 
     def _rows_of(self, part: Sampled) -> Array:
-        part.lanes(self._x, self._input[: part.blocks, : self._signals])
+        part.in_blocks(self._x, self._input[: part.blocks, : self._signals])
         return self._forward(part.samples)

@@ -14,8 +14,8 @@ from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.simulation.command import Drive, command_of, schedule_of
+from steelyard.simulation.fixed_steps import Problem, run_fixed_steps
 from steelyard.simulation.friction import Friction
-from steelyard.simulation.lanes import Problem, run_lanes
 from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
@@ -83,7 +83,7 @@ def simulate(
     watched = check_start(model, numbers.theta, numbers.q0)
     if friction == "smooth" and method == "rk4":
         _check_step(problem)
-        results = run_lanes(problem, threads) if not command.states else _run_remembering(problem, threads)
+        results = run_fixed_steps(problem, threads) if not command.states else _run_remembering(problem, threads)
     elif command.states:
         raise SimulationError('A controller that remembers, such as PID, needs method="rk4" and friction="smooth".')
     else:

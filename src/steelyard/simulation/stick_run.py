@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.simulation.lanes import Problem
+from steelyard.simulation.fixed_steps import Problem
 from steelyard.simulation.rk45 import Tolerances
 from steelyard.simulation.stick import Modes, Sticking
 

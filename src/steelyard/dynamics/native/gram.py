@@ -130,7 +130,7 @@ class BlockFunction:
         return out
 
 
-class LaneEquations:
+class BlockEquations:
     """Rows of several equations, one after the other, each padded to whole tiles."""
 
     def __init__(self, widths: list[int]) -> None:

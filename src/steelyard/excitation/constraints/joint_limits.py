@@ -32,13 +32,13 @@ class JointLimits:
         centre, scale = zip(*(_centre_and_scale(*limits.bounds(k)) for k in self.orders), strict=True)
         still = np.zeros((len(self.orders), len(families)))
         still[:] = centre
-        # (signal − centre)·scale lies within ±1; lanes beyond the last sample hold zeros and must stay there.
-        lanes = blocks_of(np.ones((self._sampled.samples, 1)))
-        self._centre = still.ravel()[None, :, None] * lanes
+        # (signal − centre)·scale lies within ±1; what lies behind the last sample is zero and must stay so.
+        blocks = blocks_of(np.ones((self._sampled.samples, 1)))
+        self._centre = still.ravel()[None, :, None] * blocks
         self._scale = np.concatenate(scale)[None, :, None]
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
-        share = (self._sampled.lanes(x) - self._centre) * self._scale
+        share = (self._sampled.in_blocks(x) - self._centre) * self._scale
         values = np.concatenate([share.ravel() - 1.0, -share.ravel() - 1.0])
 
         def pull(multipliers: Array) -> Array:
@@ -49,8 +49,8 @@ class JointLimits:
 
     def drawn_back(self, x: Array, calm: Array) -> Array:
         """x with every joint's deviation from the calm motion scaled down until it fits, at the times of the grid."""
-        reached = (self._sampled.lanes(x) - self._centre) * self._scale
-        still = (self._sampled.lanes(calm) - self._centre) * self._scale
+        reached = (self._sampled.in_blocks(x) - self._centre) * self._scale
+        still = (self._sampled.in_blocks(calm) - self._centre) * self._scale
         over = np.abs(reached) > 1.0
         away = np.where(over, np.abs(reached - still), 1.0)
         room = np.where(over, np.maximum(1.0 - np.sign(reached) * still, 0.0) / away, 1.0)

@@ -1,4 +1,4 @@
-"""Simulate by machine code: blocks of robots as lanes, blocks in threads."""
+"""Simulate by machine code in fixed steps: blocks of robots at once, blocks in threads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _block(problem: Problem, results: dict[str, Array], table: Array, first: int
     return made
 
 
-def run_lanes(problem: Problem, threads: int | None) -> dict[str, Array]:
+def run_fixed_steps(problem: Problem, threads: int | None) -> dict[str, Array]:
     """Fixed steps of Runge–Kutta 4 with smooth friction, by machine code."""
     results = problem.results()
     end = problem.schedule.steps + 1
