@@ -21,6 +21,7 @@ from steelyard.regression.schemes import make_scheme
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, prepare
+from steelyard.study import Study
 
 ROBOT = load_robot("szabo3r")
 SECONDS, PERIOD = 30.0, 0.01
@@ -46,26 +47,28 @@ def a_log(smooth: float, seed: int = 0, velocity_noise: float = 0.0) -> Log:
 
 @pytest.mark.parametrize("factor", [0.0, 10.0])
 def test_the_rounding_of_dry_friction_is_found(factor: float) -> None:
-    found = tuned(ROBOT, [a_log(0.01 * factor)], ("viscous", "coulomb"), Preparation())
+    found = tuned(Study.of(ROBOT, [a_log(0.01 * factor)], preparation=Preparation()), ("viscous", "coulomb"))
     assert found.chosen.smoothing == factor
     assert found.trial(found.chosen).error < found.trials[0].error
 
 
 def test_the_default_stands_where_it_is_right() -> None:
-    found = tuned(ROBOT, [a_log(0.01)], ("viscous", "coulomb"), Preparation())
+    found = tuned(Study.of(ROBOT, [a_log(0.01)], preparation=Preparation()), ("viscous", "coulomb"))
     assert found.chosen.smoothing == 1.0
 
 
 def test_a_useless_velocity_is_left_aside() -> None:
     log = a_log(0.01, velocity_noise=0.3)
-    noisy = tuned(ROBOT, [log], ("viscous", "coulomb"), Preparation())
+    noisy = tuned(Study.of(ROBOT, [log], preparation=Preparation()), ("viscous", "coulomb"))
     forced = [t for t in noisy.trials if t.choice.velocity == "measured"]
     assert noisy.chosen.velocity != "measured"
     assert all(t.error > noisy.trial(noisy.chosen).error for t in forced)
 
 
 def test_what_is_fixed_stays_fixed() -> None:
-    found = tuned(ROBOT, [a_log(0.01)], ("viscous", "coulomb:smooth=0.02"), Preparation(cutoff=5.0))
+    found = tuned(
+        Study.of(ROBOT, [a_log(0.01)], preparation=Preparation(cutoff=5.0)), ("viscous", "coulomb:smooth=0.02")
+    )
     assert len(found.trials) == 1
     assert "defaults stand" in found.sentence
 
@@ -75,7 +78,7 @@ def test_a_log_too_short_is_refused() -> None:
     short = part_of(log, [(0, 100)])
     assert short is not None
     with pytest.raises(sy.SteelyardError, match="without tuning"):
-        tuned(ROBOT, [short], None, Preparation(cutoff=2.0))
+        tuned(Study.of(ROBOT, [short], preparation=Preparation(cutoff=2.0)), None)
 
 
 def test_validation_takes_no_part_and_the_result_says_what_was_tried() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import Reduction
+from steelyard.regression.rows import Equation
 from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion, Preparation, prepare
-from steelyard.signals.source import Source, ahead, pieces_of
+from steelyard.signals.source import Source, pieces_of
 
 # Samples whose signals are kept for plots.
 _KEPT_SAMPLES = 200_000
@@ -59,38 +62,54 @@ class Score:
 def score(
     model: Model, log: Source, settings: Preparation, cutoff: float, score_cutoff: float, name: str = ""
 ) -> Score:
-    """The score of one model, as by `score_models`."""
-    return score_models([model], log, settings, cutoff, score_cutoff, name)[0]
+    """The score of one model on one log, as by `score_models`.
+
+    Args:
+        model: what is judged.
+        log: what it is judged by.
+        settings: how the motion is made ready.
+        cutoff: of the motion's low-pass, Hz.
+        score_cutoff: of the score's own, Hz.
+        name: of the log.
+    """
+    motions = (m for piece in pieces_of(log) for m in prepare(piece, settings, cutoff, to_fit=False))
+    return score_models([model], motions, score_cutoff, name)[0]
 
 
 def score_models(
-    models: Sequence[Model], log: Source, settings: Preparation, cutoff: float, score_cutoff: float, name: str = ""
+    models: Sequence[Model], motions: Iterable[Motion], score_cutoff: float, name: str = ""
 ) -> tuple[Score, ...]:
     """Models' torques against the measured one, all through a zero-phase Butterworth of order 4 at `score_cutoff`.
 
-    The motion is prepared as for the fit (`settings`, `cutoff`); smoothing it too much only spoils the prediction,
-    since the torque it is held against is filtered by the score's own filter alone. The prediction goes through that
-    filter too: friction jumps at a reversal, and a jump that is cut off on one side only would be an error of the true
-    model, and a reward for a model that is blurred. Whoever is right below the cut-off has no error here but noise.
-    `raw` are the figures against the torque as it was measured. Of a long log the signals of the beginning are kept for
-    plots; all of it counts. One pass over the log serves all models, which are of the same robot.
+    The motion is prepared as for the fit; smoothing it too much only spoils the prediction, since the torque it is
+    held against is filtered by the score's own filter alone. The prediction goes through that filter too: friction
+    jumps at a reversal, and a jump that is cut off on one side only would be an error of the true model, and a reward
+    for a model that is blurred. Whoever is right below the cut-off has no error here but noise. `raw` are the figures
+    against the torque as it was measured. Of a long log the signals of the beginning are kept for plots; all of it
+    counts. One pass serves all models, which are of the same robot.
+
+    Args:
+        models: what is judged.
+        motions: prepared motions of one log; all their samples count, whatever a fit would keep.
+        score_cutoff: of the score's filter, Hz.
+        name: of the log.
     """
     robot = models[0].robot
     used = np.flatnonzero(robot.torque_used)
-    whole = replace(settings, decimation=1, mask=0.0)
     sums = [(_Sums(len(used)), _Sums(len(used))) for _ in models]
     kept: list[tuple[Array, ...]] = []
     count = 0
-    for m in ahead(m for piece in pieces_of(log) for m in prepare(piece, whole, cutoff)):
-        raw, measured, pairs = _torques(models, m, used, score_cutoff)
+    for m in motions:
+        every = slice(m.keep.start, m.keep.stop)
+        raw, measured, pairs = _torques(models, m, every, used, score_cutoff)
         count += len(raw)
         for (smooth, sharp), (predicted, unfiltered) in zip(sums, pairs, strict=True):
             smooth.add(measured, predicted)
             sharp.add(raw, unfiltered)
         if count <= _KEPT_SAMPLES or not kept:
-            kept.append((m.t[m.keep], m.q[m.keep], m.dq[m.keep], measured, *(predicted for predicted, _ in pairs)))
+            kept.append((m.t[every], m.q[every], m.dq[every], measured, *(predicted for predicted, _ in pairs)))
     if not kept:
-        raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {cutoff:g} Hz.")
+        raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {score_cutoff:g} Hz.")
     t, q, dq, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))
     out = []
     for (smooth, sharp), predicted in zip(sums, predictions, strict=True):
@@ -101,15 +120,64 @@ def score_models(
     return tuple(out)
 
 
+def score_reduced(
+    models: Sequence[Model],
+    base: BaseParameters,
+    seen: Reduction,
+    beginning: Iterable[Motion],
+    cutoff: float,
+    name: str,
+) -> tuple[Score, ...]:
+    """The same figures from what one pass over a long log left, without a second pass.
+
+    Squared errors are quadratic in the parameters, so the triangles of the filtered rows and the Gram matrices of the
+    unfiltered ones hold them for every model. The filtered figures are of the rows that the fit kept: five to a period
+    of the cut-off, which between them hold all but some 1e-6 of a filtered signal's power.
+
+    Args:
+        models: of the robot and terms that `base` is of, or of its links alone.
+        base: the base parameters whose columns the rows have.
+        seen: what the pass left; with unfiltered sums.
+        beginning: prepared motions of the log's beginning, whose signals are kept for plots.
+        cutoff: of the fit's low-pass, which is the score's, Hz.
+        name: of the log.
+    """
+    shown = score_models(models, beginning, cutoff, name)
+    out = []
+    for model, plotted in zip(models, shown, strict=True):
+        theta = np.zeros(len(base.parameters))
+        theta[: len(model.theta)] = model.theta
+        beta = base.values(theta)
+        joints = []
+        for e, joint in enumerate(plotted.joints):
+            way = _away_from(base, seen.factor.equations[e], beta)
+            triangle, gram = seen.factor.triangles[e], seen.unfiltered[e]
+            error = float(np.sum((triangle @ way) ** 2))
+            smooth = _figures(seen.factor.rows[e], error, float(seen.sums[e]), float(np.sum(triangle[:, -1] ** 2)))
+            constant = float(gram[-1, -1])
+            # The mean of an unfiltered torque is the filtered one's, which has the same sum but for its ends.
+            mean = float(seen.sums[e]) / seen.factor.rows[e]
+            raw = _figures(seen.samples, float(way @ gram @ way), mean * seen.samples, constant)
+            joints.append(JointScore(joint.joint, **smooth, raw=raw))
+        out.append(replace(plotted, samples=seen.samples, joints=tuple(joints)))
+    return tuple(out)
+
+
+def _away_from(base: BaseParameters, equation: Equation, beta: Array) -> Array:
+    """What [A y] is multiplied with to give y − Aβ."""
+    place = {c: k for k, c in enumerate(base.independent)}
+    return np.array([*(-beta[place[int(c)]] for c in equation.columns), 1.0])
+
+
 def _torques(
-    models: Sequence[Model], m: Motion, used: NDArray[np.int64], cutoff: float
+    models: Sequence[Model], m: Motion, rows: slice, used: NDArray[np.int64], cutoff: float
 ) -> tuple[Array, Array, list[tuple[Array, Array]]]:
     """The measured torque, unfiltered and filtered, and every model's, filtered and unfiltered."""
     low_pass = LowPass(min(cutoff, 0.45 / m.filter.period), m.filter.period)
     raw = m.tau[:, used]
     sharp = [model.torque(m.q, m.dq, m.ddq)[:, used] for model in models]
-    measured, *predicted = np.split(low_pass(np.hstack([raw, *sharp]), m.keep), 1 + len(models), axis=1)
-    return raw[m.keep], measured, [(p, s[m.keep]) for p, s in zip(predicted, sharp, strict=True)]
+    measured, *predicted = np.split(low_pass(np.hstack([raw, *sharp]), rows), 1 + len(models), axis=1)
+    return raw[rows], measured, [(p, s[rows]) for p, s in zip(predicted, sharp, strict=True)]
 
 
 class _Sums:
@@ -126,13 +194,19 @@ class _Sums:
         self._square += np.sum(measured**2, axis=0)
 
     def figures(self, joint: int) -> dict[str, float]:
-        n, tiny = self.count, 1e-12
-        rmse = float(np.sqrt(self._error[joint] / n))
-        size = float(np.sqrt(self._square[joint] / n))
-        spread = float(np.sqrt(max(self._square[joint] / n - (self._value[joint] / n) ** 2, 0.0)))
-        return {
-            "rmse": rmse,
-            "nrmse_percent": 100.0 * rmse / max(spread, tiny),
-            "r2": 1.0 - (rmse / max(spread, tiny)) ** 2,
-            "relative_error_percent": 100.0 * rmse / max(size, tiny),
-        }
+        sums = (float(x[joint]) for x in (self._error, self._value, self._square))
+        return _figures(self.count, *sums)
+
+
+def _figures(count: int, error: float, value: float, square: float) -> dict[str, float]:
+    """From Σ(y − ŷ)², Σy and Σy² over so many samples."""
+    tiny = 1e-12
+    rmse = float(np.sqrt(max(error, 0.0) / count))
+    size = float(np.sqrt(square / count))
+    spread = float(np.sqrt(max(square / count - (value / count) ** 2, 0.0)))
+    return {
+        "rmse": rmse,
+        "nrmse_percent": 100.0 * rmse / max(spread, tiny),
+        "r2": 1.0 - (rmse / max(spread, tiny)) ** 2,
+        "relative_error_percent": 100.0 * rmse / max(size, tiny),
+    }

@@ -30,6 +30,9 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
+NOT_JUDGED = Verdict("poor", "Nothing has been judged yet.", ())
+
+
 def judge(found: Identification) -> Verdict:
     scores = found.validation or found.identification
     errors = np.array([[j.nrmse_percent for j in s.joints] for s in scores])

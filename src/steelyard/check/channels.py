@@ -27,6 +27,7 @@ STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
     """Dead, coarse and cut-off channels, joint by joint; torques that are not used do not matter."""
+    moving = _moving(log)
     for k, joint in enumerate(robot.joints):
         yield from _velocity(joint, log.q[:, k], None if log.dq is None else log.dq[:, k])
         if log.tau is None or not robot.torque_used[k]:
@@ -36,7 +37,6 @@ def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
         if not dead:
             coarse = list(_coarse(joint, log.tau[:, k]))
             yield from coarse
-            moving = _moving(log)
             yield from _cut_off(joint, log.tau[:, k], moving)
 
 

@@ -28,11 +28,12 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation
+from steelyard.study import Study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,21 +89,52 @@ def check_log(
         terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
         preparation: filter, derivatives, masks; default: those of `identify`.
     """
-    robot = as_logged(robot, [log])
-    bound = identification_terms(robot, terms)
+    try:
+        study = Study.of(robot, log, terms, preparation)
+    except LogError as error:
+        return _unprepared(as_logged(robot, [log]), log, error)
+    return check_study(study)[0]
+
+
+def check_study(study: Study) -> tuple[Check, ...]:
+    """The check of every log of a study (of the beginning of long ones), with what the study has prepared already.
+
+    Args:
+        study: of one robot; its terms and preparation are those of the identification.
+    """
     with one_blas_thread():
-        return _check(robot, log, bound, preparation or Preparation())
+        return tuple(_check(study, number) for number in range(len(study.logs)))
 
 
-def _check(robot: Robot, log: Log, bound: Terms, settings: Preparation) -> Check:
-    entries = [*check_times(log), *_needed(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
+def _check(study: Study, number: int) -> Check:
+    log = study.beginnings[number]
+    entries = _of_channels(study.robot, log)
     seen: Excitation | None = None
-    if not any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries):
-        more, seen = _look(robot, log, bound, settings)
+    if not _spoilt(entries):
+        more, seen = _look(study, number)
         entries = _without_echoes([*entries, *more])
+    return _told(study.robot, log, entries, seen)
+
+
+def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
+    """Of a log that no cut-off can be chosen for: what its channels tell, and the reason."""
+    entries = _of_channels(robot, log)
+    if not _spoilt(entries):
+        entries.append(Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move."))
+    return _told(robot, log, entries, None)
+
+
+def _of_channels(robot: Robot, log: Log) -> list[Finding]:
+    return [*check_times(log), *_needed(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
+
+
+def _spoilt(entries: Sequence[Finding]) -> bool:
+    return any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries)
+
+
+def _told(robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None) -> Check:
     grade, sentence = verdict(entries)
-    source = str(log.meta.get("source", ""))
-    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen)
+    return Check(robot.name, str(log.meta.get("source", "")), grade, sentence, advices(entries), tuple(entries), seen)
 
 
 def _without_echoes(entries: list[Finding]) -> list[Finding]:
@@ -127,12 +159,11 @@ def _needed(robot: Robot, log: Log) -> list[Finding]:
     return []
 
 
-def _look(
-    robot: Robot, log: Log, bound: Terms, settings: Preparation
-) -> tuple[list[Finding], Excitation | None]:  # fmt: skip
+def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
     """The checks that need prepared rows."""
+    robot, log = study.robot, study.beginnings[number]
     try:
-        seen = gather(robot, log, bound, settings)
+        seen = gather(study, number)
     except LogError as error:
         return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
     except StructureError as error:

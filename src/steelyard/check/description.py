@@ -117,10 +117,10 @@ class Match:
         return np.where(self.slope > 0.0, self.left, self.alone)
 
 
-def match(states: States, joints: Sequence[int] | None = None) -> Match:
-    """Fit every joint's torque by its nominal torque and drive terms."""
+def match(states: States, joints: Sequence[int] | None = None, nominal: Array | None = None) -> Match:
+    """Fit every joint's torque by its nominal torque (computed unless it is given) and drive terms."""
     robot = states.robot
-    nominal = nominal_torque(robot, states.q, states.dq, states.ddq)
+    nominal = nominal_torque(robot, states.q, states.dq, states.ddq) if nominal is None else nominal
     out = np.full((3, robot.dof), np.nan)
     for j in range(robot.dof) if joints is None else joints:
         y = states.tau[:, j]
@@ -167,13 +167,17 @@ def _swap(states: States, found: Match, flips: Sequence[int]) -> Finding | None:
     used = [j for j in range(states.robot.dof) if np.isfinite(found.left[j])]
     as_is = np.where(np.isin(np.arange(states.robot.dof), flips), found.left, found.forward)
     best: tuple[float, tuple[int, int], bool, Match] | None = None
-    for a, b in combinations(used, 2):
-        if states.robot.joints[a].kind != states.robot.joints[b].kind:
-            continue
-        order = list(range(states.robot.dof))
-        order[a], order[b] = b, a
+    pairs = [(a, b) for a, b in combinations(used, 2) if states.robot.joints[a].kind == states.robot.joints[b].kind]
+    if not pairs:
+        return None
+    moved = [states.exchanged(_exchange(states.robot.dof, *pair), False) for pair in pairs]
+    # All postures in one call: it is the calls that take time.
+    every = nominal_torque(states.robot, *(np.concatenate([getattr(m, x) for m in moved]) for x in ("q", "dq", "ddq")))
+    as_described = nominal_torque(states.robot, states.q, states.dq, states.ddq)
+    for (a, b), other, nominal in zip(pairs, moved, np.split(every, len(pairs)), strict=True):
         for torque_only in (True, False):
-            trial = match(states.exchanged(order, torque_only), used)
+            exchanged = states.exchanged(_exchange(states.robot.dof, a, b), True) if torque_only else other
+            trial = match(exchanged, used, as_described if torque_only else nominal)
             gain = float(np.nansum(np.log(np.maximum(as_is, NOISE) / np.maximum(trial.forward, NOISE))))
             if best is None or gain > best[0]:
                 best = gain, (a, b), torque_only, trial
@@ -192,6 +196,13 @@ def _swap(states: States, found: Match, flips: Sequence[int]) -> Finding | None:
         f"Check the order of the joints ('{first}', '{second}') in the mapping: joints = […], or the columns' names."
     )
     return Finding("order", "problem", message, advice, f"{first}, {second}")
+
+
+def _exchange(count: int, a: int, b: int) -> list[int]:
+    """The order in which a and b have changed places."""
+    order = list(range(count))
+    order[a], order[b] = b, a
+    return order
 
 
 def _percent(found: Match) -> str:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
-from steelyard.parameters.terms import Terms
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Motion
+from steelyard.study import Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +44,14 @@ class Evidence:
         return slice(None, None, max(1, -(-self.rows // most)))
 
 
-def gather(robot: Robot, log: Log, bound: Terms, settings: Preparation) -> Evidence:
-    """Prepare a log as `identify` would."""
-    cutoff = chosen_cutoff([log], settings)
-    base = base_parameters(robot, bound)
-    motions = tuple(prepare(log, settings, cutoff))
-    data = observe(Dynamics(robot, bound), base, lambda: motions)
+def gather(study: Study, number: int) -> Evidence:
+    """What a study has made of a log's beginning: its motions, and the rows of its torques, whatever the fit leaves."""
+    robot, base = study.robot, study.base
+    motions = tuple(m for m in study.first_motions(number) if m.long_enough)
+    if isinstance(study.logs[number], Log) and study.scores_in_the_pass and number in study.parts:
+        data = study.parts[number]  # the same rows, kept where they are few
+    else:
+        data = observe(study.dynamics, base, lambda: motions)
     parts: list[list[tuple[Array, Array]]] = [[] for _ in data.equations]
     for block in data.blocks():
         parts[block.equation].append((block.A, block.y))
@@ -62,7 +63,7 @@ def gather(robot: Robot, log: Log, bound: Terms, settings: Preparation) -> Evide
         q=_rows([m.q[m.keep] for m in motions]),
         dq=_rows([m.dq[m.keep] for m in motions]),
         ddq=_rows([m.ddq[m.keep] for m in motions]),
-        tau=_rows([m.filter(m.tau)[m.keep] for m in motions]),
+        tau=_rows([m.filter(m.tau, m.keep) for m in motions]),
         joints=tuple(robot.joint_index(e.name) for e in data.equations),
         columns=tuple(np.array([place[int(c)] for c in e.columns]) for e in data.equations),
         A=tuple(np.concatenate([a for a, _ in part]) for part in parts),

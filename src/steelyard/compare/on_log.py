@@ -22,12 +22,11 @@ from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms, identification_terms
-from steelyard.regression.base_parameters import base_parameters
+from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.mounted import as_logged
-from steelyard.signals.prepare import Preparation, chosen_cutoff
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -139,13 +138,10 @@ def compare_on_log(
     used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
     if used.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
-    robot = as_logged(robot, [used])
-    bound = identification_terms(robot, terms)
-    base, prior = base_parameters(robot, bound), nominal_prior(robot, bound)
-    settings = preparation or Preparation()
-    cutoff = chosen_cutoff([used], settings)
+    study = Study.of(robot, used, terms, preparation)
+    robot, base, prior = study.robot, study.base, nominal_prior(study.robot, study.terms)
     loop = as_control_loop(controller, robot)
-    experiment = experiment_of(robot, bound, [used], settings, cutoff, loop)
+    experiment = experiment_of(robot, study.terms, [used], study.preparation, study.cutoff_hz, loop)
     experiment.regression(base)  # a log that gives no rows is the user's, not an estimator that failed
     results: list[LogResult] = []
     for method in methods:
@@ -155,24 +151,18 @@ def compare_on_log(
             continue
         run, found = try_fit("log", method, lambda m=method: m.fit(experiment, base, prior, True), limit)  # type: ignore[misc]
         results.append(LogResult(method, run, found))
-    return LogComparison(robot, _judged(results, robot, bound, judged, settings, cutoff, horizon), horizon, cutoff)
+    return LogComparison(robot, _judged(results, study, judged, horizon), horizon, study.cutoff_hz)
 
 
 def _judged(
-    results: Sequence[LogResult],
-    robot: Robot,
-    terms: Terms,
-    logs: Sequence[Log],
-    settings: Preparation,
-    cutoff: float,
-    horizon: float,
-) -> tuple[LogResult, ...]:
+    results: Sequence[LogResult], study: Study, logs: Sequence[Log], horizon: float
+) -> tuple[LogResult, ...]:  # fmt: skip
     """One pass over the held-out data for all."""
     found = [r for r in results if r.estimate is not None]
-    models = [Model(robot, terms, r.estimate.theta) for r in found if r.estimate is not None]
+    models = [Model(study.robot, study.terms, r.estimate.theta) for r in found if r.estimate is not None]
     if not models:
         return tuple(results)
-    scores = [score_models(models, log, settings, cutoff, cutoff) for log in logs]
+    scores = [score_models(models, study.motions_of(log), study.cutoff_hz) for log in logs]
     out = {r.method.name: r for r in results}
     for k, (r, model) in enumerate(zip(found, models, strict=True)):
         seen = possibility(model)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms, nominal_terms
 from steelyard.robot.robot import Robot
 
@@ -38,6 +39,13 @@ class Model:
     @cached_property
     def dynamics(self) -> Dynamics:
         return Dynamics(self.robot, self.terms)
+
+    @property
+    def possible(self) -> bool:
+        """Whether it can exist: pseudo-inertias positive definite, terms within their bounds."""
+        links = self.robot.inertial_count
+        inside = bool(np.all(self.terms.lower - 1e-12 <= self.theta[links:]))
+        return inside and bool(np.all(smallest_pseudo_eigenvalues(self.theta[:links]) > 0.0))
 
     def torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
         """Joint torques of a motion (inverse dynamics), `(samples, joints)`."""

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.assessment.score import Score
-from steelyard.assessment.verdict import Verdict, judge
+from steelyard.assessment.verdict import NOT_JUDGED, Verdict
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.friction.separable import Shapes
 from steelyard.ground.arrays import Array
 from steelyard.identification.tune import Tuning
-from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Finding, Log
+from steelyard.signals.log import Finding
 from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
@@ -46,7 +43,10 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What was found: the model, its base parameters with error bars, and how well it predicts."""
+    """What was found: the model, its base parameters with error bars, and how well it predicts.
+
+    A result: it holds numbers, and computes nothing when it is read, printed or written.
+    """
 
     robot: Robot
     settings: Settings
@@ -57,6 +57,7 @@ class Identification:
     cutoff: float
     score_cutoff: float
     singular_values: Array
+    physically_consistent: bool
     findings: tuple[tuple[str, Finding], ...]
     velocity: str
     identification: tuple[Score, ...]
@@ -70,8 +71,10 @@ class Identification:
     tuning: Tuning | None = None
     # With `fit_shapes`: the speeds at which dry friction bends, as they were found.
     shapes: Shapes | None = None
-    # The beginning of every log that was identified from, for the check.
-    beginnings: tuple[tuple[str, Log], ...] = ()
+    # What `check` says of the logs that were identified from (of the first piece of those that are streamed), by name.
+    checks: tuple[tuple[str, Check], ...] = ()
+    # Whether to trust the model, and why.
+    verdict: Verdict = NOT_JUDGED
 
     @property
     def condition_number(self) -> float:
@@ -115,21 +118,3 @@ class Identification:
         from steelyard.export import model_to_c
 
         return model_to_c(self.model, path, name)
-
-    @cached_property
-    def checks(self) -> tuple[tuple[str, Check], ...]:
-        """What `check` says of the logs that were identified from (of the first piece of those that are streamed)."""
-        from steelyard.check import check_log
-
-        own = replace(self.settings.preparation, cutoff=self.cutoff)
-        return tuple((name, check_log(self.robot, log, self.base.terms, own)) for name, log in self.beginnings)
-
-    @cached_property
-    def verdict(self) -> Verdict:
-        return judge(self)
-
-    @property
-    def physically_consistent(self) -> bool:
-        links = self.robot.inertial_count
-        bounds = self.model.terms.lower - 1e-12 <= self.model.theta[links:]
-        return bool(np.all(smallest_pseudo_eigenvalues(self.model.theta[:links]) > 0.0) and np.all(bounds))

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.assessment.score import Score, score_models
-from steelyard.dynamics.engine import Dynamics
+from steelyard.assessment.score import Score, score_models, score_reduced
+from steelyard.assessment.verdict import judge as verdict_of
+from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
-from steelyard.errors import LogError, SteelyardError, UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.linear.rounding import Change, rounding_shift, widened
+from steelyard.estimation.linear.rounding import rounding_shift, widened
 from steelyard.estimation.linear.significance import fit_significant
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.friction.known import Given, Rounded, known_curves, remaining_terms, with_known_friction
-from steelyard.friction.separable import Shapes
 from steelyard.friction.separable import fit_shapes as fitted_shapes
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification, Settings
-from steelyard.identification.tune import Tuning, tuned
+from steelyard.identification.tune import tuned
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_text
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Finding, Log
-from steelyard.signals.mounted import as_logged
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
-from steelyard.signals.source import LogFile, Source, first_piece, pieces_of
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.signals.source import Source
+from steelyard.study import Study
 
 if TYPE_CHECKING:
     from steelyard.estimation.simulated.control_loop import ControlLoop
@@ -60,6 +60,7 @@ def identify(
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
+    check: bool = True,
 ) -> Identification:
     """Find the parameters of a robot from one log or several, and judge them on others.
 
@@ -87,6 +88,9 @@ def identify(
             is left out.
         controller: what controlled the robot while it was logged: a file (`read_control_loop` says what stands in it)
             or a `ControlLoop`; for estimators that simulate the closed loop.
+        names: of the logs to identify from, for tables and plots.
+        validate_names: of the logs to judge by.
+        check: also look at the logs as `check_log` does, for the report.
     """
     written = make_scheme(scheme)
     if prior not in ("nominal", "none"):
@@ -95,200 +99,188 @@ def identify(
         estimator, physical=physical, controller=controller is not None, scheme=written.name,
         significant=significant, known_friction=known_friction is not None,
     )  # fmt: skip
-    logs: list[Source] = [log] if isinstance(log, Log | LogFile) else list(log)
-    if not logs:
-        raise SteelyardError("There is no log to identify from.")
-    beginnings = [first_piece(one) for one in logs]
-    robot = as_logged(robot, beginnings)
-    _check_torque(beginnings)
-    loop = _loop(controller, robot)
-    curves = known_curves(robot, known_friction)
-    if curves and (tune or fit_shapes):
+    if known_friction is not None and (tune or fit_shapes):
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
+    study = replace(Study.of(robot, log, (), preparation), scheme=written)
+    loop = _loop(controller, study.robot)
+    curves = known_curves(study.robot, known_friction)
     settings = Settings(
         scheme=scheme_text(written),
         estimator=estimator,
         physical=physical,
         prior=prior,
-        preparation=preparation or Preparation(),
+        preparation=study.preparation,
         score_cutoff=score_cutoff,
         significant=significant,
         fit_shapes=fit_shapes,
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
-    wanted = remaining_terms(robot, curves) if curves and terms is None else terms
-    task = replace(_task(robot, logs, beginnings, settings, written, curves, wanted, tune), loop=loop)
-    found = _fit(task)
-    at = score_cutoff or (task.tuning.score_cutoff if task.tuning is not None else task.cutoff)
-    return _judged(task, found, at, validate, names, validate_names)
+    wanted = remaining_terms(study.robot, curves) if curves and terms is None else terms
+    tuning = tuned(study, wanted, score_cutoff) if tune else None
+    if tuning is not None:
+        best = tuning.chosen
+        study = study.prepared_as(replace(study.preparation, cutoff=best.cutoff_hz, velocity=best.velocity))
+        settings = replace(settings, preparation=study.preparation)
+    bound = identification_terms(study.robot, wanted, 1.0 if tuning is None else tuning.chosen.smoothing)
+    study = replace(study, terms=bound, known_friction=curves)
+    shapes = fitted_shapes(bound, study.motions, study.preparation.mask) if fit_shapes else None
+    if shapes is not None:
+        study = replace(study, terms=shapes.terms)
+    task = _Task(study, settings, curves, loop)
+    fit = _fit(task)
+    judged = _judge(task, fit, score_cutoff or (tuning.score_cutoff if tuning is not None else None), validate, names,
+                    validate_names)  # fmt: skip
+    found = Identification(
+        robot=study.robot,
+        settings=settings,
+        base=study.base,
+        estimate=fit.chosen,
+        free=fit.free,
+        model=judged.model,
+        cutoff=study.cutoff_hz,
+        score_cutoff=judged.cutoff_hz,
+        singular_values=_singular_values(study, fit.free),
+        physically_consistent=judged.model.possible,
+        findings=tuple((n, f) for n, one in zip(judged.names, study.beginnings, strict=True) for f in one.findings),
+        velocity=study.velocity,
+        identification=judged.identification["model"],
+        validation=judged.validation["model"],
+        free_validation=judged.validation["free"],
+        nominal=(judged.validation if validate else judged.identification)["nominal"],
+        reduced=fit.reduced,
+        reduced_validation=judged.validation["reduced"],
+        tuning=tuning,
+        shapes=shapes,
+        checks=tuple(zip(judged.names, check_study(study), strict=True)) if check else (),
+    )
+    return replace(found, verdict=verdict_of(found))
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
     """What is to be identified, once everything about it has been chosen."""
 
-    robot: Robot
-    logs: Sequence[Source]
-    beginnings: Sequence[Log]
+    study: Study
     settings: Settings
-    scheme: Scheme
     curves: Mapping[str, Rounded]
-    terms: Terms
-    cutoff: float
-    tuning: Tuning | None = None
-    shapes: Shapes | None = None
-    loop: ControlLoop | None = None
-
-    @cached_property
-    def base(self) -> BaseParameters:
-        return base_parameters(self.robot, self.terms)
-
-    @cached_property
-    def dynamics(self) -> Dynamics:
-        return Dynamics(self.robot, self.terms)
+    loop: ControlLoop | None
 
     @cached_property
     def prior(self) -> Prior | None:
-        return nominal_prior(self.robot, self.terms) if self.settings.prior == "nominal" else None
-
-    def motions(self, change: Change = lambda piece: piece) -> Iterator[Motion]:
-        """A pass over the prepared motions of all logs; `change` acts on every piece before."""
-        for one in self.logs:
-            for piece in pieces_of(one):
-                yield from prepare(change(piece), self.settings.preparation, self.cutoff)
-
-    def rows(self, change: Change = lambda piece: piece) -> RegressionData:
-        mask = self.settings.preparation.mask
-        curves = self.curves or None
-        return self.scheme.data(self.dynamics, self.base, lambda: self.motions(change), mask, curves)
+        return nominal_prior(self.study.robot, self.study.terms) if self.settings.prior == "nominal" else None
 
     def experiment(self) -> Experiment:
         """The motions themselves and what controlled them, for estimators that take no rows."""
         from steelyard.estimation.simulated.control_loop import experiment_of
 
-        for one in self.logs:
-            if isinstance(one, LogFile):
+        study = self.study
+        for one in study.logs:
+            if not isinstance(one, Log):
                 raise SteelyardError(f"{one.path}: too long for '{self.settings.estimator}'; cut it by a window.")
-        logs = [piece for one in self.logs for piece in pieces_of(one)]
-        return experiment_of(self.robot, self.terms, logs, self.settings.preparation, self.cutoff, self.loop)
+        return experiment_of(
+            study.robot, study.terms, study.beginnings, study.preparation, study.cutoff_hz, self.loop
+        )  # fmt: skip
 
     def model(self, estimate: Estimate) -> Model:
         """The model of an estimate, with the friction that was known before."""
-        return with_known_friction(Model(self.robot, self.terms, estimate.theta), self.curves)
-
-
-def _task(
-    robot: Robot,
-    logs: Sequence[Source],
-    beginnings: Sequence[Log],
-    settings: Settings,
-    scheme: Scheme,
-    curves: Mapping[str, Rounded],
-    terms: Sequence[str | Term] | Terms | None,
-    tune: bool,
-) -> _Task:
-    """Settle what the logs themselves decide: the tuned settings, the cut-off, the shapes of friction."""
-    tuning = tuned(robot, beginnings, terms, settings.preparation, settings.score_cutoff, scheme) if tune else None
-    if tuning is not None:
-        best = tuning.chosen
-        used = replace(settings.preparation, cutoff=best.cutoff_hz, velocity=best.velocity)
-        settings = replace(settings, preparation=used)
-    bound = identification_terms(robot, terms, tuning.chosen.smoothing if tuning is not None else 1.0)
-    cutoff = chosen_cutoff(beginnings, settings.preparation)
-    task = _Task(robot, logs, beginnings, settings, scheme, curves, bound, cutoff, tuning)
-    if not settings.fit_shapes:
-        return task
-    shapes = fitted_shapes(bound, task.motions, settings.preparation.mask)
-    return replace(task, terms=shapes.terms, shapes=shapes)
+        return with_known_friction(Model(self.study.robot, self.study.terms, estimate.theta), self.curves)
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Fit:
     """The free fit, the one that is delivered and, if asked for, the one without unsupported parameters."""
 
     free: Estimate
     chosen: Estimate
-    reduced: Estimate | None
-    singular_values: Array
+    reduced: Estimate | None = None
 
 
-def _fit(task: _Task) -> _Found:
-    settings, data = task.settings, task.rows()
+def _fit(task: _Task) -> _Fit:
+    study, settings = task.study, task.settings
+    base = study.base
     if ESTIMATORS[settings.estimator].of.needs == "experiment":
         # They know of noise in the positions, or differentiate nothing: rounding does not make them lean.
-        free, chosen = _estimates(task.experiment(), task.base, task.prior, settings)
-        return _Found(free, chosen, None, _singular_values(data, task.base, free))
-    free, chosen = _estimates(data, task.base, task.prior, settings)
+        return _Fit(*_estimates(task.experiment(), base, task.prior, settings))
+    free, chosen = _estimates(study.rows, base, task.prior, settings)
     plain = make_estimator(settings.estimator)
-    reduced = fit_significant(plain, data, task.base, task.prior) if settings.significant else None
+    reduced = fit_significant(plain, study.rows, base, task.prior) if settings.significant else None
     if reduced is not None and not settings.physical:
         chosen = reduced
     shift = rounding_shift(
-        task.beginnings, task.cutoff, free.beta, lambda change: plain.fit(task.rows(change), task.base, task.prior).beta
+        study.beginnings,
+        study.cutoff_hz,
+        free.beta,
+        lambda change: plain.fit(study.changed_rows(change), base, task.prior).beta,
     )
     if shift is not None:
         free, chosen = widened(free, shift), widened(chosen, shift)
-    return _Found(free, chosen, reduced, _singular_values(data, task.base, free))
+    return _Fit(free, chosen, reduced)
 
 
-def _judged(
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """The delivered model, and the scores of all models by name, log by log."""
+
+    model: Model
+    cutoff_hz: float
+    names: tuple[str, ...]
+    identification: dict[str, tuple[Score, ...]]
+    validation: dict[str, tuple[Score, ...]]
+
+
+def _judge(
     task: _Task,
-    found: _Found,
-    score_cutoff: float,
+    fit: _Fit,
+    score_cutoff: float | None,
     validate: Sequence[Source],
     names: Sequence[str],
     validate_names: Sequence[str],
-) -> Identification:
-    """Score the models on all logs, and put everything together."""
-    model = task.model(found.chosen)
-    nominal = Model.nominal(task.robot) if task.robot.has_inertia else None
-    labels = _labels(names, task.logs, "log")
-    seen = _scores(task, score_cutoff, task.logs, labels, model=model, nominal=None if validate else nominal)
-    unseen = _scores(
-        task,
-        score_cutoff,
-        validate,
-        _labels(validate_names, validate, "validation"),
-        model=model,
-        free=task.model(found.free),
-        nominal=nominal,
-        reduced=None if found.reduced is None else task.model(found.reduced),
-    )
-    pieces = [m for one in task.beginnings for m in prepare(one, task.settings.preparation, task.cutoff)]
-    return Identification(
-        robot=task.robot,
-        settings=task.settings,
-        base=task.base,
-        estimate=found.chosen,
-        free=found.free,
-        model=model,
-        cutoff=task.cutoff,
-        score_cutoff=score_cutoff,
-        singular_values=found.singular_values,
-        findings=_findings(labels, task.beginnings),
-        velocity=_velocities(pieces),
-        identification=seen["model"],
-        validation=unseen["model"],
-        free_validation=unseen["free"],
-        nominal=(unseen if validate else seen)["nominal"],
-        reduced=found.reduced,
-        reduced_validation=unseen["reduced"],
-        tuning=task.tuning,
-        shapes=task.shapes,
-        beginnings=tuple(zip(labels, task.beginnings, strict=True)),
+) -> _Judged:
+    """Score the models on all logs."""
+    study = task.study
+    cutoff = score_cutoff or study.cutoff_hz
+    model = task.model(fit.chosen)
+    nominal = Model.nominal(study.robot) if study.robot.has_inertia else None
+    labels = _labels(names, study.logs, "log")
+    own = {"model": model, "nominal": None if validate else nominal}
+    others = {
+        "model": model,
+        "free": task.model(fit.free),
+        "nominal": nominal,
+        "reduced": None if fit.reduced is None else task.model(fit.reduced),
+    }
+    # A streamed log that was fitted to is not gone through again where its one pass has all that the scores need.
+    in_the_pass = study.scores_in_the_pass and cutoff == study.cutoff_hz
+
+    def of_own(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
+        # What the pass added up is of the study's columns; a description with friction of its own has others.
+        alike = all(m.terms is study.terms or not m.terms.parameters for m in models)
+        seen = study.parts[number].reduction() if in_the_pass and alike and number in study.parts else None
+        if seen is None or not seen.unfiltered:
+            return score_models(models, study.motions_of(study.logs[number]), cutoff, name)
+        return score_reduced(models, study.base, seen, study.first_motions(number), cutoff, name)
+
+    def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
+        return score_models(models, study.motions_of(validate[number]), cutoff, name)
+
+    return _Judged(
+        model,
+        cutoff,
+        tuple(labels),
+        _scores(own, labels, of_own),
+        _scores(others, _labels(validate_names, validate, "validation"), of_other),
     )
 
 
 def _scores(
-    task: _Task, score_cutoff: float, logs: Sequence[Source], labels: Sequence[str], **given: Model | None
+    given: Mapping[str, Model | None],
+    labels: Sequence[str],
+    score: Callable[[Sequence[Model], int, str], tuple[Score, ...]],
 ) -> dict[str, tuple[Score, ...]]:
     """The scores of every model on every log; those of a model that is None are none."""
     models = {key: m for key, m in given.items() if m is not None}
-    each = [
-        score_models(tuple(models.values()), log, task.settings.preparation, task.cutoff, score_cutoff, name)
-        for log, name in zip(logs, labels, strict=True)
-    ]
+    each = [score(tuple(models.values()), k, name) for k, name in enumerate(labels)]
     return dict.fromkeys(given, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
 
 
@@ -298,13 +290,6 @@ def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot)
     from steelyard.estimation.simulated.control_loop import as_control_loop  # brings the simulation with it
 
     return as_control_loop(controller, robot)
-
-
-def _check_torque(logs: Sequence[Log]) -> None:
-    for one in logs:
-        if one.tau is not None and not np.any(one.tau):
-            name = one.meta.get("source", "The log")
-            raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
 
 
 def _estimates(
@@ -322,18 +307,9 @@ def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str
     return [*given[: len(logs)], *(f"{kind} {k + 1}" for k in range(len(given), len(logs)))]
 
 
-def _singular_values(data: RegressionData, base: BaseParameters, free: Estimate) -> Array:
+def _singular_values(study: Study, free: Estimate) -> Array:
     """Of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm; the largest first."""
-    r = data.factor().joined(1.0 / np.maximum(free.spread, 1e-300), base.independent)[:-1, :-1]
+    weights = 1.0 / np.maximum(free.spread, 1e-300)
+    r = study.rows.reduction().factor.joined(weights, study.base.independent)[:-1, :-1]
     lengths = np.linalg.norm(r, axis=0)
     return np.asarray(np.linalg.svd(r / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False), dtype=np.float64)
-
-
-def _findings(names: Sequence[str], logs: Sequence[Log]) -> tuple[tuple[str, Finding], ...]:
-    """What reading each log brought to light."""
-    return tuple((name, f) for name, log in zip(names, logs, strict=True) for f in log.findings)
-
-
-def _velocities(motions: Sequence[Motion]) -> str:
-    kinds = sorted({m.velocity for m in motions})
-    return " and ".join(kinds)

@@ -17,10 +17,7 @@ from steelyard.parameters.friction import SMOOTHING
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms, smoothable
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.regression.schemes import Scheme, make_scheme
-from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
+from steelyard.study import Study
 
 # Stretches of time, one of which is left out in turn: few enough that the others still excite everything.
 STRETCHES = 5
@@ -102,13 +99,8 @@ def _changes(a: Choice, b: Choice) -> list[str]:
 
 
 def tuned(
-    robot: Robot,
-    logs: Sequence[Log],
-    terms: Sequence[str | Term] | Terms | None,
-    settings: Preparation,
-    score_cutoff: float | None = None,
-    scheme: Scheme | None = None,
-) -> Tuning:
+    study: Study, terms: Sequence[str | Term] | Terms | None = None, score_cutoff: float | None = None
+) -> Tuning:  # fmt: skip
     """Choose cut-off, smoothing of dry friction and source of the velocity by blocked cross-validation.
 
     Every log is cut into five stretches of time; all but one are fitted (weighted least squares), the one is judged
@@ -118,8 +110,13 @@ def tuned(
     taken: the smallest of several noisy figures flatters itself, and what five stretches cannot tell apart is left
     alone. What the caller has fixed stays fixed. A delay of the torque is not tuned: much of what looks like one is
     friction that follows a reversal late, and a model that is exported has no delay to take along.
+
+    Args:
+        study: the logs (of long ones, their beginning), how they are prepared, and the scheme of the fit.
+        terms: joint terms as they were asked for; smoothing is tuned only where they leave it open.
+        score_cutoff: of the score's low-pass, Hz; default: the study's.
     """
-    search = _Search(robot, logs, terms, settings, score_cutoff, scheme or make_scheme("dynamic"))
+    search = _Search(study, terms, score_cutoff)
     present = search.start
     search.trial(present)
     for name, values in search.axes.items():
@@ -131,24 +128,17 @@ class _Search:
     """Choices tried so far, and all that they share."""
 
     def __init__(
-        self,
-        robot: Robot,
-        logs: Sequence[Log],
-        terms: Sequence[str | Term] | Terms | None,
-        settings: Preparation,
-        score_cutoff: float | None,
-        scheme: Scheme,
-    ) -> None:
-        self.scheme = scheme
-        self.robot, self.terms, self.settings = robot, terms, settings
-        usual = chosen_cutoff(logs, settings)
-        self.start = Choice(usual, 1.0, settings.velocity)
+        self, study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff: float | None
+    ) -> None:  # fmt: skip
+        self.study, self.terms = study, terms
+        usual = study.cutoff_hz
+        self.start = Choice(usual, 1.0, study.preparation.velocity)
         at = score_cutoff or usual
-        self.axes = _axes(logs, terms, settings, usual)
+        self.axes = _axes(study, terms)
         self.judge = Judge(at, 1.0 / min([at, usual, *self.axes.get("cutoff_hz", ())]))
-        self.stretches = stretches_of(logs, STRETCHES, RUN_UPS * self.judge.trim)
-        self.spreads = spreads(self.stretches, self.judge, robot.torque_used)
-        self.base = base_parameters(robot, identification_terms(robot, terms))
+        self.stretches = stretches_of(study.beginnings, STRETCHES, RUN_UPS * self.judge.trim)
+        self.spreads = spreads(self.stretches, self.judge, study.robot.torque_used)
+        self.base = base_parameters(study.robot, identification_terms(study.robot, terms))
         self.trials: dict[Choice, Trial] = {}
         self._benches: dict[float, Bench] = {}
 
@@ -168,7 +158,7 @@ class _Search:
 
     def _errors(self, choice: Choice) -> Array:
         bench = self._bench(choice.smoothing)
-        how = replace(self.settings, velocity=choice.velocity)
+        how = replace(self.study.preparation, velocity=choice.velocity)
         rows = [bench.stretch(logs, how, choice.cutoff_hz, self.judge) for logs in self.stretches]
         try:
             errors = left_out(rows, self.base)
@@ -178,22 +168,22 @@ class _Search:
 
     def _bench(self, smoothing: float) -> Bench:
         if smoothing not in self._benches:
-            dynamics = Dynamics(self.robot, identification_terms(self.robot, self.terms, smoothing))
-            self._benches[smoothing] = Bench(self.scheme, dynamics, self.base, self.settings.mask)
+            robot, mask = self.study.robot, self.study.preparation.mask
+            dynamics = Dynamics(robot, identification_terms(robot, self.terms, smoothing))
+            self._benches[smoothing] = Bench(self.study.scheme, dynamics, self.base, mask)
         return self._benches[smoothing]
 
 
-def _axes(
-    logs: Sequence[Log], terms: Sequence[str | Term] | Terms | None, settings: Preparation, usual: float
-) -> dict[str, list[Any]]:
+def _axes(study: Study, terms: Sequence[str | Term] | Terms | None) -> dict[str, list[Any]]:
     """What may be varied, and the values to try, the default first and the others by their distance from it."""
     axes: dict[str, list[Any]] = {}
-    if settings.velocity == "auto" and all(log.dq is not None for log in logs):
-        kind = next((m.velocity for log in logs for m in prepare(log, settings, usual)), "measured")
+    logs = study.beginnings
+    if study.preparation.velocity == "auto" and all(log.dq is not None for log in logs):
+        kind = study.velocity.partition(" and ")[0] or "measured"
         axes["velocity"] = ["auto", "differentiated" if kind == "measured" else "measured"]
-    if settings.cutoff is None:
+    if study.preparation.cutoff is None:
         highest = 0.4 / max(float(np.median(np.diff(log.t))) for log in logs)
-        axes["cutoff_hz"] = list(dict.fromkeys(min(f * usual, highest) for f in CUTOFFS))
+        axes["cutoff_hz"] = list(dict.fromkeys(min(f * study.cutoff_hz, highest) for f in CUTOFFS))
     if smoothable(terms):
         axes["smoothing"] = list(SMOOTHINGS)
     return axes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,19 +51,29 @@ class Reduction:
     unfiltered: tuple[Array, ...] = ()
     samples: int = 0
 
+    def merge(self, *others: Reduction) -> Reduction:
+        """Of all rows together; the equations must be the same."""
+        every = (self, *others)
+        return Reduction(
+            self.factor.merge(*(o.factor for o in others)),
+            self.spectra.merge(*(o.spectra for o in others)),
+            np.sum([r.sums for r in every], axis=0),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class RegressionData:
     """Rows over `columns` of the parameter vector, one group per equation (joint).
 
     `source()` starts a new pass over the blocks; memory holds one block at a time. `period` (s) is the time
-    between rows of an equation.
+    between rows of an equation. `parts` are those of several logs, if it was joined from them.
     """
 
     equations: tuple[Equation, ...]
     parameters: int
     source: Callable[[], Iterable[Block]]
     period: float
+    parts: tuple[RegressionData, ...] = ()
     _kept: list[list[Block]] = field(default_factory=list)
     _reduction: list[Reduction] = field(default_factory=list)
 
@@ -77,6 +88,20 @@ class RegressionData:
             Block(e, np.asarray(a, float), np.asarray(b, float)) for e, (a, b) in enumerate(zip(A, y, strict=True))
         ]
         return cls(tuple(Equation(n, shared) for n in names), parameters, lambda: blocks, period)
+
+    @classmethod
+    def joined(cls, parts: Sequence[RegressionData]) -> RegressionData:
+        """The rows of several logs, each of which can still be asked by itself."""
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0]
+        return cls(
+            first.equations,
+            first.parameters,
+            lambda: chain.from_iterable(part.blocks() for part in parts),
+            first.period,
+            tuple(parts),
+        )
 
     @classmethod
     def from_factor(cls, factor: Factor, period: float = 1.0) -> RegressionData:
@@ -107,6 +132,9 @@ class RegressionData:
 
     def reduction(self) -> Reduction:
         """One pass over the rows, which are not kept unless they are few."""
+        if not self._reduction and self.parts:
+            first, *others = (part.reduction() for part in self.parts)
+            self._reduction.append(first.merge(*others))
         if not self._reduction:
             triangles = _Triangles(self.equations)
             spectra = Spectra(self.equations)

@@ -43,6 +43,15 @@ class Spectra:
                 else:
                     self.grams[key], self.counts[key] = gram, count
 
+    def merge(self, *others: Spectra) -> Spectra:
+        """Of all rows together."""
+        made = Spectra(self.equations, dict(self.counts), dict(self.grams))
+        for other in others:
+            for key, gram in other.grams.items():
+                made.counts[key] = made.counts.get(key, 0.0) + other.counts[key]
+                made.grams[key] = made.grams[key] + gram if key in made.grams else gram
+        return made
+
 
 def pieces(rows: int) -> Iterator[tuple[int, int]]:
     """Where a block is cut so that no piece is longer than what is looked at for correlation."""

@@ -63,6 +63,12 @@ class Motion:
         return len(range(*self.keep.indices(len(self.t))))
 
     @property
+    def long_enough(self) -> bool:
+        """Whether a few rows remain to fit to; shorter pieces can still be judged by."""
+        start, stop, step = self.keep.indices(len(self.t))
+        return stop - start >= 4 * step
+
+    @property
     def row_period(self) -> float:
         return self.filter.period * (self.keep.step or 1)
 
@@ -86,8 +92,15 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     return float(np.clip(CUTOFF_FACTOR * np.median(bands), LOWEST_CUTOFF, 0.4 / slowest))
 
 
-def prepare(log: Log, settings: Preparation, cutoff: float) -> Iterator[Motion]:
-    """The motions of a log; pieces too short for the filter are left out."""
+def prepare(log: Log, settings: Preparation, cutoff: float, to_fit: bool = True) -> Iterator[Motion]:
+    """The motions of a log; pieces too short for the filter are left out.
+
+    Args:
+        log: with torques.
+        settings: how signals are made ready.
+        cutoff: of the low-pass, Hz.
+        to_fit: leave out pieces of which too few rows remain to be fitted to; they can still be judged by.
+    """
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     for start, stop in segments_of(log):
@@ -97,7 +110,7 @@ def prepare(log: Log, settings: Preparation, cutoff: float) -> Iterator[Motion]:
         trim = max(trim, 1)
         # Rows closer than a fifth of the cut-off's period say nothing new: the filter has made them alike.
         step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff * piece.period)))
-        if len(piece.t) - 2 * trim < max(8, 4 * step):
+        if len(piece.t) - 2 * trim < max(8, 4 * step if to_fit else 0):
             continue
         yield _motion(piece, low_pass, settings, slice(trim, len(piece.t) - trim, step))
 

@@ -31,6 +31,8 @@ Change = Callable[[Log], Log]
 def rounding_noise(logs: Sequence[Log], cutoff: float) -> tuple[Array, Array]:
     """By joint: the step of the positions (0: none seen), and its noise in ddq over the spread of ddq."""
     steps = np.max([position_steps(log) for log in logs], axis=0)
+    if not steps.any():
+        return steps, np.zeros_like(steps)
     longest = max(logs, key=len)
     period = float(np.median(np.diff(longest.t))) if len(longest) > 1 else 1.0
     low_pass = LowPass(min(cutoff, 0.45 / period), period)

@@ -1,0 +1,197 @@
+"""`Study`: a robot as its logs show it, its terms, and signals made ready. Made once, asked by everyone.
+
+What check, tuning, fit, error bars and scores have in common stands here and is computed once: prepared motions, the
+dynamics with its terms, base parameters, rows. Logs that fit into memory are filtered once; longer ones are gone
+through piece by piece, and the piece that settings were chosen by is not read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import LogError, SteelyardError, StructureError
+from steelyard.parameters.term import Term
+from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.data import RegressionData
+from steelyard.regression.observe import observe
+from steelyard.regression.schemes import Dynamic, Scheme
+from steelyard.regression.schemes.still import Curve
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.mounted import as_logged
+from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.source import LogFile, Source, ahead, pieces_of
+
+# What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
+Change = Callable[[Log], Log]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Logs of one robot, and everything about them that several questions share.
+
+    Attributes:
+        robot: mounted and coupled as the logs state.
+        logs: what is studied; long files are streamed.
+        beginnings: each log, or the first piece of a long one: enough to choose settings by.
+        terms: the joint terms beside the links.
+        preparation: how signals are made ready.
+        cutoff_hz: of the low-pass that acts on both sides of y = A θ.
+        scheme: how the physics is written.
+        known_friction: curves over velocity, by joint, that are taken off the torque.
+    """
+
+    robot: Robot
+    logs: tuple[Source, ...]
+    beginnings: tuple[Log, ...]
+    terms: Terms
+    preparation: Preparation
+    cutoff_hz: float
+    scheme: Scheme = field(default_factory=Dynamic)
+    known_friction: Mapping[str, Curve] = field(default_factory=dict)
+    # Prepared motions of logs in memory, by log and settings; shared by studies that differ in something else.
+    _prepared: dict[tuple[int, Preparation, float], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
+    # What is still to come of files whose first piece was read.
+    _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        logs: Source | Sequence[Source],
+        terms: Sequence[str | Term] | Terms | None = None,
+        preparation: Preparation | None = None,
+    ) -> Study:
+        """Open the logs, and let them say how the robot is mounted and which cut-off its motion needs.
+
+        Args:
+            robot: the robot as it is described.
+            logs: one log or several.
+            terms: joint terms by name or as objects (default: those of `identify`).
+            preparation: filter, derivatives, masks; what it leaves open is chosen by the logs.
+        """
+        sources: tuple[Source, ...] = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
+        if not sources:
+            raise SteelyardError("There is no log to identify from.")
+        coming = {k: pieces_of(source) for k, source in enumerate(sources)}
+        beginnings = tuple(next(pieces) for pieces in coming.values())
+        for one in beginnings:
+            if one.tau is not None and not np.any(one.tau):
+                name = one.meta.get("source", "The log")
+                raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
+        mounted = as_logged(robot, beginnings)
+        settings = preparation or Preparation()
+        bound = identification_terms(mounted, terms)
+        return cls(
+            mounted, sources, beginnings, bound, settings, chosen_cutoff(beginnings, settings), _coming=coming
+        )  # fmt: skip
+
+    def prepared_as(self, preparation: Preparation) -> Study:
+        """The same logs, made ready in another way."""
+        return replace(self, preparation=preparation, cutoff_hz=chosen_cutoff(self.beginnings, preparation))
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """The base parameters of the robot with its terms."""
+        return base_parameters(self.robot, self.terms)
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """The physics of the robot with its terms."""
+        return Dynamics(self.robot, self.terms)
+
+    def motions_of(self, source: Source) -> Iterable[Motion]:
+        """The prepared motions of a log, be it one of the study's or another that is judged alike.
+
+        A log in memory is prepared once; a file is read, piece by piece, on every pass.
+        """
+        if isinstance(source, Log):
+            return self._motions_in_memory(source)
+        number = next((k for k, one in enumerate(self.logs) if one is source), None)
+        if number is None:
+            return ahead(m for piece in source.pieces() for m in self._prepare(piece))
+        first = self.beginnings[number]
+        rest = self._coming.pop(number, None)
+        if rest is None:
+            rest = source.pieces()
+            next(rest)
+        later = (m for piece in rest for m in self._prepare(piece))
+        return chain(self._motions_in_memory(first), ahead(later))
+
+    def _prepare(self, piece: Log) -> Iterator[Motion]:
+        return prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)
+
+    def _motions_in_memory(self, log: Log) -> tuple[Motion, ...]:
+        key = (id(log), self.preparation, self.cutoff_hz)
+        if key not in self._prepared:
+            self._prepared[key] = tuple(self._prepare(log))
+        return self._prepared[key]
+
+    def motions(self) -> Iterator[Motion]:
+        """A pass over the prepared motions of all logs."""
+        for one in self.logs:
+            yield from (m for m in self.motions_of(one) if m.long_enough)
+
+    def first_motions(self, number: int) -> tuple[Motion, ...]:
+        """The prepared motions of a log's beginning."""
+        return self._motions_in_memory(self.beginnings[number])
+
+    @cached_property
+    def parts(self) -> dict[int, RegressionData]:
+        """The rows of every log by its number, but for logs that are too short for the filter."""
+        parts, last = {}, None
+        for number, source in enumerate(self.logs):
+            try:
+                parts[number] = self.rows_of(source)
+            except StructureError as error:
+                last = error
+        if not parts and last is not None:
+            raise last
+        return parts
+
+    @cached_property
+    def rows(self) -> RegressionData:
+        """The rows y = A θ of all logs, as the scheme writes them; reduced in one pass, log by log."""
+        return RegressionData.joined(tuple(self.parts.values()))
+
+    def rows_of(self, source: Source) -> RegressionData:
+        """The rows of one log. Of a file that is streamed the unfiltered torques are summed up in the same pass."""
+
+        def motions() -> Iterator[Motion]:
+            return (m for m in self.motions_of(source) if m.long_enough)
+
+        if not isinstance(source, Log) and self.scores_in_the_pass:
+            return observe(self.dynamics, self.base, motions, unfiltered=True)
+        return self._written(motions)
+
+    def changed_rows(self, change: Change) -> RegressionData:
+        """The rows of all logs after a change of every piece."""
+
+        def motions() -> Iterator[Motion]:
+            for source in self.logs:
+                for piece in pieces_of(source):
+                    yield from (m for m in self._prepare(change(piece)) if m.long_enough)
+
+        return self._written(motions)
+
+    def _written(self, motions: Callable[[], Iterable[Motion]]) -> RegressionData:
+        known = self.known_friction or None
+        return self.scheme.data(self.dynamics, self.base, motions, self.preparation.mask, known)
+
+    @property
+    def scores_in_the_pass(self) -> bool:
+        """Whether rows are torques of all samples, so that what the pass adds up tells any model's errors."""
+        plain = isinstance(self.scheme, Dynamic) and self.scheme.reversals == 0.0
+        return plain and self.preparation.mask == 0.0 and not self.known_friction
+
+    @property
+    def velocity(self) -> str:
+        """Where the velocities came from."""
+        return " and ".join(sorted({m.velocity for k in range(len(self.logs)) for m in self.first_motions(k)}))
