@@ -55,7 +55,9 @@ def independent_columns(
 
 @cache
 def _controller() -> Any:
-    # Finding the libraries takes milliseconds; limiting them afterwards takes microseconds.
+    # Finding the libraries takes milliseconds; limiting them afterwards takes microseconds. SciPy brings a BLAS of its
+    # own, which must be there to be found.
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
