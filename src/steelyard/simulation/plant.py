@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.native.kernel import Kernel
-from steelyard.ground.arrays import Array, frozen, independent_columns
+from steelyard.ground.arrays import Array, frozen, independent_columns, one_blas_thread
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
 from steelyard.robot.robot import Robot
@@ -49,7 +50,8 @@ def lump(robot: Robot) -> Lumps:
     samples = 4 * count // n + 8
     # Fixed states: any generic ones give the same answer. Speeds and accelerations of a few rad/s.
     q, dq, ddq = np.random.default_rng(0).uniform(-3.0, 3.0, (3, samples, n))
-    Y = robot.torque_regressor(q, dq, ddq).reshape(samples * n, count)
+    with compiled_at_once(), one_blas_thread():  # or the last digits would depend on what was computed before
+        Y = robot.torque_regressor(q, dq, ddq).reshape(samples * n, count)
     everything = Lumps(tuple(range(count)), frozen(np.eye(count)))
     norms = np.linalg.norm(Y, axis=0)
     floor = _NOTHING * float(np.max(norms))
