@@ -23,7 +23,7 @@ from steelyard.estimation.recursion.state import identity, read_state, write_sta
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
-from steelyard.regression.schemes import Scheme, make_scheme
+from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 
@@ -267,7 +267,7 @@ class Recursive:
         if length == 4:
             raise LogError(
                 f"The scheme '{self.scheme.name}' needs accelerations: give samples (t, q, dq, tau, ddq), or choose "
-                "filtered-dynamic, which needs none."
+                f"{scheme_names(uses_acceleration=False)}, which need none."
             )
         raise ShapeError(f"A sample is (t, q, dq, tau) or (t, q, dq, tau, ddq), not {length} things.")
 
