@@ -86,3 +86,19 @@ def test_a_wall_that_cannot_be_avoided(arm):
     quick = Settings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
     with pytest.raises(sy.ExcitationError, match="comes within"):
         sy.excite(robot, constraints=[collision(robot, file, obstacles=[wall(0.0)])], search=quick)
+
+
+def test_bodies_keep_apart_by_one_word_from_the_robots_own_file(arm):
+    robot, file = arm
+    quick = Settings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
+    options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
+    free, kept = sy.excite(robot, **options), sy.excite(robot, collision=True, clearance=0.35, **options)
+    scene = collision(robot, file)(kept.trajectory.families).scene
+    nearest = [
+        min(scene.measure(q).distances.min() for q in plan.trajectory.derivative(np.linspace(0.0, 6.0, 601), 0))
+        for plan in (free, kept)
+    ]
+    assert nearest[0] < 0.35 < nearest[1] + 1e-6  # GJK finds distances to 1e-6
+    assert kept.notes == ()
+    assert np.array_equal(sy.excite(robot, collision=None, clearance=0.35, **options).trajectory.coefficients,
+                          kept.trajectory.coefficients)  # fmt: skip

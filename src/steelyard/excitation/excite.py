@@ -149,26 +149,9 @@ def excite(
         problem = Problem(goal, centre, needs)
         key = _key(robot, design.columns, goal.label, families, bounds, search or Settings(), needs)
         hunt = Search(problem, search or Settings(), seed, progress, checkpoint, key)
-        trajectory = hunt.run()
-        grams = goal.observation.grams(trajectory.coefficients)
-        value = goal.value(trajectory.coefficients)
-    return Plan.reached(
-        trajectory,
-        goal,
-        grams,
-        needs,
-        design.columns,
-        design.units,
-        joint_names=robot.joint_names,
-        rate=rate,
-        value=value,
-        start_value=hunt.state.start_value,
-        limits=bounds,
-        seed=seed,
-        evaluations=hunt.state.evaluations,
-        history=tuple(hunt.state.history),
-        notes=tuple(notes),
-    )
+        return hunt.plan(
+            design.columns, design.units, joint_names=robot.joint_names, rate=rate, limits=bounds, notes=tuple(notes)
+        )
 
 
 def family_named(kind: str, harmonics: int, duration: float) -> Family:

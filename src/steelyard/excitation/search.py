@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.lagrangian import Iterate, step
+from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import Problem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
@@ -148,6 +149,16 @@ class Search:
             if self._report():
                 break
         return self._delivered()
+
+    def plan(self, columns: Sequence[str], units: Sequence[str], **more: Any) -> Plan:
+        """`run`, and what it has come to: a plan for the parameters `columns`; `more` are its other fields."""
+        trajectory, goal = self.run(), self.problem.goal
+        x, state = trajectory.coefficients, self.state
+        return Plan.reached(
+            trajectory, goal, goal.observation.grams(x), self.problem.constraints, columns, units, value=goal.value(x),
+            start_value=state.start_value, evaluations=state.evaluations, history=tuple(state.history), seed=self.seed,
+            **more,
+        )  # fmt: skip
 
     def _stage(self) -> None:
         s = self.state

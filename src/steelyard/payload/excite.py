@@ -81,25 +81,7 @@ def excite_load(
         needs = requirements(robot, families, bounds, None, 0.0, ())
         problem = Problem(goal, find_centre(families, bounds, needs, seed), needs)
         hunt = Search(problem, search or Settings(), seed, None, None, "")
-        trajectory = hunt.run()
-        grams = rows.grams(trajectory.coefficients)
-        value = goal.value(trajectory.coefficients)
-    return Plan.reached(
-        trajectory,
-        goal,
-        grams,
-        needs,
-        INERTIAL_NAMES,
-        _UNITS,
-        joint_names=robot.joint_names,
-        rate=rate,
-        value=value,
-        start_value=hunt.state.start_value,
-        limits=bounds,
-        seed=seed,
-        evaluations=hunt.state.evaluations,
-        history=tuple(hunt.state.history),
-    )
+        return hunt.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)
 
 
 def _expected(sizes: ArrayLike) -> Linear:
