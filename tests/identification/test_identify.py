@@ -12,7 +12,6 @@ import steelyard as sy
 from steelyard.demo import simulated_log
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.identification.run import IdentificationRun
 from steelyard.robot.library import builtin
 
 
@@ -51,14 +50,14 @@ def test_prediction_is_the_models(found: Identification) -> None:
 
 
 def test_a_run_holds_all_that_was_promised(found: Identification, tmp_path: Path) -> None:
-    IdentificationRun(found).save(tmp_path / "run")
+    found.save(tmp_path / "run")
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["base_parameters"]["count"] == found.base.rank == len(result["base_parameters"]["list"])
     assert {"name", "formula", "value", "standard_error"} <= set(result["base_parameters"]["list"][0])
     assert result["physically_consistent"] is True
     joint = result["validation"][0]["joints"][0]
     assert {"joint", "rmse", "nrmse_percent", "r2", "relative_error_percent", "raw"} <= set(joint)
-    again = IdentificationRun(found).save(tmp_path / "again")
+    again = found.save(tmp_path / "again")
     for name in ("result.json", "report.html", "arm7.urdf", "parameters.csv"):
         assert (again / name).read_bytes() == (tmp_path / "run" / name).read_bytes()  # same inputs, same bytes
 

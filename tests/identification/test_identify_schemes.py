@@ -11,7 +11,6 @@ from papers.rotradi_experiment import arm, clock, identification_torque, measure
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.identification.run import IdentificationRun
 from steelyard.regression.schemes import SCHEMES, FilteredDynamic
 
 
@@ -47,7 +46,7 @@ def test_what_needs_no_acceleration_is_nearer_to_the_truth(found: dict[str, Iden
 
 
 def test_a_scalar_scheme_writes_its_run(found: dict[str, Identification], tmp_path: Path) -> None:
-    IdentificationRun(found["energy"]).save(tmp_path / "run")
+    found["energy"].save(tmp_path / "run")
     assert "energy" in (tmp_path / "run" / "report.html").read_text()
 
 

@@ -99,6 +99,20 @@ class Identification:
 
         write_whole(path, identification_report(self))
 
+    def save(
+        self, folder: str | os.PathLike[str], *, overwrite: bool = False, source: str | os.PathLike[str] | None = None
+    ) -> Path:
+        """Write a run folder as `steelyard identify` does: result, report, models, tables; whole or not at all.
+
+        Args:
+            folder: where to; its parents are made.
+            overwrite: replace an existing run, whole.
+            source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names.
+        """
+        from steelyard.identification.run import IdentificationRun
+
+        return IdentificationRun(self, (), None if source is None else Path(source)).save(folder, overwrite=overwrite)
+
     def to_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
         """Write the model as URDF; what URDF cannot hold goes into a sidecar beside it, and is returned in words."""
         from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
