@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,9 @@ PLAN = ROOT / "docs" / "architecture.md"
 REACHES_UP = {
     ("robot/robot.py", "dynamics"): "robot.dynamics and robot.torque_regressor(…) for people's sake, when called",
     ("robot/dh.py", "parameters"): "how many parameters a term has, known to its class, when a file states one",
-    ("identification/identification.py", "report"): "Identification.report(…) for people's sake, when called",
-    ("assessment/verdict.py", "identification"): "a type annotation",
 }
-# Every result makes its page and tells itself on a terminal; what looks at results is imported when these are called.
-SHOWING = ("page", "tell")
+# A plan that allows most of what could be is no plan: of all pairs of rooms less than half may know each other.
+MOST_ALLOWED = 0.5
 # The doors of the package: they join rooms and are no rooms themselves.
 DOORS = {"__init__.py", "__main__.py"}
 
@@ -34,7 +33,7 @@ LONG = {
 
 
 def plan() -> dict[str, set[str]]:
-    """What each room may import by the table of the plan: what it names, what that may import, the ground floor."""
+    """What each room may import by the table of the plan: what its row names, and the ground floor, the first row."""
     allowed: dict[str, set[str]] = {}
     ground: set[str] = set()
     table = PLAN.read_text(encoding="utf-8").split("## Rooms", 1)[1].split("\n## ", 1)[0]
@@ -46,19 +45,14 @@ def plan() -> dict[str, set[str]]:
         named = set(re.findall(r"\w+", cells[2]))
         assert named <= set(allowed), f"{rooms} may only name rooms above: {named - set(allowed)}"
         ground = ground or set(rooms)
-        reach = named.union(*(allowed[room] for room in named)) | ground
-        allowed |= {room: reach | {room} for room in rooms}
+        allowed |= {room: named | ground | {room} for room in rooms}
     return allowed
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Rooms of this package that a file imports, and whether it does so while it is being imported itself.
-
-    What results import from `report` to show themselves is left out.
-    """
+    """Rooms of this package that a file imports, anywhere in it, and whether it does so while it is imported itself."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     later = {id(node) for part in ast.walk(tree) if _is_later(part) for node in ast.walk(part)}
-    showing = {id(node) for part in ast.walk(tree) if _shows(part) for node in ast.walk(part)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             modules = [
@@ -70,8 +64,6 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
         else:
             continue
         for module in modules:
-            if module.startswith("steelyard.report") and id(node) in showing:
-                continue
             if module.startswith("steelyard."):
                 yield module.split(".")[1], id(node) not in later
 
@@ -80,10 +72,6 @@ def _is_later(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.dump(node.test)
     return isinstance(node, ast.FunctionDef)
-
-
-def _shows(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef) and node.name in SHOWING and node.args.args[:1] != []
 
 
 def room_of(path: Path) -> str:
@@ -113,6 +101,29 @@ def test_a_room_imports_only_what_the_plan_allows(room: str) -> None:
 def test_exceptions_are_still_needed() -> None:
     for name, imported in REACHES_UP:
         assert imported in {room for room, _ in imports(PACKAGE / name)}, f"{name} does not import {imported} any more"
+
+
+def known() -> dict[str, set[str]]:
+    """Who knows whom: the rooms that each room imports, be it when a function is called, exceptions apart."""
+    found: dict[str, set[str]] = {room_of(path): set() for path in FILES}
+    for path in FILES:
+        room, name = room_of(path), path.relative_to(PACKAGE).as_posix()
+        found[room] |= {other for other, _ in imports(path) if other != room and (name, other) not in REACHES_UP}
+    return found
+
+
+def test_no_knot_is_tied_by_imports_inside_functions() -> None:
+    list(TopologicalSorter(known()).static_order())  # a CycleError names the rooms
+
+
+def test_the_plan_allows_what_is_needed_and_no_more() -> None:
+    allowed, needed, ground = plan(), known(), {"errors", "ground"}
+    for room, others in allowed.items():
+        unused = others - needed[room] - ground - {room}
+        assert not unused, f"{room} may import {sorted(unused)} and does not: take it out of the table of {PLAN.name}"
+    pairs = sum(len(others - {room}) for room, others in allowed.items())
+    share = pairs / (len(allowed) * (len(allowed) - 1))
+    assert share < MOST_ALLOWED, f"{pairs} pairs of rooms are allowed, {100 * share:.0f} %"
 
 
 def test_the_plan_has_no_rooms_that_are_gone() -> None:

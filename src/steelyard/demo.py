@@ -168,7 +168,7 @@ def run_demo(folder: Path) -> Demo:
 
 
 def print_demo(demo: Demo, console: Console) -> None:
-    from steelyard.report.identification import print_identification
+    from steelyard.identification.page import print_identification
     from steelyard.report.terminal import number, table
 
     console.print("A simulated 6-axis arm (ns16) plays two motions; encoders quantise, torque is noisy.\n")

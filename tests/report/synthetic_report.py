@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from steelyard.friction.page import friction_curve
 from steelyard.report.elements import Column, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots import (
-    friction_curve,
     parameter_intervals,
     residual_autocorrelation,
     residuals,

@@ -13,10 +13,10 @@ from report_pages import figures, own_part, unpacked
 from synthetic_report import JOINTS, synthetic_report
 
 from steelyard.errors import ShapeError
+from steelyard.excitation.page import skeleton
 from steelyard.report.elements import Column, Html, callout, figure_html, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots import autocorrelation, residuals, singular_values
-from steelyard.report.plots.designed_motion import skeleton
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.series import decimate, decimate_over, in_steps
 from steelyard.robot.library import builtin

@@ -70,7 +70,7 @@ class Check(Outcome):
         return made
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.check import print_check
+        from steelyard.check.page import print_check
 
         print_check(self, out)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from steelyard.assessment.verdict import HIGH_CONDITION
 from steelyard.check.channels import STILL
 from steelyard.check.evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
@@ -19,6 +18,8 @@ MOST_ROWS = 4000
 UNEXPLAINED = 0.5
 # Negative friction by so many standard errors is no accident.
 CERTAIN = 6.0
+# cond₂ of the weighted, scaled base columns: beyond 100 the worst combination is a hundred times less certain.
+HIGH_CONDITION = 100.0
 
 
 def free_fits(seen: Evidence) -> dict[int, Fit]:

@@ -116,12 +116,12 @@ class Comparison(Outcome):
         }
 
     def page(self) -> str:
-        from steelyard.report.estimators import estimators_report
+        from steelyard.compare.estimators_page import estimators_report
 
         return estimators_report(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.estimators import print_estimators
+        from steelyard.compare.estimators_page import print_estimators
 
         print_estimators(self, out, folder)
 

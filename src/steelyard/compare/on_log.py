@@ -102,12 +102,12 @@ class LogComparison(Outcome):
         }
 
     def page(self) -> str:
-        from steelyard.report.on_log import log_report
+        from steelyard.compare.on_log_page import log_report
 
         return log_report(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.on_log import print_log_estimators
+        from steelyard.compare.on_log_page import print_log_estimators
 
         print_log_estimators(self, out, folder)
 

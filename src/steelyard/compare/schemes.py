@@ -88,12 +88,12 @@ class SchemeComparison(Outcome):
         }
 
     def page(self) -> str:
-        from steelyard.report.on_log import schemes_report
+        from steelyard.compare.on_log_page import schemes_report
 
         return schemes_report(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.on_log import print_schemes
+        from steelyard.compare.on_log_page import print_schemes
 
         print_schemes(self, out, folder)
 

@@ -193,12 +193,12 @@ class Designed(Outcome):
         return out
 
     def page(self) -> str:
-        from steelyard.report.designed import designed_report
+        from steelyard.excitation.page import designed_report
 
         return designed_report(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.designed import print_designed
+        from steelyard.excitation.page import print_designed
 
         print_designed(self, out, folder)
 

@@ -108,12 +108,12 @@ class FrictionCurves(Outcome):
         return {"points.csv": self._table()}
 
     def page(self) -> str:
-        from steelyard.report.friction_and_load import friction_report
+        from steelyard.friction.page import friction_report
 
         return friction_report(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.friction_and_load import print_friction
+        from steelyard.friction.page import print_friction
 
         print_friction(self, out, folder)
 

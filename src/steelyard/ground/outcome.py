@@ -24,7 +24,7 @@ class Outcome(ABC):
 
     A result says what it is for machines (`to_json`) and for a terminal (`tell`); where it has a page it makes one
     (`page`), and where a run folder holds more than result.json and report.html it lists that (`files`). What looks at
-    results may depend on them, never the other way: `page` and `tell` import `report` when they are called.
+    results may depend on them, never the other way: `page` and `tell` import `page.py` of their room when called.
     """
 
     @abstractmethod

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from steelyard.assessment.score import Score
-from steelyard.assessment.verdict import NOT_JUDGED, Verdict
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.friction.separable import Shapes
 from steelyard.ground.arrays import Array
 from steelyard.identification.tune import Tuning
+from steelyard.identification.verdict import NOT_JUDGED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding
@@ -95,7 +95,7 @@ class Identification:
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the report, one self-contained HTML page."""
         from steelyard.ground.files import write_whole
-        from steelyard.report.identification import identification_report
+        from steelyard.identification.page import identification_report
 
         write_whole(path, identification_report(self))
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.assessment.score import Score, score_models, score_reduced
-from steelyard.assessment.verdict import judge as verdict_of
 from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
@@ -25,6 +24,7 @@ from steelyard.friction.separable import fit_shapes as fitted_shapes
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification, Settings
 from steelyard.identification.tune import tuned
+from steelyard.identification.verdict import judge as verdict_of
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters

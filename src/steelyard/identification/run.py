@@ -45,11 +45,11 @@ class IdentificationRun(Outcome):
         return out
 
     def page(self) -> str:
-        from steelyard.report.identification import identification_report
+        from steelyard.identification.page import identification_report
 
         return identification_report(self.found)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.identification import print_identification
+        from steelyard.identification.page import print_identification
 
         print_identification(self.found, out, folder)

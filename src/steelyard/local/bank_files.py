@@ -55,12 +55,12 @@ class BankRun(Outcome):
         return out
 
     def page(self) -> str:
-        from steelyard.report.local import bank_report
+        from steelyard.local.page import bank_report
 
         return bank_report(self.bank, drift=self.drift)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.local import print_bank, print_drift
+        from steelyard.local.page import print_bank, print_drift
 
         if self.drift is None:
             print_bank(self.bank, out, folder)

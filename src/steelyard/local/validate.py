@@ -115,12 +115,12 @@ class Validation(Outcome):
         )
 
     def page(self) -> str:
-        from steelyard.report.local import bank_report
+        from steelyard.local.page import bank_report
 
         return bank_report(self.bank, self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.local import print_validation
+        from steelyard.local.page import print_validation
 
         print_validation(self, out, folder)
 

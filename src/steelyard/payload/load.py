@@ -212,9 +212,30 @@ class LoadRun(Outcome):
         return out
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.friction_and_load import print_load
+        """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
+        from rich.markup import escape
 
-        print_load(self.load, out, folder)
+        from steelyard.report.terminal import number, table
+
+        load = self.load
+        low, high = load.interval()
+        cog, cog_error = 1000.0 * load.center_of_gravity, 1000.0 * load.center_of_gravity_error
+        names = "xyz"
+        rows = [["mass", "kg", number(load.mass), number(load.mass_error, 2)]]
+        rows += [[f"centre of gravity {names[k]}", "mm", number(cog[k]), number(cog_error[k], 2)] for k in range(3)]
+        rows += [
+            [f"inertia {names[i]}{names[j]}", "kg m²", number(load.inertia[i, j], 3), number(error, 2)]
+            for (i, j), error in zip(_ENTRIES, load.inertia_error, strict=True)
+        ]
+        title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
+        out.print(
+            table(escape(title), ["", "unit", "value", "± standard error"], rows, right=("value", "± standard error"))
+        )
+        out.print(f"The mass lies between {number(low)} and {number(high)} kg with 95 % confidence.")
+        for note in load.notes:
+            out.print(f" • {escape(note)}")
+        if folder:
+            out.print(f"\nWritten to {escape(folder)}: result.json, load.csv, load.yaml and the robot with it.")
 
 
 def _about_com(parameters: Array) -> Array:

@@ -177,12 +177,12 @@ class Rehearsal(Outcome):
         return {"log.npz" if k == 0 else f"log-{k + 1}.npz": log.save for k, log in enumerate(self.logs)}
 
     def page(self) -> str:
-        from steelyard.report.designed import rehearsal_report
+        from steelyard.rehearse.page import rehearsal_report
 
         return rehearsal_report(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.report.designed import print_rehearsal
+        from steelyard.rehearse.page import print_rehearsal
 
         print_rehearsal(self, out, folder)
 

@@ -2,7 +2,6 @@
 
 from steelyard.report.plots.estimates import error_boxes, parameter_intervals, singular_values
 from steelyard.report.plots.figure import Figure
-from steelyard.report.plots.friction import friction_curve
 from steelyard.report.plots.torque import (
     autocorrelation,
     residual_autocorrelation,
@@ -14,7 +13,6 @@ __all__ = [
     "Figure",
     "autocorrelation",
     "error_boxes",
-    "friction_curve",
     "parameter_intervals",
     "residual_autocorrelation",
     "residuals",

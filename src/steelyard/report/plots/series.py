@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
-from steelyard.robot.robot import Robot
 
 # What a browser draws without stutter, and more than a screen has columns.
 MOST_POINTS = 4000
@@ -89,16 +88,6 @@ def by_joint(name: str, values: ArrayLike, joints: int) -> Array:
 def units(given: Sequence[str] | str, joints: int) -> list[str]:
     """One unit per joint."""
     return [given] * joints if isinstance(given, str) else list(given)
-
-
-def effort_units(robot: Robot) -> list[str]:
-    """One per joint whose torque is used: N m for those that turn, N for those that slide."""
-    return [j.effort_unit for j, used in zip(robot.joints, robot.torque_used, strict=True) if used]
-
-
-def effort_unit(robot: Robot) -> str:
-    """For the head of a column that holds all of them."""
-    return ", ".join(dict.fromkeys(effort_units(robot)))
 
 
 def position_unit(effort: str) -> str:

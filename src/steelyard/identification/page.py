@@ -8,14 +8,20 @@ import numpy as np
 from rich.console import Console
 
 from steelyard.assessment.score import Score
+from steelyard.check.page import checked
+from steelyard.friction.page import friction_curve
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
-from steelyard.report.check import checked
+from steelyard.identification.parameters_page import (
+    base_parameters_section,
+    effort_unit,
+    effort_units,
+    model_section,
+    reduced,
+    significance_sentence,
+)
 from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, side_by_side, table_html
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.parameters import base_parameters_section, model_section, reduced, significance_sentence
-from steelyard.report.plots.friction import friction_curve
-from steelyard.report.plots.series import effort_unit, effort_units
 from steelyard.report.plots.torque import residual_autocorrelation, residuals, torque_measured_predicted
 from steelyard.report.terminal import number, table
 

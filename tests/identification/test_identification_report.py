@@ -12,9 +12,9 @@ from rich.console import Console
 import steelyard as sy
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.identification.page import identification_report, print_identification
+from steelyard.identification.parameters_page import described
 from steelyard.identification.result import result_json
-from steelyard.report.identification import identification_report, print_identification
-from steelyard.report.parameters import described
 from steelyard.robot.library import builtin
 
 TERMS = ("viscous", "coulomb:smooth=0.02", "offset", "spring")  # the arm has neither offset nor spring

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ Grade = Literal["good", "usable", "poor"]
 # Percent of the torque's standard deviation on data that was not used. Public identifications of industrial arms
 # reach 3–10 % on main axes and 5–20 % on wrists; beyond a third, most of the torque is not the model's.
 GOOD, POOR = 12.0, 33.0
-# cond₂ of the weighted, scaled base columns: beyond 100 the worst combination is a hundred times less certain.
-HIGH_CONDITION = 100.0
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.report.elements import Cell, Column, Html, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section
 from steelyard.report.plots.estimates import parameter_intervals
-from steelyard.report.plots.series import effort_unit
+from steelyard.robot.robot import Robot
 
 
 def base_parameters_section(found: Identification) -> Section:
@@ -189,3 +189,13 @@ def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
         Column("of std, supported", "%", places=1),
     ]
     return table_html(columns, rows, f"The free fit with all and with the supported parameters: {whole.log}")
+
+
+def effort_units(robot: Robot) -> list[str]:
+    """One per joint whose torque is used: N m for those that turn, N for those that slide."""
+    return [j.effort_unit for j, used in zip(robot.joints, robot.torque_used, strict=True) if used]
+
+
+def effort_unit(robot: Robot) -> str:
+    """For the head of a column that holds all of them."""
+    return ", ".join(dict.fromkeys(effort_units(robot)))

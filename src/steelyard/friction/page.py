@@ -1,4 +1,4 @@
-"""Friction over velocity: clouds of samples beside the model's curve; measured points beside the law through them."""
+"""Friction over velocity for the terminal and as a page: samples, measured points, the law through them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from rich.console import Console
+from rich.markup import escape
 
-from steelyard.friction.measure import JointFriction
+from steelyard.friction.measure import FrictionCurves, JointFriction
+from steelyard.report.elements import Column, callout, figure_html, join, paragraph, table_html
+from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
 from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
+from steelyard.report.terminal import number, table
 
 _LINE = 200
 
@@ -72,3 +77,58 @@ def _law(figure: Figure, row: int, joint: JointFriction, side: float) -> None:
 def _name_axes(figure: Figure, row: int, unit: str) -> None:
     figure.x_axis(row, f"velocity [{position_unit(unit)}/s]")
     figure.y_axis(row, f"friction [{unit}]")
+
+
+def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> None:
+    rows = []
+    for joint in found.joints:
+        law = joint.law
+        parts = [f"{s} {number(c, 3)} ± {number(e, 2)}" for s, c, e in
+                 zip(law.law.symbols, law.coefficients, law.standard_errors, strict=False)]  # fmt: skip
+        if law.law.shaped:
+            parts.append(f"speed {number(law.shape, 2)}")
+        rows.append([escape(joint.joint), law.law.name, ", ".join(parts), str(len(joint.points)), escape(joint.how)])
+    columns = ["joint", "law", "coefficients (N m, rad/s; N, m/s)", "points", "from"]
+    out.print(table(f"Friction of {escape(found.robot.name)}", columns, rows, right=("points",)))
+    for name, reason in found.missing.items():
+        out.print(f" • {escape(name)}: {escape(reason)}")
+    for joint in found.joints:
+        for note in joint.notes:
+            out.print(f" • {escape(joint.joint)}: {escape(note)}")
+    if folder:
+        out.print(f"\nWritten to {escape(folder)}: result.json, report.html, points.csv")
+
+
+def friction_report(found: FrictionCurves) -> str:
+    """The page, self-contained."""
+    robot = found.robot
+    units = [robot.joints[robot.joint_index(j.joint)].effort_unit for j in found.joints]
+    figure = figure_html(
+        friction_points(found.joints, units),
+        "Friction over velocity",
+        "Points are means over constant speed, or knots of a fitted table, with 95 % intervals; the line is the law "
+        "that predicts left-out speeds best, or nearly so with fewer coefficients.",
+    )
+    laws = table_html(
+        ["joint", "law", Column("coefficient"), Column("value"), Column("± standard error", digits=2)],
+        [
+            [j.joint, j.law.law.name, symbol, float(value), float(error)]
+            for j in found.joints
+            for symbol, value, error in zip(j.law.law.symbols, j.law.coefficients, j.law.standard_errors, strict=False)
+        ],
+        "Laws (N m and rad/s; N and m/s on slides)",
+    )
+    tried = table_html(
+        ["joint", "law", Column("squared error on left-out speeds", "σ²", digits=3)],
+        [[j.joint, name, float(score)] for j in found.joints for name, score in j.choice.scores.items()],
+        "Candidates",
+    )
+    remarks = [callout("note", f"{j.joint}: {note}") for j in found.joints for note in j.notes]
+    remarks += [callout("warning", f"{name}: {reason}") for name, reason in found.missing.items()]
+    how = [paragraph(f"{j.joint}: {j.how}.") for j in found.joints]
+    sections = [
+        Section("Curves", join(figure, *remarks)),
+        Section("Laws", join(laws, tried)),
+        Section("How", join(*how)),
+    ]
+    return render_report(f"{robot.name}: friction", sections)

@@ -1,0 +1,327 @@
+"""Designed motions for the terminal and as a page: joints and torques beside their limits, the arm as it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from rich.console import Console
+from rich.markup import escape
+
+from steelyard.excitation.designed import Designed
+from steelyard.excitation.plan import Plan
+from steelyard.ground.arrays import Array
+from steelyard.report.elements import Cell, Column, Html, callout, figure_html, join, paragraph, table_html
+from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.plots.figure import BLUE, GREEN, GREY, ORANGE, VERMILLION, Figure, Words
+from steelyard.report.plots.series import by_joint, decimate, in_steps, share, units
+from steelyard.report.terminal import number, table
+from steelyard.robot.kinematics.poses import link_poses
+from steelyard.robot.robot import Robot
+
+# Enough to see the motion flow, few enough for a file of some ten kilobytes.
+FRAMES = 60
+
+
+def joint_motion(
+    t: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, limits: Any, joints: Sequence[str]
+) -> Figure:
+    """One panel per joint: position, velocity and acceleration as shares of their limits, so that one scale serves."""
+    n = len(joints)
+    half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
+    scaled = {
+        "position": ((by_joint("q", q, n) - middle) / half, BLUE),
+        "velocity": (by_joint("dq", dq, n) / limits.dq, VERMILLION),
+        "acceleration": (by_joint("ddq", ddq, n) / limits.ddq, GREEN),
+    }
+    series = {name: (100.0 * np.nan_to_num(table), colour) for name, (table, colour) in scaled.items()}
+    return _over_time(t, series, joints, ["% of limit"] * n, ["%"] * n, np.full(n, 100.0))
+
+
+def torque_limits(
+    t: ArrayLike, tau: ArrayLike, limits: Array, joints: Sequence[str], unit: Sequence[str] | str
+) -> Figure:
+    """One panel per joint: the torque that the nominal model needs, and what the drive allows."""
+    named = units(unit, len(joints))
+    series = {"torque": (by_joint("tau", tau, len(joints)), BLUE)}
+    return _over_time(t, series, joints, [f"torque [{u}]" for u in named], named, limits)
+
+
+def _over_time(
+    t: ArrayLike,
+    series: dict[str, tuple[Array, str]],
+    joints: Sequence[str],
+    titles: Sequence[str],
+    unit: Sequence[str],
+    limits: Array,
+) -> Figure:
+    """One panel per joint: series with their colours, and limits where they are finite."""
+    time, n = np.asarray(t, dtype=float), len(joints)
+    figure = Figure.panels(joints, height=150)
+    for k in range(n):
+        hover = f"%{{y:.4g}} {unit[k]} at %{{x:.3f}} s"
+        for name, (values, colour) in series.items():
+            keep = decimate(values[:, k], share(len(series) * n))
+            figure.line(k + 1, time[keep], values[keep, k], name, colour, 1.3, hovertemplate=hover)
+        for bound in (-limits[k], limits[k]):
+            if np.isfinite(bound):
+                figure.bound(k + 1, float(bound))
+        figure.y_axis(k + 1, titles[k])
+    figure.x_axis(n, "time [s]")
+    return figure
+
+
+def workspace_coverage(places: ArrayLike) -> Figure:
+    """The way of the last joint's origin `(samples, 3)`, from above and from the side."""
+    p = np.asarray(places, dtype=float)
+    figure = Figure.panels(["from above", "from the side"], shared=False, height=320)
+    for row, (a, b) in enumerate(((0, 1), (0, 2)), start=1):
+        hover = "%{x:.3f}, %{y:.3f} m"
+        figure.line(row, p[:, a], p[:, b], "way of the last link", BLUE, 1.2, hovertemplate=hover)
+        start = {"x": p[:1, a], "y": p[:1, b], "marker": {"color": ORANGE, "size": 9}}
+        figure.add("scatter", row, mode="markers", name="start", **start)
+        figure.x_axis(row, "x [m]")
+        figure.y_axis(row, f"{'xyz'[b]} [m]", scaleanchor="x" if row == 1 else f"x{row}")
+    return figure
+
+
+def search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
+    """The best value so far over the evaluations that it took."""
+    figure = Figure(320)
+    n, value = [h[0] for h in history], [h[1] for h in history]
+    line = {"color": BLUE, "shape": "hv"}
+    figure.add("scatter", x=n, y=value, mode="lines+markers", line=line, name="best so far", showlegend=None)
+    wide = min(value) > 0.0 and max(value) > 5.0 * min(value)
+    figure.y_axis(title=label, type="log" if wide else None)
+    figure.x_axis(title="evaluations")
+    return figure
+
+
+def skeleton(robot: Robot, t: ArrayLike, q: ArrayLike) -> Figure:
+    """The arm as a stick figure that moves, one line from joint to joint, with a slider for the time."""
+    time, table = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
+    keep = np.unique(np.linspace(0, len(time) - 1, FRAMES).astype(int))
+    _, origins = link_poses(robot, table)
+    shapes = [_sticks(robot, origins[k]) for k in keep]
+    thin = np.unique(np.linspace(0, len(time) - 1, 300).astype(int))
+    figure = Figure(560, flat=False)
+    way: Words = {"mode": "lines", "name": "way", "line": {"color": GREY, "width": 2}}
+    figure.add("scatter3d", **_points(origins[thin, -1]), **way, hoverinfo="skip")
+    blue = {"line": {"color": BLUE, "width": 9}, "marker": {"size": 4, "color": BLUE}}
+    arm: Words = {"mode": "lines+markers", "name": "arm", "connectgaps": False, "hoverinfo": "skip", **blue}
+    figure.add("scatter3d", **_points(shapes[0]), **arm)
+    labels = [f"{time[k]:.2f}" for k in keep]
+    figure.frames = [
+        {"name": label, "data": [{"type": "scatter3d", **_points(shape), **arm}], "traces": [1]}
+        for shape, label in zip(shapes, labels, strict=True)
+    ]
+    whole = np.concatenate([s[~np.isnan(s).any(axis=1)] for s in shapes])
+    _arrange(figure, labels, whole)
+    return figure
+
+
+def _sticks(robot: Robot, origins: Array) -> Array:
+    """From every joint back to the one that carries it, with gaps between branches; from the base to the first."""
+    points: list[Array] = [np.zeros(3)]
+    gap = np.full(3, np.nan)
+    last = -1
+    for k, link in enumerate(robot.links):
+        if link.parent != last:
+            points += [gap, np.zeros(3) if link.parent < 0 else origins[link.parent]]
+        points.append(origins[k])
+        last = k
+    return np.array(points)
+
+
+def _points(places: Array) -> Words:
+    return {axis: in_steps(places[:, k]) for k, axis in enumerate("xyz")}
+
+
+def _arrange(figure: Figure, labels: list[str], whole: Array) -> None:
+    low, high = whole.min(axis=0), whole.max(axis=0)
+    middle, half = 0.5 * (low + high), 0.55 * float(np.max(high - low)) + 1e-3
+    axes = {
+        f"{x}axis": {"range": [middle[k] - half, middle[k] + half], "title": {"text": f"{x} [m]"}, "nticks": 5}
+        for k, x in enumerate("xyz")
+    }
+    quick = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
+    play = {"fromcurrent": True, "frame": {"duration": 100, "redraw": True}, "transition": {"duration": 0}}
+    steps = [{"label": x, "method": "animate", "args": [[x], quick]} for x in labels]
+    figure.layout |= {
+        "margin": {"l": 0, "r": 0, "t": 44, "b": 70},
+        "scene": {**axes, "aspectmode": "cube"},
+        "showlegend": False,
+        "sliders": [_slider(steps)],
+        "updatemenus": [_buttons(play, quick)],
+    }
+
+
+def _slider(steps: list[Words]) -> Words:
+    """Below the arm; its steps carry no labels, the current time does."""
+    shown = {"prefix": "time [s] ", "font": {"size": 12}}
+    return {"steps": steps, "currentvalue": shown, "x": 0.02, "len": 0.96, "ticklen": 0, "font": {"size": 1}}
+
+
+def _buttons(play: Words, pause: Words) -> Words:
+    """Above the arm, on the left."""
+    made = [
+        {"label": "▶ play", "method": "animate", "args": [None, play]},
+        {"label": "❚❚ pause", "method": "animate", "args": [[None], pause]},
+    ]
+    place = {"x": 0.0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "direction": "left"}
+    return {"type": "buttons", "showactive": False, "buttons": made, "pad": {"l": 4, "b": 6}, **place}
+
+
+def print_designed(made: Designed, out: Console, folder: str = "") -> None:
+    plan = made.plan
+    out.print(
+        f"[bold]{escape(made.robot.name)}[/bold]: {len(made.plans)} motion(s) of {number(plan.trajectory.duration)} s, "
+        f"condition number {number(made.condition_number)} of {len(plan.columns)} base columns "
+        f"(a random motion: {number(made.careless[0])})"
+    )
+    out.print(f"{escape(plan.label)}: {number(plan.value)}, first guess {number(plan.start_value)}\n")
+    for k, one in enumerate(made.plans):
+        columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
+        rows = [[str(c) if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
+        out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
+    for note in made.notes:
+        out.print(f" • {escape(note)}")
+    if folder:
+        out.print(f"\nLook at {escape(folder)}/report.html; the motion is in {escape(folder)}. Before you play it: "
+                  f"steelyard rehearse ROBOT {escape(folder)}")  # fmt: skip
+
+
+def designed_report(made: Designed) -> str:
+    """The page, self-contained."""
+    plan = made.plan
+    sections = [Section("In numbers", _numbers(made))]
+    for k, one in enumerate(made.plans):
+        end = f" {k + 1}" if len(made.plans) > 1 else ""
+        sections.append(Section(f"The arm in motion{end}", _arm(made, one)))
+        sections.append(Section(f"Joints and torques{end}", _signals(made, one)))
+    sections += [Section("What to expect", _expected(made)), Section("The search", _search(plan))]
+    return render_report(
+        f"{made.robot.name}: a motion that shows the parameters",
+        sections,
+        verdict=_verdict(made),
+        subtitle=f"{len(plan.columns)} base parameters, {number(plan.trajectory.duration)} s at {number(plan.rate)} Hz",
+    )
+
+
+def _verdict(made: Designed) -> Verdict:
+    gain = np.median(made.careless[1] / made.standard_errors)
+    points = (
+        f"Condition number {number(made.condition_number)}; of a random motion within the same joint limits: "
+        f"{number(made.careless[0])}.",
+        f"Expected standard errors are {number(float(gain), 2)} times smaller than that motion's (median).",
+        "Rehearse it before anyone moves hardware: steelyard rehearse ROBOT RUN.",
+    )
+    return Verdict("good", "The motion keeps to all limits at every instant.", points)
+
+
+def _joint_rows(made: Designed, plan: Plan) -> list[list[Cell]]:
+    rows: list[list[Cell]] = []
+    for entry in made._numbers(plan)["joints"]:
+        torque, limit = entry["torque"], entry["torque_limit"]
+        share = None if torque is None or not np.isfinite(limit) else 100.0 * torque / limit
+        rows.append([entry[x] for x in ("joint", "lowest", "highest", "velocity", "acceleration")] + [torque, share])
+    return rows
+
+
+def _numbers(made: Designed) -> Html:
+    kinds = {j.unit for j in made.robot.joints}
+    unit = kinds.pop() if len(kinds) == 1 else "rad or m"
+    columns: list[Column | str] = [
+        "joint",
+        Column("from", unit),
+        Column("to", unit),
+        Column("velocity", f"{unit}/s"),
+        Column("acceleration", f"{unit}/s²"),
+        Column("torque", "N m or N"),
+        Column("of its limit", "%", places=1),
+    ]
+    parts = [
+        table_html(columns, _joint_rows(made, plan), "Ranges and peaks" if k == 0 else f"Motion {k + 1}")
+        for k, plan in enumerate(made.plans)
+    ]
+    margins: list[list[Cell]] = [
+        [
+            name,
+            float(-100.0 * x),
+        ]
+        for name, x in made.plan.margins.items()
+    ]
+    parts.append(
+        table_html(["limit", Column("room left", "% (distances: cm)", places=2)], margins, "How near the limits come")
+    )
+    parts += [callout("note", note) for note in made.notes]
+    return join(*parts)
+
+
+def _arm(made: Designed, plan: Plan) -> Html:
+    t = plan.trajectory.times(50.0)
+    q = plan.trajectory.derivative(t, 0)
+    _, origins = link_poses(made.robot, q)
+    keep = np.unique(np.linspace(0, len(t) - 1, 800).astype(int))
+    return join(
+        figure_html(
+            skeleton(made.robot, t, q), "The arm", "Lines join the joints' origins; press ▶ or drag the slider."
+        ),
+        figure_html(
+            workspace_coverage(np.round(origins[keep, -1], 4)), "Where it goes", "The origin of the last joint."
+        ),
+    )
+
+
+def _signals(made: Designed, plan: Plan) -> Html:
+    t = plan.trajectory.times(plan.rate)
+    names = made.robot.joint_names
+    parts = [
+        figure_html(
+            joint_motion(t, *plan.trajectory.sample(t), plan.limits, names),
+            "Joints",
+            "Positions (from the middle of their range), velocities and accelerations as shares of their limits.",
+        )
+    ]
+    found = made.torque(plan)
+    if found is None:
+        parts.append(paragraph("The description states no inertias, so torques cannot be foretold."))
+    else:
+        units = [j.effort_unit for j in made.robot.joints]
+        parts.append(
+            figure_html(
+                torque_limits(found[0], found[1], plan.limits.tau, names, units),
+                "Torques",
+                "By the nominal model; dashed: the drives' limits.",
+            )
+        )
+    return join(*parts)
+
+
+def _expected(made: Designed) -> Html:
+    plan, careless = made.plan, made.careless[1]
+    rows: list[list[Cell]] = [
+        [n, u, float(e), float(r) if np.isfinite(r) else None, float(r / e) if np.isfinite(r) else None]
+        for n, u, e, r in zip(plan.columns, plan.units, made.standard_errors, careless, strict=True)
+    ]
+    noise = ", ".join(f"{n} {number(s)}" for n, s in zip(made.robot.joint_names, made.noise, strict=True))
+    said = (
+        f"Expected standard errors after one pass of every motion, with white torque noise of {noise} (N m, N) at "
+        f"{number(plan.rate)} samples per second and weighted least squares. Beside them those of a random motion of "
+        "the same length within the same joint limits."
+    )
+    numbers = [Column(x, digits=3) for x in ("± expected", "± random motion", "times better")]
+    columns: list[Column | str] = ["base parameter", "unit", *numbers]
+    return join(paragraph(said), table_html(columns, rows, "Standard errors to expect"))
+
+
+def _search(plan: Plan) -> Html:
+    said = (
+        f"{plan.label}: {number(plan.value)} after {plan.evaluations} evaluations; the first guess had "
+        f"{number(plan.start_value)}. The same seed ({plan.seed}) gives the same motion."
+    )
+    if len(plan.history) < 2:
+        return paragraph(said)
+    return join(paragraph(said), figure_html(search_history(plan.history, plan.criterion), "Best so far"))

@@ -1,0 +1,71 @@
+"""A rehearsal for the terminal and as a page."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from steelyard.identification.parameters_page import effort_units
+from steelyard.rehearse.rehearse import Rehearsal
+from steelyard.report.elements import Cell, Column, callout, figure_html, join, paragraph, table_html
+from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.plots.estimates import parameter_intervals
+from steelyard.report.plots.torque import torque_measured_predicted
+
+
+def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
+    out.print(f"[bold]{escape(found.robot.name)}: {escape(found.sentence)}[/bold]")
+    for j in found.judgements:
+        out.print(f" {'✓' if j.passed else '✕'} {escape(j.name)}. {escape(j.text)}")
+    if folder:
+        out.print(f"\nLook at {escape(folder)}/report.html.")
+
+
+def rehearsal_report(found: Rehearsal) -> str:
+    """The page, self-contained."""
+    rows: list[list[Cell]] = [
+        [
+            r["name"],
+            r["unit"],
+            r["true"],
+            r["found"],
+            r["standard_error"],
+            (r["found"] - r["true"]) / r["standard_error"],
+        ]
+        for r in found.rows
+    ]
+    numbers = [Column("planted"), Column("found"), Column("± standard error", digits=2)]
+    off = Column("off by", "standard errors", places=1)
+    columns: list[Column | str] = ["base parameter", "unit", *numbers, off]
+    log = found.logs[0]
+    assert log.tau is not None
+    run = found.runs[0]
+    used = np.flatnonzero(found.robot.torque_used)
+    predicted = found.found.model.torque(run.q, run.dq, run.ddq)
+    joints = [found.robot.joint_names[k] for k in used]
+    torque = torque_measured_predicted(run.t, log.tau[:, used], predicted[:, used], joints, effort_units(found.robot))
+    names, units, after, errors, true = (
+        [r[key] for r in found.rows] for key in ("name", "unit", "found", "standard_error", "true")
+    )
+    intervals = parameter_intervals(names, units, after, errors, true, before_is="planted")
+    sections = [
+        Section(
+            "Judgement",
+            join(*(callout("good" if j.passed else "bad", f"{j.name}: {j.text}") for j in found.judgements)),
+        ),
+        Section(
+            "Parameters",
+            join(
+                paragraph("Of the free fit, whose error bars are those of the noise; the delivered model is physical."),
+                table_html(columns, rows, "Planted and found"),
+                figure_html(intervals, "Planted and found, with 95 % intervals"),
+            ),
+        ),
+        Section("Torques", figure_html(torque, "Simulated and predicted", "As the simulated sensors saw them.")),
+    ]
+    return render_report(
+        f"{found.robot.name}: rehearsal",
+        sections,
+        verdict=Verdict("good" if found.passed else "bad", found.sentence, tuple(j.text for j in found.judgements)),
+    )
