@@ -10,7 +10,7 @@ import steelyard as sy
 from steelyard.excitation import Settings
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.designed import expected_noise
-from steelyard.excitation.requirements import random_motion, requirements
+from steelyard.excitation.problem import random_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse.planted import planted

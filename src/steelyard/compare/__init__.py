@@ -2,7 +2,7 @@
 
 import lazy_loader
 
-from steelyard.simulation.controllers_pid import CONTROLLERS as CONTROLLERS
+from steelyard.simulation.controllers import CONTROLLERS as CONTROLLERS
 
 __getattr__, __dir__, _own = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [*_own, "CONTROLLERS"]

@@ -1,13 +1,13 @@
 """Estimators side by side: on simulated robots whose truth is known, or on a log with a part held out."""
 
-import steelyard.simulation.controllers_pid
+import steelyard.simulation.controllers
 
 from .comparison import RULES, Advice, Comparison, Summary, advice
 from .methods import GROUPS, METHODS, Method, Run, chosen_methods
 from .monte_carlo import monte_carlo
 from .protocol import NOISES, Cell, Noise, Protocol, noise_from
 
-CONTROLLERS = steelyard.simulation.controllers_pid.CONTROLLERS
+CONTROLLERS = steelyard.simulation.controllers.CONTROLLERS
 
 __all__ = [
     "CONTROLLERS", "GROUPS", "METHODS", "NOISES", "RULES", "Advice", "Cell", "Comparison", "Method", "Noise",

@@ -23,7 +23,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation import Controller, Sensors, Simulation
-from steelyard.simulation.controllers_pid import CONTROLLERS
+from steelyard.simulation.controllers import CONTROLLERS
 from steelyard.simulation.friction import smoothed
 from steelyard.simulation.play import play
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.compare.methods import chosen_methods
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.simulation.controllers_pid import CONTROLLERS
+from steelyard.simulation.controllers import CONTROLLERS
 
 # A sliding joint's encoder sits on a pinion: this many metres a radian.
 PINION = 0.1

@@ -99,6 +99,12 @@ def _minus_log_det(x: Array, sharpness: float) -> tuple[float, Array]:
     return -float(np.sum(np.log(x))), -1.0 / x
 
 
+def condition_number(gram: Array) -> float:
+    """cond₂(W) from WᵀW; infinite where a column is not shown."""
+    values = np.linalg.eigvalsh(gram)
+    return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
+
+
 CRITERIA: dict[str, Criterion] = {
     c.name: c
     for c in (

@@ -16,6 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.space import keeps_apart
+from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite
 from steelyard.excitation.interpolator import (
@@ -27,7 +28,7 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.requirements import random_motion
+from steelyard.excitation.problem import random_motion
 from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
@@ -71,7 +72,7 @@ class Designed(Outcome):
 
     @property
     def condition_number(self) -> float:
-        return _cond(self.gram)
+        return condition_number(self.gram)
 
     @cached_property
     def standard_errors(self) -> Array:
@@ -101,7 +102,7 @@ class Designed(Outcome):
             errors = _errors(each, self._sigma)
         except np.linalg.LinAlgError:
             errors = np.full(len(plan.columns), np.inf)
-        return _cond(total), errors
+        return condition_number(total), errors
 
     @property
     def _torque_equations(self) -> tuple[str, ...]:
@@ -142,7 +143,7 @@ class Designed(Outcome):
         rows = [self.robot.joint_index(n) for n in self._torque_equations]
         W = Y[:, rows][:, :, columns].reshape(-1, len(columns))
         said = {"of": f"{count} postures of the smooth motion; torques are not checked", "duration": motion.duration}
-        return program, {**said, "condition_number": _cond(W.T @ W)}
+        return program, {**said, "condition_number": condition_number(W.T @ W)}
 
     # ---------------------------------------------------------------- for machines
 
@@ -309,11 +310,6 @@ def _number(x: float) -> str:
     if "e" in text and "." not in text:
         text = text.replace("e", ".0e")
     return text
-
-
-def _cond(gram: Array) -> float:
-    values = np.linalg.eigvalsh(gram)
-    return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
 
 
 def _errors(grams: Sequence[Sequence[Array]], sigma: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +18,8 @@ from steelyard.excitation.constraints.space import keeps_apart, stays_in
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import Problem
-from steelyard.excitation.requirements import Region, requirements
-from steelyard.excitation.search import Progress, Search, Settings
+from steelyard.excitation.problem import Problem, Region, families_of, requirements
+from steelyard.excitation.search import Progress, Search, Settings, search_key
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle
@@ -143,11 +141,11 @@ def excite(
     with one_blas_thread():
         design = Design(robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed)
         goal = design.goal(criterion, scaling, weights, prior, wanted)
-        own = [c(families) if callable(c) else c for c in constraints]
-        needs = (*requirements(robot, families, bounds, model, torque_margin, regions), *own)
+        needs = requirements(robot, families, bounds, model, torque_margin, regions, constraints)
         centre = find_centre(families, bounds, needs, seed, place)
         problem = Problem(goal, centre, needs)
-        key = _key(robot, design.columns, goal.label, families, bounds, search or Settings(), needs)
+        about = [f.settings() for f in families], search or Settings(), [c.name for c in needs]
+        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, *about)
         hunt = Search(problem, search or Settings(), seed, progress, checkpoint, key)
         return hunt.plan(
             design.columns, design.units, joint_names=robot.joint_names, rate=rate, limits=bounds, notes=tuple(notes)
@@ -190,9 +188,7 @@ def _families(
     robot: Robot, family: Family | Sequence[Family], joints: Sequence[str] | None, posture: Array | None
 ) -> tuple[Family, ...]:
     """One family per joint; those that do not move stand at the posture, or where it serves best."""
-    families = (family,) * robot.dof if isinstance(family, Family) else tuple(family)
-    if len(families) != robot.dof:
-        raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
+    families = families_of(robot, family)
     if joints is None:
         return families
     moving = {robot.joint_index(name) for name in joints}
@@ -230,13 +226,3 @@ def _posture(robot: Robot, limits: Limits, posture: ArrayLike) -> Array:
                 f"The posture puts joint '{joint.name}' at {x:g} {joint.unit}, outside its limits {low:g} … {high:g}."
             )
     return q
-
-
-def _key(robot: Robot, *parts: Any) -> str:
-    """A hash of what a search is about."""
-    columns, label, families, limits, settings, needs = parts
-    text = [robot.fingerprint, columns, label, [f.settings() for f in families], settings, [c.name for c in needs]]
-    digest = hashlib.sha256(repr(text).encode())
-    for table in vars(limits).values():
-        digest.update(np.ascontiguousarray(table).tobytes())
-    return digest.hexdigest()

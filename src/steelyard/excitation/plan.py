@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
 from steelyard.excitation.constraints import Constraint, Limits
+from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
@@ -89,8 +90,7 @@ class Plan:
 
     @property
     def condition_number(self) -> float:
-        values = np.linalg.eigvalsh(self.gram)
-        return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
+        return condition_number(self.gram)
 
     def standard_errors(self, noise: ArrayLike) -> Array:
         """Expected standard error of every base parameter, for white noise of standard deviation `noise` on the

@@ -14,9 +14,9 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.criteria import CRITERIA
+from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design import independent_of
-from steelyard.excitation.requirements import Region, requirements
+from steelyard.excitation.problem import Region, requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array
@@ -48,8 +48,7 @@ class Poses:
     @property
     def condition_number(self) -> float:
         """cond₂ of W, columns as they stand in the base."""
-        values = np.linalg.eigvalsh(self.gram)
-        return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
+        return condition_number(self.gram)
 
     def standard_errors(self, noise: float) -> Array:
         """Of every column, for one reading per posture with this spread of torque (N m)."""
@@ -76,8 +75,7 @@ def static_poses(
     bounds = limits_from(robot, limits)
     base = base_parameters(robot, terms)
     families: tuple[Family, ...] = (Idle(1.0, None),) * robot.dof
-    own = [c(families) if callable(c) else c for c in constraints]
-    needs = (*requirements(robot, families, bounds, model, torque_margin, regions), *own)
+    needs = requirements(robot, families, bounds, model, torque_margin, regions, constraints)
     candidates = _candidates(bounds, needs, seed)
     dynamics, joints = base.structure.dynamics, np.flatnonzero(robot.torque_used)
     every = np.array(base.independent)

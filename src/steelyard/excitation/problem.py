@@ -2,19 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.excitation.constraints import Constraint, JointLimits
+from steelyard.dynamics.model import Model
+from steelyard.errors import ExcitationError
+from steelyard.excitation.constraints import Constraint, JointLimits, Limits, Plane, Point
+from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.settle import grid_settled
-from steelyard.excitation.trajectories import Trajectory
+from steelyard.excitation.settle import grid_settled, settle
+from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.robot.robot import Robot
 
-# Starts keep this share of their limits: at the edge, the first steps would be all about the limits.
-_START = 0.8
+Region = tuple[Sequence[Point], Sequence[Plane]]
+
+# Grid points per coefficient of a joint. A series of M harmonics has 2 M: 40 points per coefficient are 80 per
+# period of the fastest one, between which it overshoots by 8e-4 at most; what is left is settled in the end.
+_LINEAR_GRID = 40
+# Torques and places cost more; what they overshoot is found by `certify` and answered by tightening.
+_TRACED_GRID = 20
+
+
+def requirements(
+    robot: Robot,
+    families: Sequence[Family],
+    limits: Limits,
+    model: Model | None,
+    torque_margin: float,
+    regions: Sequence[Region],
+    constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
+) -> tuple[Constraint, ...]:
+    """All that a motion must keep to: joint limits, torque and power limits where they are finite, regions, more.
+
+    Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them.
+    """
+    out: list[Constraint] = [JointLimits(limits, families, grid(families, _LINEAR_GRID), robot.joint_names)]
+    coarse = grid(families, _TRACED_GRID)
+    drives = [x for x in ("tau", "power") if np.any(np.isfinite(getattr(limits, x)))]
+    if model is None and robot.has_inertia:
+        model = Model.nominal(robot)
+    if "power" in drives and model is None:
+        raise ExcitationError(f"Power limits need a model, and robot '{robot.name}' states no inertias; give model=….")
+    if model is not None:
+        if "tau" in drives:
+            out.append(torque_limit(model, limits, families, coarse, torque_margin, lazy=True))
+        if "power" in drives:
+            out.append(power_limit(model, limits, families, coarse, torque_margin, lazy=True))
+    elif torque_margin:
+        raise ExcitationError(f"A torque margin needs a model, and robot '{robot.name}' states no inertias.")
+    for points, planes in regions:
+        out.append(workspace(robot, points, planes, families, coarse))
+    return (*out, *(c(families) if callable(c) else c for c in constraints))
+
+
+def grid(families: Sequence[Family], per_coefficient: int) -> Array:
+    """Times all over the motion, both ends included."""
+    count = max(64, per_coefficient * max(f.size for f in families))
+    return np.linspace(0.0, families[0].duration, count + 1)
+
+
+def families_of(robot: Robot, family: Family | Sequence[Family]) -> tuple[Family, ...]:
+    """One family per joint, from one for all joints or from as many."""
+    families = (family,) * robot.dof if isinstance(family, Family) else tuple(family)
+    if len(families) != robot.dof:
+        raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
+    return families
+
+
+def _start(keep: JointLimits, calm: Array, rng: np.random.Generator) -> Array:
+    """Any motion inside the limits, joint by joint up to 80 % of them: at the edge all would be about the limits."""
+    wild = calm + 1e3 * rng.normal(size=len(calm))
+    return calm + 0.8 * (keep.drawn_back(wild, calm) - calm)
+
+
+def random_motion(
+    families: Sequence[Family],
+    limits: Limits,
+    seed: int = 0,
+    needs: Sequence[Constraint] = (),
+    centre: Trajectory | None = None,
+) -> Trajectory:
+    """A motion that nobody designed: what a careful person might play, and what a design is held against.
+
+    Random coefficients, every joint up to 80 % of its limits, drawn back until `needs` hold at every instant.
+    """
+    calm = centre or Trajectory.standing(families, limits.middle)
+    keep = JointLimits(limits, families, grid(families, 40))
+    edge = _start(keep, calm.coefficients, np.random.default_rng([seed, 8]))
+    return settle(calm.with_coefficients(edge), calm, (keep, *needs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +111,9 @@ class Problem:
         return self.goal.objective(x, sharpness)
 
     def random_start(self, rng: np.random.Generator) -> Array:
-        """Any motion inside the limits, joint by joint up to 80 % of them."""
+        """Any motion that keeps to all limits at the times of their grids."""
         calm = self.centre.coefficients
-        wild = calm + 1e3 * rng.normal(size=len(calm))
-        edge = self.joint_limits.drawn_back(wild, calm)
-        return grid_settled(calm + _START * (edge - calm), calm, self.constraints)
+        return grid_settled(_start(self.joint_limits, calm, rng), calm, self.constraints)
 
     def candidate(self, x: Array, active: Sequence[Constraint]) -> tuple[Array, float]:
         """x drawn back until it keeps to all limits at the times of their grids, and its rank."""

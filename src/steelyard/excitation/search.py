@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import ExcitationError
-from steelyard.excitation.constraints import Constraint, JointLimits
+from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.lagrangian import Iterate, step
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import Problem
@@ -119,6 +120,14 @@ class State:
             [(int(n), float(v)) for n, v in d["history"]],
             int(d["evaluations"]),
         )
+
+
+def search_key(limits: Limits, *about: Any) -> str:
+    """A hash of what a search is about, by which a checkpoint knows its own."""
+    digest = hashlib.sha256(repr(list(about)).encode())
+    for table in vars(limits).values():
+        digest.update(np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()
 
 
 class Search:

@@ -22,8 +22,7 @@ from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, criterion_named
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import Problem
-from steelyard.excitation.requirements import requirements
+from steelyard.excitation.problem import Problem, requirements
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.search import Search, Settings
 from steelyard.excitation.settle import find_centre

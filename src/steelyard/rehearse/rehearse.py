@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.designed import expected_noise
-from steelyard.excitation.requirements import random_motion
+from steelyard.excitation.problem import random_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain

@@ -1,8 +1,7 @@
 """Simulated robots: plants with friction, controllers, sensors, and the logs they give."""
 
 from .command import Reference
-from .controllers import PD, ComputedTorque, Controller, FeedForward, PDGravity, effective_inertia
-from .controllers_pid import PID
+from .controllers import PD, PID, ComputedTorque, Controller, FeedForward, PDGravity, effective_inertia
 from .lugre import LuGre, LuGreFit, LuGreRun, refine_lugre, simulate_lugre
 from .play import good_sensors, play
 from .sensors import Sensors

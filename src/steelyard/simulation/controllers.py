@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.ground.scalars import Scalar, Vector, maximum, minimum
+from steelyard.ground.scalars import Scalar, Vector, maximum, minimum, plus
 from steelyard.simulation.friction import smoothed
 
 # A reference at one instant: position, velocity, acceleration.
@@ -49,6 +49,32 @@ class Controller(ABC):
             value = getattr(self, name)
             if value is not None and (np.any(np.isnan(value)) or np.any(value < 0.0)):
                 raise SimulationError(f"{type(self).__name__}: {name} must not be negative or missing: {value}.")
+
+    @classmethod
+    def for_model(
+        cls, model: Model, bandwidth: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
+    ) -> Self:
+        """Gains for a bandwidth (rad/s) and a damping ratio, from the inertias that the law does not compensate.
+
+        Args:
+            model: the robot that is to be controlled.
+            bandwidth: of every joint's loop, rad/s.
+            damping: of every joint's loop, 1: critical.
+            limit: torques are cut off here, N m (N).
+        """
+        inertia = cls._felt_inertia(model)
+        kp, kd = inertia * bandwidth**2, inertia * (2.0 * damping * bandwidth)
+        bound = None if limit is None else np.asarray(limit, dtype=float)
+        return cls(kp=kp, kd=kd, limit=bound, **cls._more_fields(model, kp, bandwidth))
+
+    @classmethod
+    def _felt_inertia(cls, model: Model) -> Array:
+        return effective_inertia(model)
+
+    @classmethod
+    def _more_fields(cls, model: Model, kp: Array, bandwidth: float) -> dict[str, Any]:
+        """What a subclass has besides gains and limits."""
+        return {}
 
     @property
     def settings(self) -> Array:
@@ -97,9 +123,14 @@ class Controller(ABC):
         n = len(self.kp)
         kp, kd, rest = numbers[:n], numbers[n : 2 * n], numbers[2 * n :]
         limit, rest = ([], rest) if self.limit is None else (rest[:n], rest[n:])
-        pull = [k * (r - x) + d * (rv - v) for k, d, r, x, rv, v in zip(kp, kd, ref_q, q, ref_dq, dq, strict=True)]
-        torque = self._torque(pull, q, dq, (ref_q, ref_dq, ref_ddq), rest)
+        seen, rest = self._recall(dq, states, rest)
+        pull = [k * (r - x) + d * (rv - v) for k, d, r, x, rv, v in zip(kp, kd, ref_q, q, ref_dq, seen, strict=True)]
+        torque = self._torque(pull, q, seen, (ref_q, ref_dq, ref_ddq), rest)
         return [minimum(maximum(t, -b), b) for t, b in zip(torque, limit, strict=True)] if len(limit) else torque
+
+    def _recall(self, dq: Vector, states: Vector, numbers: Vector) -> tuple[Vector, Vector]:
+        """The velocity that the law sees, and its further numbers, from what it remembers."""
+        return dq, numbers
 
     @abstractmethod
     def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
@@ -109,14 +140,6 @@ class Controller(ABC):
 @dataclass(frozen=True, eq=False)
 class PD(Controller):
     """τ = kp (q_r − q) + kd (q̇_r − q̇)."""
-
-    @classmethod
-    def for_model(
-        cls, model: Model, bandwidth: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
-    ) -> PD:
-        """Gains for a bandwidth (rad/s) and a damping ratio, from the model's effective inertias."""
-        kp, kd = _gains(effective_inertia(model), bandwidth, damping)
-        return cls(kp=kp, kd=kd, limit=_limit(limit))
 
     def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
         return list(pull)
@@ -136,6 +159,10 @@ class _ModelBased(Controller):
                 f"kp has {len(self.kp)} entries; the controller's model has {self.model.robot.dof} joints."
             )
         object.__setattr__(self, "_physics", Dynamics(self.model.robot, smoothed(self.model.terms, self.smoothing)))
+
+    @classmethod
+    def _more_fields(cls, model: Model, kp: Array, bandwidth: float) -> dict[str, Any]:
+        return {"model": model}
 
     @property
     def _dynamics(self) -> Dynamics:
@@ -157,18 +184,10 @@ class _ModelBased(Controller):
 class PDGravity(_ModelBased):
     """PD and the torque that holds the model still: τ = kp e + kd ė + g(q) (Takegaki & Arimoto 1981)."""
 
-    @classmethod
-    def for_model(
-        cls, model: Model, bandwidth: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
-    ) -> PDGravity:
-        """Gains for a bandwidth (rad/s) and a damping ratio, from the model's effective inertias."""
-        kp, kd = _gains(effective_inertia(model), bandwidth, damping)
-        return cls(kp=kp, kd=kd, limit=_limit(limit), model=model)
-
     def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
         still = [0.0] * len(self.kp)
         weight = self._dynamics.inverse_over_scalars(q, still, still, numbers)
-        return [a + b for a, b in zip(pull, weight, strict=True)]
+        return plus(pull, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +198,11 @@ class ComputedTorque(_ModelBased):
     """
 
     @classmethod
-    def for_model(
-        cls, model: Model, bandwidth: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
-    ) -> ComputedTorque:
-        """Gains for a bandwidth (rad/s) and a damping ratio."""
-        kp, kd = _gains(np.ones(model.robot.dof), bandwidth, damping)
-        return cls(kp=kp, kd=kd, limit=_limit(limit), model=model)
+    def _felt_inertia(cls, model: Model) -> Array:
+        return np.ones(model.robot.dof)
 
     def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
-        acceleration = [a + b for a, b in zip(pull, wanted[2], strict=True)]
-        return self._dynamics.inverse_over_scalars(q, dq, acceleration, numbers)
+        return self._dynamics.inverse_over_scalars(q, dq, plus(pull, wanted[2]), numbers)
 
 
 def effective_inertia(model: Model, q: ArrayLike | None = None) -> Array:
@@ -201,17 +215,6 @@ def effective_inertia(model: Model, q: ArrayLike | None = None) -> Array:
     return effective
 
 
-def _gains(inertia: Array, bandwidth: float, damping: float) -> tuple[Array, Array]:
-    return inertia * bandwidth**2, inertia * (2.0 * damping * bandwidth)
-
-
-def _limit(limit: ArrayLike | None) -> Array | None:
-    return None if limit is None else np.asarray(limit, dtype=float)
-
-
-# `FeedForward`: PD, and the torque that a model says the reference needs.
-
-
 @dataclass(frozen=True, eq=False)
 class FeedForward(_ModelBased):
     """τ = kp e + kd ė + τ_model(q_r, q̇_r, q̈_r): the model acts along the reference, not along the motion.
@@ -221,17 +224,98 @@ class FeedForward(_ModelBased):
     """
 
     @classmethod
-    def for_model(
-        cls, model: Model, bandwidth: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
-    ) -> FeedForward:
-        """Gains for a bandwidth (rad/s) and a damping ratio, from the model's effective inertias."""
-        return cls.beside(PD.for_model(model, bandwidth, damping, limit), model)
-
-    @classmethod
     def beside(cls, gains: PD, model: Model) -> FeedForward:
         """The gains of another controller, and a model."""
         return cls(kp=gains.kp, kd=gains.kd, limit=gains.limit, model=model)
 
     def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
         ahead = self._dynamics.inverse_over_scalars(*wanted, numbers)
-        return [a + b for a, b in zip(pull, ahead, strict=True)]
+        return plus(pull, ahead)
+
+
+@dataclass(frozen=True, eq=False)
+class PID(Controller):
+    """τ = kp e + kd (q̇_r − v) + ki ∫e dt with e = q_r − q; ki in N m/(rad s) (N/(m s)).
+
+    All of it happens at control instants, as in a computer: the integral is a sum of rectangles. v is the velocity
+    that the controller sees: it follows q̇ with a time constant `lag` (s), zero: at once; `lag` of one control period
+    is a delay by one, as when two samples of an encoder that lie two periods apart are differenced. A lag shorter
+    than half the control period is unstable. The integral is not stopped at the limits.
+    """
+
+    ki: Array = field(default_factory=lambda: np.zeros(1))
+    lag: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            object.__setattr__(self, "ki", frozen(np.broadcast_to(np.asarray(self.ki, float), self.kp.shape)))
+        except ValueError:
+            raise ShapeError(f"ki has shape {np.shape(self.ki)}; kp speaks of {len(self.kp)} joints.") from None
+        if not np.all(np.isfinite(self.ki)) or np.any(self.ki < 0.0):
+            raise SimulationError(f"PID: ki must not be negative or missing: {self.ki}.")
+        if not (np.isfinite(self.lag) and self.lag >= 0.0):
+            raise SimulationError(f"PID: lag must be zero or positive seconds, not {self.lag}.")
+
+    @classmethod
+    def _more_fields(cls, model: Model, kp: Array, bandwidth: float) -> dict[str, Any]:
+        """The integral acts a fifth as fast as the rest."""
+        return {"ki": 0.2 * bandwidth * kp}
+
+    @property
+    def _integrates(self) -> bool:
+        return bool(np.any(self.ki > 0.0))
+
+    @property
+    def states(self) -> int:
+        """Integrals (if ki is not zero), then velocities (if they lag)."""
+        return len(self.kp) * (self._integrates + (self.lag > 0.0))
+
+    @property
+    def _more_settings(self) -> Array:
+        return np.concatenate([self.ki, [1.0 / self.lag] if self.lag > 0.0 else []])
+
+    @property
+    def structure(self) -> Hashable:
+        return (super().structure, self._integrates, self.lag > 0.0)
+
+    def _recall(self, dq: Vector, states: Vector, numbers: Vector) -> tuple[Vector, Vector]:
+        n = len(self.kp)
+        integral = states[:n] if self._integrates and len(states) else [0.0] * n
+        seen = states[-n:] if self.lag > 0.0 and len(states) else dq
+        return seen, [k * w for k, w in zip(numbers[:n], integral, strict=True)]
+
+    def rates(self, q: Vector, dq: Vector, ref_q: Vector, states: Vector, settings: Vector) -> list[Scalar]:
+        n = len(self.kp)
+        errors = [r - x for r, x in zip(ref_q, q, strict=True)] if self._integrates else []
+        catching = [settings[-1] * (v - s) for v, s in zip(dq, states[-n:], strict=True)] if self.lag > 0.0 else []
+        return [*errors, *catching]
+
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+        return plus(pull, numbers)
+
+    def first_states(self, dq: Array) -> Array:
+        """No error so far, and the true velocity."""
+        return np.hstack([np.zeros_like(dq)] * self._integrates + [dq] * (self.lag > 0.0) + [np.zeros((len(dq), 0))])
+
+    def states_along(self, period: float, q: Array, dq: Array, ref_q: Array, ref_dq: Array, tau: Array) -> Array:
+        """The lag acts on the velocities; the integral starts such that the mean torque is explained."""
+        seen = dq if self.lag == 0.0 else dq - self.lag * np.gradient(dq, period, axis=0)
+        parts = []
+        if self._integrates:
+            grown = np.cumsum(ref_q - q, axis=0) * period
+            grown = np.vstack([np.zeros_like(grown[:1]), grown[:-1]])
+            rest = tau - self.kp * (ref_q - q) - self.kd * (ref_dq - seen)
+            wanted = np.divide(rest, self.ki, out=np.zeros_like(rest), where=self.ki > 0.0)
+            parts.append(grown + np.mean(wanted - grown, axis=0))
+        return np.hstack([*parts, *([seen] if self.lag > 0.0 else [])]) if self.states else np.zeros((len(q), 0))
+
+
+# By the names that people type.
+CONTROLLERS: dict[str, type[Any]] = {
+    "pd": PD,
+    "pd-gravity": PDGravity,
+    "computed-torque": ComputedTorque,
+    "feed-forward": FeedForward,
+    "pid": PID,
+}

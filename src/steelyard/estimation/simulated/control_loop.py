@@ -21,8 +21,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log
-from steelyard.simulation.controllers import Controller
-from steelyard.simulation.controllers_pid import CONTROLLERS
+from steelyard.simulation.controllers import CONTROLLERS, Controller
 
 _PARTS = ("position", "velocity", "acceleration")
 # Of these a document may speak; a controller's model is the robot's description.

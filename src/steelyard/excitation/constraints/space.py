@@ -17,7 +17,7 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from steelyard.excitation.requirements import Region
+    from steelyard.excitation.problem import Region
 
 # Pairs that are near in so many of some random postures are bolted together; their models overlap.
 _ALWAYS, _POSTURES = 0.95, 40

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from steelyard.excitation.evolution.score import AtSamples, Score
 from steelyard.excitation.evolution.strategies import ByPieces, Genetic
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.requirements import Region, requirements
-from steelyard.excitation.search import Progress
+from steelyard.excitation.problem import Region, families_of, requirements
+from steelyard.excitation.search import Progress, search_key
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -83,8 +82,7 @@ def evolve(
         score = Score(design, goal, threads)
 
         def needs_of(some: Sequence[Family]) -> tuple[Constraint, ...]:
-            own = [c(some) if callable(c) else c for c in constraints]
-            found = (*requirements(robot, some, bounds, model, torque_margin, regions), *own)
+            found = requirements(robot, some, bounds, model, torque_margin, regions, constraints)
             if not isinstance(genome, ViaPoints):
                 return found
             return tuple(c if isinstance(c, JointLimits) else ByPieces(c) for c in found)
@@ -104,7 +102,8 @@ def evolve(
             motions = made.signals(population, rate)
             return score(tests.keep(motions) if isinstance(made, ViaPoints) else motions)
 
-        key = _key(robot, design.columns, goal.label, made.label, chosen, rate, bounds, len(regions), len(constraints))
+        counts = len(regions), len(constraints)
+        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, chosen, rate, *counts)
         hunt = Evolution(chosen, made.size, seed, evaluate, goal_value(goal.criterion), progress, checkpoint, key)
         record = hunt.run()
         trajectory, checked, genes = _delivered(made, record, needs_of)
@@ -142,10 +141,7 @@ def _families(robot: Robot, genome: ViaPoints | Family | Sequence[Family]) -> tu
     """The smooth families; for via-points any that move all joints will do to find the visible columns."""
     if isinstance(genome, ViaPoints):
         return (Fourier(5, 10.0),) * robot.dof
-    families = (genome,) * robot.dof if isinstance(genome, Family) else tuple(genome)
-    if len(families) != robot.dof:
-        raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
-    return families
+    return families_of(robot, genome)
 
 
 def _delivered(
@@ -172,11 +168,3 @@ def _delivered(
 def _first(record: Record) -> float:
     """The best of the first generation that had any."""
     return next(v for _, v in record.history if np.isfinite(v))
-
-
-def _key(robot: Robot, *parts: Any) -> str:
-    *plain, limits, regions, constraints = parts
-    digest = hashlib.sha256(repr([robot.fingerprint, *plain, regions, constraints]).encode())
-    for table in vars(limits).values():
-        digest.update(np.ascontiguousarray(table).tobytes())
-    return digest.hexdigest()

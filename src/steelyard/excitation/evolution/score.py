@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -21,8 +21,6 @@ from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
-
-Accepts = Callable[[Signals], bool]
 
 
 class Score:

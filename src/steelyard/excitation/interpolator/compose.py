@@ -14,9 +14,6 @@ from steelyard.excitation.interpolator.profile import MotionLimits, Profile, Ram
 from steelyard.excitation.trajectories.pieces import evaluate, piece_extents, refine, taylor
 from steelyard.ground.arrays import Array
 
-# `Segment`: one move as a displacement of all joints in time, in polynomial pieces.
-
-
 # Limits are kept with this margin, so that rounding does not break them.
 _MARGIN = 1.0 - 1e-9
 # Rad or m: a step that is rounding of the step zero.
@@ -32,18 +29,8 @@ class Pace:
     last: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """Displacement from where the move starts: `breaks` (s), `table` (pieces, powers of u, joints); its ramps (s)."""
-
-    breaks: Array
-    table: Array
-    speeding: float
-    slowing: float
-
-    @property
-    def duration(self) -> float:
-        return float(self.breaks[-1])
+class Segment(Profile):
+    """The displacement of all joints from where a move starts: `table` is (pieces, powers of u, joints)."""
 
 
 class Course(Protocol):

@@ -16,8 +16,6 @@ from steelyard.robot.kinematics.inverse import InverseKinematics, Pose, ReachErr
 from steelyard.robot.kinematics.numerical import rotation_vector
 from steelyard.robot.spatial import rotation_about
 
-# Where the tool is on its way along a line or a circle.
-
 
 @dataclass(frozen=True, eq=False)
 class Path:

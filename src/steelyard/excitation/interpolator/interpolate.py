@@ -13,13 +13,14 @@ from steelyard.excitation.interpolator.follow import circle, follow, line
 from steelyard.excitation.interpolator.moves import JointMove, LineMove, Move, Pause, Program
 from steelyard.excitation.interpolator.profile import MotionLimits
 from steelyard.excitation.trajectories.pieces import evaluate, piece_extents
+from steelyard.excitation.trajectories.trajectory import JointMotion
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.inverse import InverseKinematics, Pose, ReachError
 from steelyard.robot.robot import Robot
 
 
 @dataclass(frozen=True, eq=False)
-class ProgramMotion:
+class ProgramMotion(JointMotion):
     """What the joints do: polynomial pieces in time, sampled like a `Trajectory`.
 
     `via_times` tells when each move's via-point is reached, or passed: midway through the overlap.
@@ -50,21 +51,9 @@ class ProgramMotion:
         values = evaluate(self.breaks, self.table, np.atleast_1d(np.asarray(t, dtype=float)), order)
         return values[0] if np.ndim(t) == 0 else values
 
-    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """q, q̇, q̈ at times t, each `(samples, joints)`."""
-        return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
-
-    def jerk(self, t: ArrayLike) -> Array:
-        return self.derivative(t, 3)
-
     def extents(self, order: int) -> tuple[Array, Array]:
-        """Least and greatest value of every joint over all times, `(joints,)` each; never too narrow."""
         low, high = piece_extents(self.breaks, self.table, order)
         return low.min(axis=0), high.max(axis=0)
-
-    def peak_bounds(self, order: int) -> Array:
-        low, high = self.extents(order)
-        return np.maximum(np.abs(low), np.abs(high))
 
 
 def interpolate(

@@ -11,8 +11,6 @@ from steelyard.errors import ProgramError, ShapeError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.robot.robot import Robot
 
-# `MotionLimits`: how fast the joints and the tool may go.
-
 
 @dataclass(frozen=True)
 class ToolLimits:

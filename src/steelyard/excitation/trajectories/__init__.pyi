@@ -1,9 +1,8 @@
 """How a joint may move: families of smooth motions, linear in their coefficients, and trajectories made of them."""
 
-from .acceleration import Acceleration
 from .family import Family, TrajectoryError
 from .fixed import Fixed, Idle
-from .piecewise import BSpline, SplinedQuintic, cubic, free_quintic, quintic
+from .piecewise import Acceleration, BSpline, SplinedQuintic, cubic, free_quintic, quintic
 from .sinusoids import Cosines, Fourier
 from .trajectory import Trajectory
 

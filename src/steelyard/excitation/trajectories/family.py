@@ -7,8 +7,6 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 
-# Which families JSON knows, by name.
-
 
 class _Named(Protocol):
     kind: ClassVar[str]
@@ -39,10 +37,6 @@ def family_from(document: dict[str, Any]) -> Family:
     except TypeError as error:
         raise TrajectoryError(f"The settings of family '{name}' cannot be read: {error}.") from None
     return family
-
-
-# position, velocity, acceleration, jerk
-ORDERS = (0, 1, 2, 3)
 
 
 class TrajectoryError(SteelyardError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +20,32 @@ from steelyard.ground.arrays import Array, frozen
 FORMAT = "steelyard-trajectory-1"
 
 
+class JointMotion(ABC):
+    """A motion of all joints over time, known by its derivatives and by how far these go."""
+
+    @abstractmethod
+    def derivative(self, t: ArrayLike, order: int) -> Array:
+        """The derivative of that order: `(samples, joints)`, or `(joints,)` for a single time."""
+
+    @abstractmethod
+    def extents(self, order: int) -> tuple[Array, Array]:
+        """Least and greatest value of every joint over all times, `(joints,)` each; never too narrow."""
+
+    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q, q̇, q̈ at times t, each `(samples, joints)`."""
+        return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
+
+    def jerk(self, t: ArrayLike) -> Array:
+        return self.derivative(t, 3)
+
+    def peak_bounds(self, order: int) -> Array:
+        """A bound on every joint's |position|, |velocity|, |acceleration| or |jerk| (order 0 to 3) at all times."""
+        low, high = self.extents(order)
+        return np.maximum(np.abs(low), np.abs(high))
+
+
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(JointMotion):
     """Positions, velocities and accelerations of all joints at any time; linear in `coefficients`.
 
     `families` holds one family per joint (they may differ, their durations may not); `coefficients` `(total,)` are
@@ -97,34 +122,18 @@ class Trajectory:
         )
 
     def derivative(self, t: ArrayLike, order: int) -> Array:
-        """The derivative of that order: `(samples, joints)`, or `(joints,)` for a single time."""
         parts = zip(self.bases(t, order), self.slices, strict=True)
         values = np.column_stack([B @ self.coefficients[part] + c for (B, c), part in parts])
         return values[0] if np.ndim(t) == 0 else values
-
-    def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """q, q̇, q̈ at times t, each `(samples, joints)`."""
-        return self.derivative(t, 0), self.derivative(t, 1), self.derivative(t, 2)
-
-    def jerk(self, t: ArrayLike) -> Array:
-        return self.derivative(t, 3)
 
     def with_coefficients(self, x: ArrayLike) -> Trajectory:
         """Another motion of the same families."""
         return Trajectory(self.families, np.asarray(x, dtype=float))
 
-    # ---------------------------------------------------------------- bounds that hold between the samples
-
     def extents(self, order: int) -> tuple[Array, Array]:
-        """Least and greatest value of every joint over all times, `(joints,)` each; never too narrow."""
         parts = zip(self.families, self.slices, strict=True)
         both = np.array([family.extent(self.coefficients[part], order) for family, part in parts])
         return both[:, 0], both[:, 1]
-
-    def peak_bounds(self, order: int) -> Array:
-        """A bound on every joint's |position|, |velocity|, |acceleration| or |jerk| (order 0 to 3) at all times."""
-        low, high = self.extents(order)
-        return np.maximum(np.abs(low), np.abs(high))
 
     # ---------------------------------------------------------------- as a file
 
