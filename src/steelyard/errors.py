@@ -40,21 +40,12 @@ class LogError(SteelyardError):
     """A log that cannot be used: names the file, the signal, the row or sample, and what would fix it."""
 
 
-# The error of a motion that cannot be designed as asked.
-
-
 class ExcitationError(SteelyardError):
     """A design problem without an answer: names the limit, the joint or the region, and what would help."""
 
 
-# What an interpolator refuses.
-
-
 class ProgramError(SteelyardError):
     """A via-point program that cannot be run: names the move, the joint or the pose, and what would fix it."""
-
-
-# What can go wrong with regions and banks of local models.
 
 
 class LocalError(SteelyardError):
@@ -63,9 +54,6 @@ class LocalError(SteelyardError):
 
 class OutsideError(LocalError):
     """A question about a posture that no region of a bank knows anything of."""
-
-
-# The error of everything that cannot be written down in, or read back from, a foreign format.
 
 
 class ExportError(SteelyardError):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import SteelyardError
+from steelyard.errors import LogError, SteelyardError
+from steelyard.signals.excerpt import moving_ranges
 from steelyard.signals.log import Log
 
 
@@ -29,6 +30,14 @@ def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
     segments = tuple((int(a), int(b)) for a, b in zip(starts, ends, strict=True))
     channels = {name: x[index] for name, x in log.channels.items()}
     return replace(log, t=log.t[index], **signals, segments=segments, channels=channels)
+
+
+def moving_part(log: Log) -> Log:
+    """The log without its stand-stills, in which static friction may be anything and hides what is looked for."""
+    part = part_of(log, moving_ranges(log))
+    if part is None:
+        raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")
+    return part
 
 
 def keep_last(log: Log, share: float) -> tuple[Log, Log]:

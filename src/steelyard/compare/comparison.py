@@ -159,9 +159,6 @@ def _place(s: Summary, error: float | None) -> tuple[float, float]:
     return np.inf if error is None else error, np.inf if s.seconds is None else s.seconds
 
 
-# `advice`: what to use when, in words that follow from the figures of a comparison by the rules that stand here.
-
-
 # Errors that differ by less than this share are called equal; then the quicker one is named.
 _EQUAL = 0.1
 # An estimator this many times worse than the best that needs only the log is not to be used.

@@ -49,9 +49,6 @@ def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
         raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); choose another folder.") from None
 
 
-# `Records`: runs on disk as they are finished, one line each, so that nothing is lost but what was being computed.
-
-
 FORMAT = "steelyard-runs-1"
 
 
@@ -126,14 +123,14 @@ def _key(header: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
-# `parallel_runs`: cells over processes, runs as they end; a process that dies leaves a result, not a gap.
-
-
 Job = tuple[Cell, tuple[str, ...]]
 
 
 def all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[Run]:
-    """The runs of all jobs in the order in which they end; one worker works in this process."""
+    """The runs of all jobs in the order in which they end; one worker works in this process.
+
+    A process that dies leaves a result, not a gap.
+    """
     if workers <= 1:
         worker = Worker(truth, protocol)
         for cell, names in jobs:

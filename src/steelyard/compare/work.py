@@ -26,9 +26,6 @@ from steelyard.ground.files import plain
 from steelyard.simulation import Ending, simulate
 from steelyard.simulation.play import with_steps_that_hold
 
-# `Judge`: how far an estimate is from the truth, in parameters, in torques and in positions.
-
-
 _RATE = 100.0  # Hz of the motions on which torques are compared
 _STEP = 1e-3  # s of the replays
 _REPLAYS = 12

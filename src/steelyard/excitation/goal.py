@@ -15,8 +15,6 @@ from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.views import View
 from steelyard.ground.arrays import Array
 
-# `Observation`: what a motion lets a log see: rows of one or more equations, known by their Gram matrices.
-
 
 class Observation(Protocol):
     """Rows W(x) of a motion with coefficients x, one group per equation.

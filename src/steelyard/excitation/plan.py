@@ -15,6 +15,7 @@ from steelyard.errors import ShapeError
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.trajectories import Trajectory
+from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
 
@@ -133,10 +134,8 @@ class Plan:
 
     def csv_rows(self, rate: float | None = None) -> Iterator[Sequence[str | float]]:
         """A header (t, q_…, dq_…, ddq_… of every joint), then one row per sample."""
-        yield ["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in self.joint_names)]
         t = self.trajectory.times(rate or self.rate)
-        for row in np.column_stack([t, *self.trajectory.sample(t)]):
-            yield row.tolist()
+        yield from motion_rows(self.joint_names, t, *self.trajectory.sample(t))
 
     def to_ros(self, rate: float | None = None) -> dict[str, Any]:
         """The fields of a ROS trajectory_msgs/JointTrajectory, as plain data; the end of the motion included."""

@@ -25,8 +25,6 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 
-# `Given`: what logs have shown already, so that the next motion can be designed for what is still unknown.
-
 
 @dataclass(frozen=True, eq=False)
 class Given:

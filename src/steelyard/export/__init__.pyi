@@ -4,8 +4,7 @@ import steelyard.errors
 
 from .c import model_to_c
 from .mjcf import model_to_mjcf
-from .read_sidecar import load_model, read_sidecar
-from .sidecar import Sidecar, model_to_sidecar, sidecar_path
+from .sidecar import Sidecar, load_model, model_to_sidecar, read_sidecar, sidecar_path
 from .table import parameters_to_csv
 from .urdf import model_to_urdf
 

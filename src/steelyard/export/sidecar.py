@@ -1,4 +1,7 @@
-"""The sidecar of an exported robot: JSON with what URDF cannot hold (schema: docs/using-the-model.md)."""
+"""The sidecar of an exported robot: JSON with what URDF cannot hold, written and read back.
+
+Its schema: docs/using-the-model.md.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,24 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import ExportError
+from steelyard.errors import ExportError, RobotError, SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import write_whole
-from steelyard.parameters.term import TERMS
-from steelyard.robot.robot import Joint, Robot
+from steelyard.ground.documents import Field
+from steelyard.ground.files import read_json, write_whole
+from steelyard.parameters.term import SIDES, TERMS, Term, make_term
+from steelyard.parameters.terms import Terms
+from steelyard.robot.dh import read_transmission
+from steelyard.robot.load import load_robot
+from steelyard.robot.lock import lock_joints
+from steelyard.robot.robot import Joint, Link, NominalTerm, Robot
+from steelyard.robot.spatial import move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
 SCHEMA = "steelyard.sidecar/1"
@@ -133,3 +142,160 @@ def _terms(model: Model) -> list[dict[str, Any]]:
         )
         first += count
     return out
+
+
+_KEYS = ("schema", "robot", "gravity", "joints", "links", "terms")
+_LIMITS = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
+
+
+def load_model(
+    description: str | os.PathLike[str],
+    sidecar: str | os.PathLike[str] | None = None,
+    custom: Mapping[str, Term] | None = None,
+) -> Model:
+    """The model of an exported URDF or MJCF and its sidecar (default: the `.steelyard.json` beside it).
+
+    Kinematics and inertias come from the description, everything else from the sidecar, also where the description
+    has friction of its own. `custom` gives the terms that are not of the package by the name the sidecar has.
+    A folder is taken for a run of `steelyard identify`, whose URDF is read.
+    """
+    if Path(description).is_dir():
+        inside = sorted(Path(description).glob("*.urdf"))
+        if not inside:
+            raise ExportError(
+                f"{description}: there is no model (.urdf) in this folder; give a run of `steelyard identify`."
+            )
+        description = inside[0]
+    side = read_sidecar(sidecar_path(description) if sidecar is None else sidecar)
+    robot = _robot(load_robot(Path(description)), side, Path(description))
+    made = [_term(term, custom or {}) for term in side.terms]
+    terms = Terms(robot, tuple(made))
+    values = np.array([value for term in side.terms for value in term.values])
+    if len(values) != len(terms):
+        raise ExportError(f"{description}: its sidecar has {len(values)} values for {len(terms)} parameters of terms.")
+    described = replace(robot, nominal_terms=_nominal(robot, side, made))
+    return Model(described, Terms(described, tuple(made)), np.concatenate([robot.inertial_parameters, values]))
+
+
+def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
+    """The contents of a sidecar, checked."""
+    source = Path(path)
+    data = read_json(source, ExportError, "write it with model_to_sidecar")
+    try:
+        return _sidecar(Field(data, str(source)))
+    except RobotError as error:
+        raise ExportError(str(error)) from None
+
+
+def _sidecar(root: Field) -> Sidecar:
+    if not isinstance(root.value, dict) or root.value.get("schema") != SCHEMA:
+        root.fail(f'has not "schema": "{SCHEMA}"; it is no sidecar, or one of another version of Steelyard.')
+    entries = root.table(_KEYS, ("lengths", "transmission"))
+    pairs = [_read_joint(item) for item in entries["joints"].items("joint")]
+    joints = tuple(joint for joint, _ in pairs)
+    names = [joint.name for joint in joints]
+    lengths = entries["lengths"].value if "lengths" in entries else {}
+    if not isinstance(lengths, dict):
+        entries["lengths"].fail("must be a table of names and numbers.")
+    return Sidecar(
+        robot=entries["robot"].text(),
+        gravity=tuple(entries["gravity"].vector(3)),
+        joints=joints,
+        torque_used=tuple(used for _, used in pairs),
+        links=tuple(_read_link(item) for item in entries["links"].items("link")),
+        lengths={str(name): entries["lengths"].inside(x, str(name)).number() for name, x in lengths.items()},
+        transmission=read_transmission(entries["transmission"], names) if "transmission" in entries else None,
+        terms=tuple(_plain_term(item) for item in entries["terms"].items("term")),
+    )
+
+
+def _read_joint(entry: Field) -> tuple[Joint, bool]:
+    keys = entry.table(("name", "kind", "torque_used"), tuple(_LIMITS))
+    limits = {name: keys[name].number() if name in keys else unknown for name, unknown in _LIMITS.items()}
+    kind = keys["kind"].choice(("revolute", "prismatic"))
+    used = keys["torque_used"].value
+    if not isinstance(used, bool):
+        keys["torque_used"].fail("must be true or false.")
+    return Joint(keys["name"].text(), kind, **limits), used  # type: ignore[arg-type]
+
+
+def _read_link(entry: Field) -> SidecarLink:
+    keys = entry.table(("name",), ("frame",))
+    if "frame" not in keys:
+        return SidecarLink(keys["name"].text())
+    frame = keys["frame"].table(("rotation", "translation"))
+    rotation = np.array(frame["rotation"].matrix(3))
+    if rotation.shape != (3, 3) or np.max(np.abs(rotation @ rotation.T - np.eye(3))) > 1e-9:
+        frame["rotation"].fail("is not a rotation; write three rows of three numbers.")
+    return SidecarLink(keys["name"].text(), rotation, np.array(frame["translation"].vector(3)))
+
+
+def _plain_term(entry: Field) -> SidecarTerm:
+    keys = entry.table(("kind", "on", "parameters"), ("where", "options"))
+    values = []
+    for item in keys["parameters"].items("parameter"):
+        values.append(item.table(("name", "unit", "value"))["value"].number())
+    options: Any = keys["options"].value if "options" in keys else {}
+    if not isinstance(options, dict):
+        keys["options"].fail("must be a table of option names and values.")
+    where = tuple(keys["where"].texts()) if "where" in keys else None
+    return SidecarTerm(keys["kind"].text(), keys["on"].choice(SIDES), where, options, tuple(values))
+
+
+def _term(plain: SidecarTerm, custom: Mapping[str, Term]) -> Term:
+    if plain.kind in TERMS and plain.kind not in custom:
+        return make_term(plain.kind, on=plain.on, where=plain.where, **plain.options)
+    if plain.kind not in custom:
+        raise ExportError(
+            f"The sidecar has a term '{plain.kind}' of your own, whose formula no file holds; "
+            f"give it as custom={{'{plain.kind}': …}}."
+        )
+    return replace(custom[plain.kind], on=plain.on, where=plain.where)  # type: ignore[arg-type]
+
+
+def _robot(read: Robot, side: Sidecar, description: Path) -> Robot:
+    """The robot of the description with its joints and links in the model's order and frames."""
+    names = [joint.name for joint in side.joints]
+    links = [link.name for link in side.links]
+    for what, ours, theirs in (("joint", read.joint_names, names), ("link", read.link_names, links)):
+        other = sorted(set(ours) ^ set(theirs))
+        if other:
+            raise ExportError(f"{description}: {what} '{other[0]}' is in one of description and sidecar only.")
+    ordered = lock_joints(read, names)
+    order = [ordered.link_names.index(name) for name in links]
+    try:
+        return replace(
+            ordered,
+            name=side.robot,
+            joints=side.joints,
+            links=tuple(_placed(ordered.links[k], order, frame) for k, frame in zip(order, side.links, strict=True)),
+            gravity=np.array(side.gravity),
+            transmission=side.transmission,
+            torque_used=side.torque_used,
+            lengths=side.lengths,
+            nominal_terms=(),
+        )
+    except SteelyardError as error:
+        raise ExportError(f"{description}: does not fit its sidecar: {error}") from None
+
+
+def _placed(link: Link, order: list[int], frame: SidecarLink) -> Link:
+    """The link with its parent's new number and its inertia in the frame that the sidecar gives it."""
+    parent = order.index(link.parent) if link.parent >= 0 else -1
+    if link.inertia is None:
+        raise ExportError(f"Link '{link.name}' has no inertia in the description; export the model again.")
+    back = frame.rotation.T
+    moved = move_parameters(link.inertia, back, -back @ frame.translation)
+    frames = {"frame_rotation": frame.rotation, "frame_translation": frame.translation}
+    return replace(link, parent=parent, inertia=moved, **frames)  # type: ignore[arg-type]
+
+
+def _nominal(robot: Robot, side: Sidecar, made: list[Term]) -> tuple[NominalTerm, ...]:
+    """The terms as the description would state them, where it can: terms of the package on all coordinates."""
+    out = []
+    for plain, term in zip(side.terms, made, strict=True):
+        if plain.where is None and plain.kind in TERMS:
+            rows = np.reshape(plain.values, (-1, len(term.columns))).T
+            values = tuple(tuple(float(x) for x in row) for row in rows)
+            out.append(NominalTerm(plain.kind, values, plain.on, tuple(plain.options.items())))
+    return tuple(out)

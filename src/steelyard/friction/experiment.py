@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,9 @@ from numpy.typing import ArrayLike
 from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints.limits import Limits, limits_from
 from steelyard.excitation.interpolator import JointMove, MotionLimits, Move, Program, ProgramMotion, interpolate
+from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.ground.arrays import Array
+from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.robot.robot import Robot
 
@@ -53,12 +53,8 @@ class FrictionExperiment(Outcome):
 
     def to_csv(self, rate: float | None = None) -> str:
         """Columns t, q_…, dq_…, ddq_… of every joint, a row per sample; `rate` in Hz."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in self.robot.joint_names)])
         t = self.times(rate or self.rate)
-        writer.writerows(np.column_stack([t, *self.sample(t)]).tolist())
-        return out.getvalue()
+        return csv_text(motion_rows(self.robot.joint_names, t, *self.sample(t)))
 
     def to_json(self) -> dict[str, Any]:
         return {

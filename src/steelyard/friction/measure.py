@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +14,7 @@ from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_spee
 from steelyard.friction.plateaus import Plateau, find_plateaus, remove_gravity
 from steelyard.friction.table import moving_joints, tabulated
 from steelyard.ground.arrays import Array
+from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -118,15 +117,12 @@ class FrictionCurves(Outcome):
         print_friction(self, out, folder)
 
     def _table(self) -> str:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["joint", "velocity", "torque", "standard_error", "temperature"])
-        for joint in self.joints:
-            for p in joint.points:
-                writer.writerow(
-                    [joint.joint, p.velocity, p.torque, p.error, "" if p.temperature is None else p.temperature]
-                )
-        return out.getvalue()
+        rows = (
+            [joint.joint, p.velocity, p.torque, p.error, "" if p.temperature is None else p.temperature]
+            for joint in self.joints
+            for p in joint.points
+        )
+        return csv_text([["joint", "velocity", "torque", "standard_error", "temperature"], *rows])
 
 
 def measure_friction(

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.assessment.holdout import part_of
+from steelyard.assessment.holdout import moving_part
 from steelyard.dynamics.engine import Dynamics
-from steelyard.errors import LogError, SteelyardError
+from steelyard.errors import SteelyardError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.arrays import Array
@@ -26,7 +26,6 @@ from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.excerpt import moving_ranges
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 
@@ -45,7 +44,7 @@ def tabulated(robot: Robot, logs: Sequence[Log], joint: int, preparation: Prepar
         raise SteelyardError(
             f"Joint '{robot.joint_names[joint]}' does not move in the logs; its friction stays unknown."
         )
-    small, used = _reduced(robot, [_in_motion(log) for log in logs], moving)
+    small, used = _reduced(robot, [moving_part(log) for log in logs], moving)
     cutoff = chosen_cutoff(used, settings)
 
     def motions() -> Iterator[Motion]:
@@ -90,14 +89,6 @@ def moving_joints(logs: Sequence[Log]) -> list[int]:
     """The joints that go anywhere."""
     ways = np.max([np.ptp(log.q, axis=0) for log in logs], axis=0)
     return [int(k) for k in np.flatnonzero(ways > _STANDS * ways.max())]
-
-
-def _in_motion(log: Log) -> Log:
-    """The log without its stand-stills, in which friction may be anything up to break-away."""
-    part = part_of(log, moving_ranges(log))
-    if part is None:
-        raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")
-    return part
 
 
 def knots(motions: Sequence[Motion], joint: int, name: str) -> tuple[float, ...]:

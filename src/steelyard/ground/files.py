@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import ctypes
+import io
+import json
 import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import SteelyardError
-
-# Values as JSON can hold them.
 
 
 def plain(value: Any) -> Any:
@@ -27,9 +28,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
-
-
-# Write files whole: a reader sees the old one or the new one, never half of either.
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -44,6 +42,29 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
+
+
+def read_json(path: Path, error: type[SteelyardError], remedy: str) -> Any:
+    """What a JSON file holds.
+
+    Args:
+        path: the file.
+        error: what is raised where there is none, or none that can be read.
+        remedy: what to do where there is none.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise error(f"{path}: there is no such file; {remedy}.") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as why:
+        raise error(f"{path}: this is not a readable JSON file ({why}).") from None
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as the text of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
 
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2

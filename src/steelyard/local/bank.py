@@ -20,8 +20,6 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
-# `LocalModel`: what was found in one region, and from what.
-
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_sidecar
-from steelyard.ground.files import plain
+from steelyard.ground.files import plain, read_json
 from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.identification.identification import Settings
 from steelyard.local.bank import Bank, LocalModel
@@ -195,12 +194,7 @@ def _terms(path: Path, robot: Robot) -> Terms:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise LocalError(f"{path}: there is no such file; give the folder of a bank of local models.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise LocalError(f"{path}: this is not a readable JSON file ({error}).") from None
+    data = read_json(path, LocalError, "give the folder of a bank of local models")
     if not isinstance(data, dict):
         raise LocalError(f"{path}: is no JSON object; give the folder of a bank of local models.")
     return data

@@ -24,9 +24,6 @@ from steelyard.signals.log import Log
 from steelyard.simulation.play import ENCODER, play
 from steelyard.simulation.sensors import Sensors
 
-# `SimulatedArm`: a simulated robot that plays motions and writes logs, where there is no real one at hand.
-
-
 # What plays motions: your robot's driver, or a simulated arm. It is given the motion and a number that differs from
 # run to run, and returns the log.
 Player = Callable[[MotionLike, int], Log]

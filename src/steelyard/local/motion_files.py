@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import LocalError
+from steelyard.excitation.trajectories.trajectory import motion_rows
+from steelyard.ground.files import csv_text, read_json
 from steelyard.ground.outcome import Content, Outcome
 from steelyard.local.motions import MotionLike, motion_from_dict, motion_to_dict
 from steelyard.local.region import Region
@@ -64,23 +63,17 @@ class RegionMotions(Outcome):
 def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, MotionLike]:
     """The motions that `RegionMotions.save` wrote, by region."""
     path = Path(folder) / "result.json"
+    data = read_json(path, LocalError, "give a folder of `steelyard local design`")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
         if data.get("schema") != SCHEMA:
             raise LocalError(f"{folder}: holds no designed motions; give a folder of `steelyard local design`.")
         if data["joints"] != list(robot.joint_names):
             raise LocalError(f"{folder}: its motions are for joints {', '.join(data['joints'])}, another robot's.")
         return {entry["name"]: motion_from_dict(entry["trajectory"], robot) for entry in data["regions"]}
-    except FileNotFoundError:
-        raise LocalError(f"{path}: there is no such file; give a folder of `steelyard local design`.") from None
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise LocalError(f"{path}: the motions cannot be read ({error!r}).") from None
 
 
 def _samples(robot: Robot, motion: MotionLike) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in robot.joint_names)])
     t = np.arange(int(motion.duration * _RATE) + 1) / _RATE
-    writer.writerows(np.column_stack([t, *motion.sample(t)]).tolist())
-    return out.getvalue()
+    return csv_text(motion_rows(robot.joint_names, t, *motion.sample(t)))

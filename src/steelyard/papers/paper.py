@@ -22,8 +22,6 @@ from steelyard.report import Cell, Column, Panel
 if TYPE_CHECKING:
     from rich.console import Console
 
-# The numbers that a paper prints, as they come with the package.
-
 
 @dataclass(frozen=True)
 class Printed:

@@ -40,9 +40,6 @@ from steelyard.report import (
     text,
 )
 
-# One page of HTML per paper: what holds on top, then its tables and figures in its own order.
-
-
 _RESULTS = {True: "holds", False: "does not hold", None: "–"}
 
 
@@ -115,9 +112,6 @@ def _figure(figure: Figure) -> Html:
     return figure_html(line_panels(figure.panels), figure.title, figure.caption)
 
 
-# Results as JSON, and items back from it, so that an interrupted run goes on where it stopped.
-
-
 def item_to_json(item: Item) -> dict[str, Any]:
     return plain(asdict(item))  # type: ignore[no-any-return]
 
@@ -168,15 +162,9 @@ def _line(saved: dict[str, Any]) -> Line:
     return Line(saved["name"], x, y, saved["dashed"])
 
 
-# What came out of a paper, for the terminal.
-
-
-_terminal_RESULTS = {True: "holds", False: "does not hold", None: "–"}
-
-
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
     """Its statements, and where the page is."""
-    rows = [[escape(s.claim), s.kind, _terminal_RESULTS[s.holds], escape(s.found)] for s in done.statements]
+    rows = [[escape(s.claim), s.kind, _RESULTS[s.holds], escape(s.found)] for s in done.statements]
     out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
         out.print(f"[bold]Fails:[/bold] {escape(failure.claim)}")

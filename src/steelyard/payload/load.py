@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ import yaml
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_urdf
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
@@ -163,11 +162,7 @@ class Load:
 
     def to_csv(self) -> str:
         data = self.tool_data()
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(data)
-        writer.writerow(data.values())
-        return out.getvalue()
+        return csv_text([data, data.values()])
 
     def to_yaml(self) -> str:
         return str(yaml.safe_dump(self.tool_data(), sort_keys=False))

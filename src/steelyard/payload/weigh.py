@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from steelyard.assessment.holdout import part_of
+from steelyard.assessment.holdout import moving_part
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.errors import LogError, SteelyardError
+from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
@@ -31,12 +31,9 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.robot import Robot
-from steelyard.signals.excerpt import moving_ranges
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
-
-# Statistics of a load that was weighed several times.
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +151,7 @@ def prepared_rows(
     settings = preparation or Preparation()
     dynamics = Dynamics(robot, identification_terms(robot, terms))
     base = base_parameters(robot, dynamics.terms)
-    moving = [_moving(log) for log in logs]
+    moving = [moving_part(log) for log in logs]
     cutoff = chosen_cutoff(moving, settings)
     data = tuple(_data(dynamics, base, log, settings, cutoff) for log in moving)
     carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
@@ -249,14 +246,6 @@ def _groups(logs: Log | Sequence[Log] | Sequence[Sequence[Log]]) -> list[list[Lo
     if any(isinstance(x, Log) for x in logs):
         return [[x for x in logs if isinstance(x, Log)]]
     return [list(x) for x in logs if not isinstance(x, Log)]
-
-
-def _moving(log: Log) -> Log:
-    """The log without its stand-stills, in which static friction hides the load."""
-    part = part_of(log, moving_ranges(log))
-    if part is None:
-        raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")
-    return part
 
 
 def _data(

@@ -24,8 +24,6 @@ from steelyard.robot.robot import Link, NominalTerm, Robot
 from steelyard.robot.spatial import rotation_about, rotation_from_rpy, snap
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
-# The parts of a Denavit–Hartenberg file that are about drives: the transmission and the joint terms.
-
 
 def read_transmission(entry: Field, joint_names: Sequence[str]) -> Transmission:
     """How the file's motors move its joints."""

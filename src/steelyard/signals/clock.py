@@ -12,9 +12,6 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.signals.log import Finding, Severity
 
-# `find_sessions`: tell a clock that was set back from rows that merely come late.
-
-
 # In a shuffled file every second step goes back; where rows come late now and then, or a clock was set back, few do.
 SHUFFLED = 0.2
 # In a hole wider than this many periods there is room for a row that comes late.

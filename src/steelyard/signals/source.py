@@ -15,9 +15,6 @@ from steelyard.signals.mapping import as_mapping
 from steelyard.signals.read import AnyMapping, log_chunks, read_log
 from steelyard.signals.table import LogReader, open_reader
 
-# `ahead`: make the next thing while this one is in use.
-
-
 T = TypeVar("T")
 
 

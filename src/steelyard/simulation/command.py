@@ -15,8 +15,6 @@ from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.simulation.controllers import Controller
 
-# `Schedule`: which steps a simulation makes, when its torque changes and when it is looked at.
-
 
 @dataclass(frozen=True)
 class Schedule:

@@ -205,9 +205,6 @@ class _Way:
         return tuple(notes)
 
 
-# `ExtendedKalman` (EKF): state and base parameters together, linearised along the way.
-
-
 @estimator("ekf", "extended Kalman filter over motion and parameters", square_root=False)
 @estimator("srekf", "the extended filter in square-root form", square_root=True)
 @dataclass(frozen=True)
@@ -221,9 +218,6 @@ class ExtendedKalman(KalmanFilter):
 
     def predictor(self) -> Predictor:
         return ByDerivatives()
-
-
-# `SigmaPointKalman` (UKF, CKF, CDKF): the belief is carried by points instead of derivatives.
 
 
 @estimator("ukf", "unscented Kalman filter", square_root=False, rule=Unscented())

@@ -16,9 +16,6 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant, plant_of
 
-# `FilterPath`: what a filter saw on its way, and whether it stayed on it.
-
-
 # A position beyond this (rad, m) has run away.
 _RUNAWAY = 1e3
 # Samples between two looks at the health of a filter, and points of the path that are kept.

@@ -83,9 +83,6 @@ class CentralDifference:
         return np.asarray(np.sqrt(1.0 - 1.0 / self.step**2) * second)
 
 
-# How a belief goes from one sample to the next: by derivatives (extended) or by sigma points.
-
-
 @dataclass(frozen=True, eq=False)
 class StepNoise:
     """Standard deviations of what a step adds: torque errors `(dof,)`, and the state directly `(2 · dof,)`."""

@@ -1,4 +1,4 @@
-"""`OrdinaryLeastSquares`: every row counts the same."""
+"""Least squares: every joint weighted by its own noise, or every row alike."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
-
-# `WeightedLeastSquares`: every joint counts by its own noise, which the residuals tell.
 
 
 @estimator("wls")

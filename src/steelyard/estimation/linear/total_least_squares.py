@@ -1,4 +1,4 @@
-"""`RestrictedTotalLeastSquares`: errors in the columns and in the torque, but none in columns that are exact."""
+"""Total least squares: errors in the columns as well as in the torque, but none in columns that are exact."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.factor import triangle
 from steelyard.regression.unknowns import Columns
-
-# `TotalLeastSquares`: errors in the columns as well as in the torque.
 
 
 @estimator("tls")

@@ -152,9 +152,6 @@ class Hopfield(Network):
         return repeat(lambda v: np.clip(epoch(v), -bound, bound), w, self.passes, self.tolerance)
 
 
-# `HopfieldTank`: the recurrent network whose weights are the log's normal equations, run until it rests.
-
-
 _hopfield_tank_HELD = 0.99
 
 

@@ -73,16 +73,13 @@ def repeat(epoch: Any, w: Array, times: int, tolerance: float) -> tuple[Array, i
     return w, times, change
 
 
-# `Epoch`: one pass over all patterns as the affine map that it is, w → G w + h; computed once, repeated for free.
-
-
 # Rows that are taken together: their products with one another fit into the second cache.
 _TOGETHER = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Epoch:
-    """w → `matrix` w + `shift`."""
+    """One pass over all patterns as the affine map that it is, w → `matrix` w + `shift`."""
 
     matrix: Array
     shift: Array
@@ -127,9 +124,6 @@ class Epoch:
         if not np.all(np.isfinite(self.matrix)):
             return np.inf
         return float(np.abs(np.linalg.eigvals(self.matrix)).max())
-
-
-# `Patterns`: the rows of a log as a network sees them: instant by instant, scaled if wanted.
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,6 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.spatial import pseudo_inertia
 
-# `Program`: the convex problem of a physically consistent fit, in coordinates in which everything is of size one.
-
 
 @dataclass(frozen=True, eq=False)
 class Program:

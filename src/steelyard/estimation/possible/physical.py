@@ -52,9 +52,6 @@ def _split(made: Formulation, found: Solution) -> dict[str, float]:
     return out
 
 
-# `nearest_possible`: the robot that can exist nearest to an estimate, by the estimate's own error bars.
-
-
 def nearest_possible(
     estimate: Estimate, prior: Prior | None = None, *, strength: float = 0.05, margin: float = 1e-6
 ) -> Estimate:

@@ -14,8 +14,6 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import inertial_parameters, move_parameters, pseudo_inertia
 
-# `nominal_prior`: what a robot's description says about its links, as knowledge before the data.
-
 
 def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
     """The description's inertias, link by link where they are given; nothing is known of the terms.

@@ -27,8 +27,6 @@ from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 
-# The settings of recursive least squares, and what they mean for a robot.
-
 
 @dataclass(frozen=True, eq=False)
 class Settings:

@@ -26,9 +26,6 @@ from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.robot import Robot
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 
-# `Found`: sums of parameters that several experiments gave, with the covariance of all of them together.
-
-
 # A number that is said to be exact is known to this part of itself, so that covariances can be inverted.
 _EXACT = 1e-12
 

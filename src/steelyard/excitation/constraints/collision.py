@@ -21,8 +21,6 @@ from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 
-# `Scene`: a robot's bodies and what stands around it, as Pinocchio and Coal see them: distances and gradients.
-
 
 class Measured:
     """Distances of all pairs at one posture, and what their gradients need."""

@@ -14,9 +14,6 @@ from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 
-# `Constraint`: something a motion must keep to at every instant.
-
-
 Pull = Callable[[Array], Array]
 
 

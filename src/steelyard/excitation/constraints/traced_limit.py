@@ -92,72 +92,38 @@ class TracedLimit:
         return f"the {self.name} cannot be kept (by {by}); {self._advice}"
 
 
-# Limits of the drives: torque and power, of the nominal model with its friction.
-
-
 def torque_limit(
     model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
 ) -> TracedLimit:
     """|τ_j| ≤ (1 − margin)·limit_j; the margin is for what the nominal model does not know."""
-    _check_margin(margin)
-    allowed = (1.0 - margin) * limits.tau
-    theta = model.theta.tolist()
-
-    def torque(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
-        values = model.dynamics.inverse_over_scalars(q, dq, ddq, theta)
-        return {(j,): v for j, v in enumerate(values) if np.isfinite(allowed[j])}
-
-    return _limit(
-        "torque limits",
-        torque,
-        model,
-        allowed,
-        families,
-        grid,
-        lazy,
-        "allow more torque (limits['tau'], None lifts it)",
-    )
+    return _drive_limit("torque", "tau", model, (1.0 - margin) * limits.tau, families, grid, margin, lazy)
 
 
 def power_limit(
     model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
 ) -> TracedLimit:
     """|τ_j q̇_j| ≤ (1 − margin)·limit_j."""
-    _check_margin(margin)
-    allowed = (1.0 - margin) * limits.power
-    theta = model.theta.tolist()
-
-    def power(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
-        values = model.dynamics.inverse_over_scalars(q, dq, ddq, theta)
-        return {(j,): v * dq[j] for j, v in enumerate(values) if np.isfinite(allowed[j])}
-
-    return _limit(
-        "power limits", power, model, allowed, families, grid, lazy, "allow more power (limits['power'], None lifts it)"
-    )
+    return _drive_limit("power", "power", model, (1.0 - margin) * limits.power, families, grid, margin, lazy)
 
 
-def _limit(
-    name: str,
-    body: Any,
-    model: Model,
-    allowed: Array,
-    families: Sequence[Family],
-    grid: Array,
+def _drive_limit(
+    what: str, key: str, model: Model, allowed: Array, families: Sequence[Family], grid: Array, margin: float,
     lazy: bool,
-    advice: str,
-) -> TracedLimit:
-    n = model.robot.dof
-    function = trace(name, {"q": n, "dq": n, "ddq": n}, body, (n,))
-    scale = np.where(np.isfinite(allowed), allowed, 1.0)
-    return TracedLimit(name, function, -allowed, allowed, scale, families, grid, advice, lazy)
-
-
-def _check_margin(margin: float) -> None:
+) -> TracedLimit:  # fmt: skip
     if not 0.0 <= margin < 1.0:
         raise ExcitationError(f"The margin is {margin:g}; give the share of the limit to keep free, 0 ≤ margin < 1.")
+    n, theta = model.robot.dof, model.theta.tolist()
 
+    def drives(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int, ...], Any]:
+        torque = model.dynamics.inverse_over_scalars(q, dq, ddq, theta)
+        values = torque if key == "tau" else [t * v for t, v in zip(torque, dq, strict=True)]
+        return {(j,): v for j, v in enumerate(values) if np.isfinite(allowed[j])}
 
-# Limits of space: points of links that stay inside boxes or on one side of planes.
+    name = f"{what} limits"
+    function = trace(name, {"q": n, "dq": n, "ddq": n}, drives, (n,))
+    scale = np.where(np.isfinite(allowed), allowed, 1.0)
+    advice = f"allow more {what} (limits['{key}'], None lifts it)"
+    return TracedLimit(name, function, -allowed, allowed, scale, families, grid, advice, lazy)
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,6 @@ class Optimiser(Protocol):
         ...
 
 
-# `Coefficients`: genes of smooth families: a gene is a coefficient; joints are drawn back into their limits.
-
-
 # One coefficient alone may take a joint this many times as far as its limits; what is too much is drawn back.
 _REACH = 1.5
 

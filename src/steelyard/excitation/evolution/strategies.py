@@ -1,4 +1,4 @@
-"""`Genetic`: the genetic algorithm with which Pedrocchi et al. 2013 breed via-point programs."""
+"""How populations are bred: the genetic algorithm of Pedrocchi et al. 2013, and CMA-ES."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from steelyard.excitation.constraints.limits import Constraint, Pull
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array
 
-# `Covariance`: CMA-ES (Hansen & Ostermeier 2001), by the library `cmaes` (the extra `cma`).
-
 
 @dataclass(frozen=True)
 class Covariance:
-    """A normal distribution over the genes that learns where good motions lie.
+    """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that learns where good motions lie.
 
     It starts in the middle of the genes, `spread` wide; `population` None leaves the size to the library
     (4 + 3 log genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than all others.
@@ -62,11 +60,8 @@ class Adaptation:
         self._strategy.tell(list(zip(self._asked, told.tolist(), strict=True)))
 
 
-# `ByPieces`: a constraint on motions whose acceleration jumps, checked between the jumps, where all is smooth.
-
-
 class ByPieces:
-    """The bound of a constraint on the whole motion is the largest of its bounds on the pieces."""
+    """A constraint on motions whose acceleration jumps: its bound is the largest of those between the jumps."""
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint

@@ -99,12 +99,11 @@ class Program:
         return Program(tuple(points[0]), moves)
 
 
-# Via-point programs as genes from 0 to 1, for evolution (Pedrocchi et al. 2013).
-
-
 @dataclass(frozen=True, eq=False)
 class Region:
     """A part of the workspace to work in: bounds of every gene's value, and of the one interpolation speed.
+
+    Genes run from 0 to 1 (Pedrocchi et al. 2013).
 
     `low` and `high` are poses x, y, z (m), roll, pitch, yaw (rad) if `space` is "pose"; joint positions if "joints".
     `speed` is a fraction of the joints' velocity limits.

@@ -12,13 +12,14 @@ from steelyard.excitation.trajectories.family import TrajectoryError, check_dura
 from steelyard.excitation.trajectories.pieces import evaluate, extent
 from steelyard.ground.arrays import Array
 
-# `Idle`: a joint that stands still while others move.
-
 
 @known
 @dataclass(frozen=True)
 class Idle:
-    """q(t) = `position` (rad or m); where that is None, the posture is the one coefficient."""
+    """A joint that stands still while others move: q(t) = `position` (rad or m).
+
+    Where that is None, the posture is the one coefficient.
+    """
 
     kind: ClassVar[str] = "idle"
 

@@ -1,4 +1,4 @@
-"""Sums of sinusoids: their derivatives, and how far they can go between samples."""
+"""Sums of sinusoids, of free frequencies (`Cosines`) or harmonic (`Fourier`), and how far they go between samples."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import numpy as np
 
 from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
 from steelyard.ground.arrays import Array
-
-# Linear conditions on coefficients, eliminated: what is left is free.
 
 
 def eliminate(A: Array, b: Array, what: str) -> tuple[Array, Array]:
@@ -75,9 +73,6 @@ def _grid(omega: tuple[float, ...], duration: float) -> tuple[Array, Array, floa
     steps = max(2, int(np.ceil(duration * max(omega) * _STEPS_PER_RADIAN)))
     t = np.linspace(0.0, duration, steps + 1)
     return waves(t, np.array(omega), 0), waves(t, np.array(omega), 2), (duration / steps) ** 2 / 8.0
-
-
-# `Cosines`: a sum of waves whose frequencies need no common period.
 
 
 @known
@@ -153,9 +148,6 @@ class Cosines:
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
-
-
-# `Fourier`: a finite Fourier series, the usual motion for identification: periodic, band-limited, smooth.
 
 
 @known

@@ -20,6 +20,12 @@ from steelyard.ground.arrays import Array, frozen
 FORMAT = "steelyard-trajectory-1"
 
 
+def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: Array) -> list[list[Any]]:
+    """A sampled motion as rows of a table: t, q_…, dq_…, ddq_… of every joint, below their names."""
+    head = ["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in joint_names)]
+    return [head, *np.column_stack([t, q, dq, ddq]).tolist()]
+
+
 class JointMotion(ABC):
     """A motion of all joints over time, known by its derivatives and by how far these go."""
 

@@ -130,9 +130,6 @@ def movements(lab: Lab) -> Item:
     )  # fmt: skip
 
 
-# Figures 16 and 17: what the identified models predict.
-
-
 def figure_16(lab: Lab) -> Item:
     """Figure 16: measured and predicted torque of joint 3."""
     campaign = Campaign(lab)

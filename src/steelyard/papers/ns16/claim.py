@@ -10,8 +10,6 @@ from steelyard.papers.ns16.lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
 from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
 from steelyard.report import Column, Line, Panel
 
-# Figures 4 to 8, and models taken to other regions.
-
 
 def figures_4_to_6(lab: Lab) -> Item:
     """Figures 4–6: measured and estimated torque with the ±σ band in A, B and C."""

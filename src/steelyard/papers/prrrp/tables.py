@@ -1,4 +1,4 @@
-"""Tables 3 and 4."""
+"""Figure 3, and Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
 from steelyard.papers.prrrp.lab import FORMULAS, LAMBDAS, METHODS, NOISE, TABLE4, UNKNOWNS, Lab, Motion, regressor
 from steelyard.report import joint_panels
-
-# Figure 3.
-
 
 QUICK = Settings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
 

@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 4."""
+"""Figures 2 to 7, and Tables 2, 3 and 4."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
 from steelyard.papers.rotradi.lab import LIMITS, SCHEMES, Lab, encoded, validation_torque, words
 from steelyard.report import Line, Panel, joint_panels
-
-# Figures 2 to 7.
 
 
 def figure_2(lab: Lab) -> Item:

@@ -1,4 +1,4 @@
-"""Table 2."""
+"""What can be identified, noise of the joint angles, Figures 2 and 3, and Table 2."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, asserted, beside, measured, table
 from steelyard.papers.szabo3r.lab import JOINTS, LIMITS, NOISE, SIMPLEX, TABLE2, Lab, listed
 from steelyard.report import Column, joint_panels
-
-# What can be identified.
 
 
 def base_combinations(lab: Lab) -> Item:
@@ -52,9 +50,6 @@ def base_combinations(lab: Lab) -> Item:
     )  # fmt: skip
 
 
-# Noise of the joint angles.
-
-
 LEVELS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # rad
 
 
@@ -86,9 +81,6 @@ def bias(lab: Lab, level: float) -> float:
         found.append(lab.own.from_base(sy.fit_log(lab.base, differenced, estimator="wls").beta))
     away = np.abs(np.mean(found, axis=0) - lab.own.values(lab.truth.theta))
     return float(np.median(away / np.sqrt(np.diag(lab.covariances["wls"]))))
-
-
-# Figures 2 and 3.
 
 
 def figure_2(lab: Lab) -> Item:

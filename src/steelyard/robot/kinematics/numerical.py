@@ -13,8 +13,6 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import rotation_from_rpy
 
-# What inverse kinematics is asked: a pose, and which frame of the robot shall stand there.
-
 
 class ReachError(SteelyardError):
     """A pose that the robot cannot take: names the pose, how near it came, and what would fix it."""
