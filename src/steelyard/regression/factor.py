@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import StructureError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, solve_triangle
 from steelyard.regression.rows import Equation
 
 # A scaled pivot says how much of a column the earlier ones leave. The normal equations know it to the square
@@ -83,11 +83,9 @@ class Factor:
 
     def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
         """Least squares over `columns`, which must be independent."""
-        from scipy.linalg import solve_triangular
-
         r = self.joined(weights, columns)
         self._check_digits(r)
-        return np.asarray(solve_triangular(r[:-1, :-1], r[:-1, -1]))
+        return solve_triangle(r[:-1, :-1], r[:-1, -1])
 
     def _check_digits(self, r: Array) -> None:
         """Refuse to solve where columns are dependent, or too nearly so for how the factor was made."""

@@ -188,8 +188,6 @@ def _powers(bands: list[_Band], square: Array, slopes: Array, inverse: Array) ->
 
     The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ), of which the expected power is taken.
     """
-    from scipy.optimize import nnls  # takes a tenth of a second to import
-
     left = np.array([max(_left(b, square * slopes, inverse), 1.0) for b in bands])
     spread = np.array([inverse @ b.gram for b in bands])
     w2 = np.array([square[b.equation] for b in bands])
@@ -201,8 +199,20 @@ def _powers(bands: list[_Band], square: Array, slopes: Array, inverse: Array) ->
     T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * np.trace(spread, axis1=1, axis2=2)
     seen = np.array([b.power for b in bands])
     scale = np.where(seen > 0.0, seen / left, 1.0)  # powers of joints and bands differ by decades
-    solved = np.asarray(nnls(T * scale / scale[:, None], seen / scale)[0]) * scale
-    return solved, left
+    return _no_less_than_zero(T * scale / scale[:, None], seen / scale) * scale, left
+
+
+def _no_less_than_zero(T: Array, seen: Array) -> Array:
+    """min ‖T s − seen‖ over s ≥ 0. T is square: where its plain solution is not negative, it is the answer."""
+    try:
+        plain = np.linalg.solve(T, seen)
+        if plain.min(initial=0.0) >= 0.0:
+            return np.asarray(plain)
+    except np.linalg.LinAlgError:
+        pass
+    from scipy.optimize import nnls  # takes a tenth of a second to import
+
+    return np.asarray(nnls(T, seen)[0])
 
 
 def _white(bands: list[_Band], power: Array) -> Array:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.arrays import Array, one_blas_thread, solve_triangle
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.unknowns import Columns
@@ -66,11 +66,9 @@ class Problem:
 
     def solve(self, joined: Array) -> Array:
         """β of a joined triangle; refuses where the data do not show every base parameter."""
-        from scipy.linalg import solve_triangular
-
         with one_blas_thread():
             self.check_rank(joined[:-1, :-1])
-            return np.asarray(solve_triangular(joined[:-1, :-1], joined[:-1, -1]))
+            return solve_triangle(joined[:-1, :-1], joined[:-1, -1])
 
     def check_rank(self, R: Array) -> None:
         lengths = np.linalg.norm(R, axis=0)
@@ -88,13 +86,11 @@ class Problem:
 
     def spreads(self, beta: Array, joined: Array, weights: Array) -> Array:
         """Standard deviation of each equation's residuals, its own degrees of freedom taken off."""
-        from scipy.linalg import solve_triangular
-
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []
         with one_blas_thread():
             for w, block in zip(weights, self.blocks, strict=True):
-                hat = solve_triangular(joined[:-1, :-1], w * block[:, :-1].T, trans="T")
+                hat = solve_triangle(joined[:-1, :-1], w * block[:, :-1].T, transposed=True)
                 used.append(float(np.sum(hat**2)))
         return np.asarray(np.sqrt(sums / np.maximum(self.rows - np.array(used), 1.0)))
 

@@ -151,13 +151,12 @@ class _Walker:
 
 
 def _solve(hessian: Array, right: Array) -> Array:
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     scaled = hessian * scale * scale[:, None]
     try:
-        return np.asarray(scale * cho_solve(cho_factor(scaled), scale * right))
-    except LinAlgError:  # directions that nothing holds (strength 0): stay there
+        root = np.linalg.cholesky(scaled)
+        return np.asarray(scale * np.linalg.solve(root.T, np.linalg.solve(root, scale * right)))
+    except np.linalg.LinAlgError:  # directions that nothing holds (strength 0): stay there
         return np.asarray(scale * (np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (scale * right)))
 
 
