@@ -19,8 +19,8 @@ from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion, Preparation, prepare
 from steelyard.signals.source import Source, pieces_of
 
-# Samples whose signals are kept for plots.
-_KEPT_SAMPLES = 200_000
+# Rows whose signals are kept for plots, a piece more or less.
+_KEPT_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def score_models(
     held against is filtered by the score's own filter alone. The prediction goes through that filter too: friction
     jumps at a reversal, and a jump that is cut off on one side only would be an error of the true model, and a reward
     for a model that is blurred. Whoever is right below the cut-off has no error here but noise. `raw` are the figures
-    against the torque as it was measured. Of a long log the signals of the beginning are kept for plots; all of it
-    counts. One pass serves all models, which are of the same robot.
+    against the torque as it was measured. Signals are kept for plots, thinned to what the filter leaves, of a long log
+    those of its beginning; all of it counts. One pass serves all models, which are of the same robot.
 
     Args:
         models: what is judged.
@@ -106,8 +106,11 @@ def score_models(
         for (smooth, sharp), (predicted, unfiltered) in zip(sums, pairs, strict=True):
             smooth.add(measured, predicted)
             sharp.add(raw, unfiltered)
-        if count <= _KEPT_SAMPLES or not kept:
-            kept.append((m.t[every], m.q[every], m.dq[every], measured, *(predicted for predicted, _ in pairs)))
+        if sum(len(k[0]) for k in kept) <= _KEPT_ROWS:
+            # Five rows to a period of the cut-off show all that the filter has left.
+            step = max(1, int(0.2 / (score_cutoff * m.filter.period)))
+            thin = slice(every.start, every.stop, step)
+            kept.append((m.t[thin], m.q[thin], m.dq[thin], measured[::step], *(p[::step] for p, _ in pairs)))
     if not kept:
         raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {score_cutoff:g} Hz.")
     t, q, dq, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))

@@ -117,7 +117,7 @@ def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | 
         Q = _basis(A)
         smooth = motion.filter(motion.tau[:, joint])
         for k, offset in enumerate(offsets):
-            y = np.interp(times + offset, motion.t, smooth)
+            y = _at(smooth, (times + offset - motion.t[0]) / motion.filter.period)
             rest = y - Q @ (Q.T @ y)
             left[k] += float(rest @ rest)
         total += float(np.var(smooth)) * len(times)
@@ -127,6 +127,13 @@ def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | 
     lag = offsets[best] + vertex(left, best) * (offsets[1] - offsets[0])
     inside_range = 0 < best < len(offsets) - 1
     return float(lag), float(left[best] / left[len(offsets) // 2]) if inside_range else 1.0
+
+
+def _at(signal: Array, places: Array) -> Array:
+    """A signal between its samples, linearly; on a uniform clock nothing need be searched for."""
+    before = np.clip(places.astype(np.int64), 0, len(signal) - 2)
+    share = places - before
+    return np.asarray((1.0 - share) * signal[before] + share * signal[before + 1])
 
 
 def _basis(A: Array) -> Array:

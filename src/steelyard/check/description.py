@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from steelyard.check.channels import STILL
 from steelyard.check.evidence import Evidence, fit
 from steelyard.check.explained import CERTAIN, wrong_sign
-from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING
 from steelyard.robot.kinematics.poses import link_poses
@@ -24,7 +23,7 @@ from steelyard.signals.log import Finding, Severity
 
 def nominal_torque(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
     """Torque of the links alone, `(samples, joints)`; friction and rotors are left to be fitted."""
-    return Dynamics(robot).inverse_dynamics(q, dq, ddq, robot.inertial_parameters)
+    return robot.dynamics.inverse_dynamics(q, dq, ddq, robot.inertial_parameters)
 
 
 def gravity_columns(robot: Robot, q: Array) -> Array:
@@ -129,9 +128,25 @@ def match(states: States, joints: Sequence[int] | None = None, nominal: Array | 
         if np.ptp(states.q[:, j]) < STILL[robot.joints[j].kind]:
             continue  # a joint at rest carries what its dry friction lets it carry
         drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING[robot.joints[j].kind])
-        both = fit(np.column_stack([nominal[:, j], drive]), y)
-        out[:, j] = both.values[0], both.left, fit(drive, y).left
+        out[:, j] = _slope_beside(drive, nominal[:, j], y)
     return Match(*out)
+
+
+def _slope_beside(drive: Array, nominal: Array, y: Array) -> tuple[float, float, float]:
+    """The slope of y on `nominal` beside the drive's columns, and the shares of y's variance left by all, by these.
+
+    What the drive's columns span is taken off both (Frisch & Waugh 1933): dozens of these fits are wanted at once.
+    """
+    lengths = np.linalg.norm(drive, axis=0)
+    U, s, _ = np.linalg.svd(drive / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
+    Q = U[:, s > 1e-8 * s[0]]
+    rest, own = (x - Q @ (Q.T @ x) for x in (y, nominal))
+    total = float(np.sum((y - y.mean()) ** 2))
+    power = float(own @ own)
+    seen = power > 1e-16 * float(nominal @ nominal)
+    slope = float(own @ rest) / power if seen else 0.0
+    alone = float(rest @ rest)
+    return slope, min((alone - slope**2 * (power if seen else 0.0)) / total, 1.0), min(alone / total, 1.0)
 
 
 def check_description(seen: Evidence, powers: Mapping[int, float]) -> Iterator[Finding]:

@@ -14,9 +14,9 @@ from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.run import Batch, Compiled
 from steelyard.ground.arrays import Array
 
-# Interpreting costs about 1 µs per operation and block of 512 samples, compiling about 100 µs per operation:
-# below this many blocks a compiler would only be in the way. Counted, not timed, so that runs repeat exactly.
-_BLOCKS_BEFORE_COMPILING = 64
+# Interpreting a UR10's torque takes 2.5 ms a block of 512 samples; its machine code 10–40 ms from the disk, and some
+# 100 ms when it is made. Below this many blocks it is only in the way. Counted, not timed, so that runs repeat exactly.
+_BLOCKS_BEFORE_COMPILING = 8
 _INTERPRETED_BLOCK = 512
 
 

@@ -113,12 +113,17 @@ class _Walker:
         hessian[np.arange(self.rank), np.arange(self.rank)] += 1.0
         gradient += self.F.T @ (self.F @ v - self.f)
         X = self.matrices(v)
-        for E, matrix, weight in zip(self.cones, X, p.cone_weights, strict=True):
-            for w, inside in ((weight, matrix), (mu, matrix - p.margin * eye)):
-                root = np.linalg.inv(np.linalg.cholesky(inside))
-                gradient += E.T @ (w * (eye - root.T @ root)).ravel()
-                half = np.kron(root, root) @ E  # its square is Eᵀ(X⁻¹ ⊗ X⁻¹)E
-                hessian += w * (half.T @ half)
+        # Both logarithms of all links at once: of P_i for the reference, of P_i − margin for the barrier.
+        inside = np.stack([X, X - p.margin * eye])
+        weights = np.stack([p.cone_weights, np.full(len(X), mu)])[:, :, None, None]
+        if not p.cone_weights.any():
+            inside, weights = inside[1:], weights[1:]
+        root = np.linalg.inv(np.linalg.cholesky(inside))
+        slopes = np.sum(weights * (eye - np.swapaxes(root, -1, -2) @ root), axis=0)
+        gradient += slopes.reshape(-1) @ self.cones.reshape(-1, len(v))
+        pairs = np.einsum("...ij,...km->...ikjm", root, root).reshape(*root.shape[:-2], 16, 16)
+        half = ((np.sqrt(weights) * pairs) @ self.cones).reshape(-1, len(v))  # its square is Σ w Eᵀ(X⁻¹ ⊗ X⁻¹)E
+        hessian += half.T @ half
         lines, scalars = self.C @ v + self.c, self.D @ v + self.d
         gradient += self.C.T @ (mu * (1.0 - 1.0 / lines))
         hessian += (self.C.T * (mu / lines**2)) @ self.C

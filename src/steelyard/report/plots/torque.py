@@ -81,7 +81,7 @@ def autocorrelation(residual: ArrayLike, lags: int) -> Array:
     """ρ_k = Σ r_i r_{i+k} / Σ r_i² of every column, mean removed, for k = 0 … lags: `(lags + 1, joints)`."""
     r = np.asarray(residual, dtype=float)
     r = r - r.mean(axis=0)
-    size = 2 * len(r)
+    size = 1 << (2 * len(r) - 1).bit_length()  # quick to transform, and long enough that nothing wraps around
     spectrum = np.abs(np.fft.rfft(r, size, axis=0)) ** 2
     products = np.fft.irfft(spectrum, size, axis=0)[: lags + 1]
     rho: Array = products / np.where(products[:1] > 0.0, products[:1], 1.0)
