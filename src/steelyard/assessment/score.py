@@ -134,8 +134,8 @@ def score_reduced(
     """The same figures from what one pass over a long log left, without a second pass.
 
     Squared errors are quadratic in the parameters, so the triangles of the filtered rows and the Gram matrices of the
-    unfiltered ones hold them for every model. The filtered figures are of the rows that the fit kept: five to a period
-    of the cut-off, which between them hold all but some 1e-6 of a filtered signal's power.
+    unfiltered ones hold them for every model. The figures are of the rows that the fit kept: five to a period of the
+    cut-off, which between them hold all but some 1e-6 of a filtered signal's power; unfiltered ones are a sample.
 
     Args:
         models: of the robot and terms that `base` is of, or of its links alone.
@@ -160,7 +160,8 @@ def score_reduced(
             constant = float(gram[-1, -1])
             # The mean of an unfiltered torque is the filtered one's, which has the same sum but for its ends.
             mean = float(seen.sums[e]) / seen.factor.rows[e]
-            raw = _figures(seen.samples, float(way @ gram @ way), mean * seen.samples, constant)
+            rows = seen.factor.rows[e]
+            raw = _figures(rows, float(way @ gram @ way), mean * rows, constant)
             joints.append(JointScore(joint.joint, **smooth, raw=raw))
         out.append(replace(plotted, samples=seen.samples, joints=tuple(joints)))
     return tuple(out)

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
-from steelyard.friction.separable import Shapes
 from steelyard.ground.arrays import Array
-from steelyard.identification.tune import Tuning
 from steelyard.identification.verdict import NOT_JUDGED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
@@ -23,6 +21,8 @@ from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from steelyard.check import Check
+    from steelyard.friction.separable import Shapes
+    from steelyard.identification.tune import Tuning
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,10 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear.rounding import rounding_shift, widened
-from steelyard.estimation.linear.significance import fit_significant
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
-from steelyard.friction.known import Given, Rounded, known_curves, remaining_terms, with_known_friction
-from steelyard.friction.separable import fit_shapes as fitted_shapes
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification, Settings
-from steelyard.identification.tune import tuned
 from steelyard.identification.verdict import judge as verdict_of
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
@@ -39,6 +35,9 @@ from steelyard.study import Study
 if TYPE_CHECKING:
     from steelyard.estimation.simulated.control_loop import ControlLoop
     from steelyard.estimation.simulated.experiment import Experiment
+    from steelyard.friction.known import Given, Rounded
+    from steelyard.friction.separable import Shapes
+    from steelyard.identification.tune import Tuning
 
 
 def identify(
@@ -103,7 +102,7 @@ def identify(
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
     study = replace(Study.of(robot, log, (), preparation), scheme=written)
     loop = _loop(controller, study.robot)
-    curves = known_curves(study.robot, known_friction)
+    curves, wanted = _known(study.robot, known_friction, terms)
     settings = Settings(
         scheme=scheme_text(written),
         estimator=estimator,
@@ -116,15 +115,14 @@ def identify(
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
-    wanted = remaining_terms(study.robot, curves) if curves and terms is None else terms
-    tuning = tuned(study, wanted, score_cutoff) if tune else None
+    tuning = _tuned(study, wanted, score_cutoff) if tune else None
     if tuning is not None:
         best = tuning.chosen
         study = study.prepared_as(replace(study.preparation, cutoff=best.cutoff_hz, velocity=best.velocity))
         settings = replace(settings, preparation=study.preparation)
     bound = identification_terms(study.robot, wanted, 1.0 if tuning is None else tuning.chosen.smoothing)
     study = replace(study, terms=bound, known_friction=curves)
-    shapes = fitted_shapes(bound, study.motions, study.preparation.mask) if fit_shapes else None
+    shapes = _shapes(study) if fit_shapes else None
     if shapes is not None:
         study = replace(study, terms=shapes.terms)
     task = _Task(study, settings, curves, loop)
@@ -184,7 +182,12 @@ class _Task:
 
     def model(self, estimate: Estimate) -> Model:
         """The model of an estimate, with the friction that was known before."""
-        return with_known_friction(Model(self.study.robot, self.study.terms, estimate.theta), self.curves)
+        model = Model(self.study.robot, self.study.terms, estimate.theta)
+        if not self.curves:
+            return model
+        from steelyard.friction.known import with_known_friction
+
+        return with_known_friction(model, self.curves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +207,11 @@ def _fit(task: _Task) -> _Fit:
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))
     free, chosen = _estimates(study.rows, base, task.prior, settings)
     plain = make_estimator(settings.estimator)
-    reduced = fit_significant(plain, study.rows, base, task.prior) if settings.significant else None
+    reduced = None
+    if settings.significant:
+        from steelyard.estimation.linear.significance import fit_significant
+
+        reduced = fit_significant(plain, study.rows, base, task.prior)
     if reduced is not None and not settings.physical:
         chosen = reduced
     shift = rounding_shift(
@@ -282,6 +289,33 @@ def _scores(
     models = {key: m for key, m in given.items() if m is not None}
     each = [score(tuple(models.values()), k, name) for k, name in enumerate(labels)]
     return dict.fromkeys(given, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
+
+
+# What few ask for is imported when it is asked for.
+
+
+def _known(
+    robot: Robot, given: Given | None, terms: Sequence[str | Term] | Terms | None
+) -> tuple[Mapping[str, Rounded], Sequence[str | Term] | Terms | None]:
+    """The curves of friction that is known, and the terms that remain to be found."""
+    if given is None:
+        return {}, terms
+    from steelyard.friction.known import known_curves, remaining_terms
+
+    curves = known_curves(robot, given)
+    return curves, remaining_terms(robot, curves) if curves and terms is None else terms
+
+
+def _tuned(study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff: float | None) -> Tuning:
+    from steelyard.identification.tune import tuned
+
+    return tuned(study, terms, score_cutoff)
+
+
+def _shapes(study: Study) -> Shapes:
+    from steelyard.friction.separable import fit_shapes
+
+    return fit_shapes(study.terms, study.motions, study.preparation.mask)
 
 
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:

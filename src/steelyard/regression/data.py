@@ -27,7 +27,8 @@ _AT_ONCE = 2048
 class Block:
     """Consecutive rows of one equation: y = A θ[columns] + noise, free of gaps in time.
 
-    Where rows were filtered and thinned, `unfiltered` is the Gram matrix of [A y] over the `samples` they came from.
+    Where rows were filtered and thinned, `unfiltered` is the Gram matrix of the same rows before the filter,
+    and `samples` says how many they were kept from.
     """
 
     equation: int
@@ -42,7 +43,8 @@ class Reduction:
     """What one pass over the rows leaves, and all that a linear fit, its error bars and its scores need.
 
     `factor` holds a triangle per equation, `spectra` the Gram matrices of [A y] by frequency, `sums` Σy per equation.
-    `unfiltered` are Gram matrices of [A y] before any filter, over so many `samples`; empty where there are none.
+    `unfiltered` are Gram matrices of the same rows before any filter; empty where there are none. The rows were kept
+    from so many `samples`.
     """
 
     factor: Factor

@@ -16,6 +16,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
+from steelyard.regression.spectra import quick_length
 from steelyard.signals.prepare import Motion
 from steelyard.signals.source import ahead
 
@@ -40,7 +41,7 @@ def observe(
     `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
 
     `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the
-    Gram matrices of all samples as they were before the filter.
+    Gram matrices of the same rows before the filter.
 
     Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
     side alone), so that what the filter does to a jump of friction it does to the column that explains it.
@@ -76,7 +77,7 @@ def _blocks(
     # Beside the rows that a chunk yields stand as many samples as the filter may still feel: not many, hence long
     # chunks for slow filters.
     reach = motion.filter.reach
-    size = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1) * step
+    size = quick_length(max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)) * step
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
     if len(motion.t) > _CHUNK:
         rows.evaluator.compile()  # the first chunk need not find out that there is more to come
@@ -85,7 +86,8 @@ def _blocks(
         table = _Table(rows, motion, first, last, reach)
         filtered = motion.filter.of(table.make, table.samples, slice(first - table.low, last - table.low, step))
         speeds = np.abs(motion.dq[first:last:step])
-        grams = [None] * len(rows.equations) if unfiltered is None else unfiltered.grams(motion, first, last)
+        every = slice(first, last, step)
+        grams = [None] * len(rows.equations) if unfiltered is None else unfiltered.grams(motion, every)
         for e, equation in enumerate(rows.equations):
             begin = int(rows.firsts[e])
             part = filtered[:, begin : begin + equation.width]
@@ -114,19 +116,19 @@ class _Table:
         if len(self._scratch) < (stop - start) * width:
             self._scratch = on_cache_lines((stop - start) * width)
         out = self._scratch[: (stop - start) * width].reshape(-1, width)
-        return self._rows.evaluator(_inputs(self._motion, start + self.low, stop + self.low), out)
+        return self._rows.evaluator(_inputs(self._motion, slice(start + self.low, stop + self.low)), out)
 
 
-def _inputs(motion: Motion, start: int, stop: int) -> dict[str, Array]:
-    return {name: getattr(motion, name)[start:stop] for name in ("q", "dq", "ddq", "tau")}
+def _inputs(motion: Motion, every: slice) -> dict[str, Array]:
+    return {name: getattr(motion, name)[every] for name in ("q", "dq", "ddq", "tau")}
 
 
 class _Unfiltered:
-    """Gram matrices of [A y] over all samples, before any filter: what unfiltered torques are scored by."""
+    """Gram matrices of [A y] at the rows that are kept, before any filter: what unfiltered torques are scored by."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = Rows(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
 
-    def grams(self, motion: Motion, first: int, last: int) -> list[Array]:
-        batch = Batch(self.rows.function, _inputs(motion, first, last))
+    def grams(self, motion: Motion, every: slice) -> list[Array]:
+        batch = Batch(self.rows.function, _inputs(motion, every))
         return gram_matrices(self.rows, batch, 0, batch.samples)
