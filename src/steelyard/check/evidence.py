@@ -88,11 +88,18 @@ class Fit:
     residual: Array
 
 
+# A column's length against the longest of its equation, below which it is rounding; lengths of real ones differ by 1e4.
+_ROUNDING = 1e-12
+
+
 def fit(columns: Array, y: Array) -> Fit:
     """Columns are scaled first; what they do not show gets the value zero and an infinite error.
 
     Residuals of filtered signals follow one another; errors are as of the number of independent ones.
     """
+    lengths = np.linalg.norm(columns, axis=0)
+    # What cancels by an identity of trigonometry is left as rounding, and is no column.
+    columns = np.where(lengths > _ROUNDING * lengths.max(initial=0.0), columns, 0.0)
     lengths = np.linalg.norm(columns, axis=0)
     scale = np.where(lengths > 0.0, lengths, 1.0)
     U, s, V = np.linalg.svd(columns / scale, full_matrices=False)

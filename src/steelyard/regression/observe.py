@@ -41,7 +41,7 @@ def observe(
     `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
 
     `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the
-    Gram matrices of the same rows before the filter.
+    Gram matrices of the same rows before the filter, for long logs, whose chunks are then quick to transform, too.
 
     Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
     side alone), so that what the filter does to a jump of friction it does to the column that explains it.
@@ -77,7 +77,8 @@ def _blocks(
     # Beside the rows that a chunk yields stand as many samples as the filter may still feel: not many, hence long
     # chunks for slow filters.
     reach = motion.filter.reach
-    size = quick_length(max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)) * step
+    kept = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)
+    size = (kept if unfiltered is None else quick_length(kept)) * step
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
     if len(motion.t) > _CHUNK:
         rows.evaluator.compile()  # the first chunk need not find out that there is more to come
