@@ -44,7 +44,7 @@ def check_forward_dynamics(robot: Robot, oracle: PinocchioOracle, samples: int =
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_robots_move_as_in_pinocchio(name: str) -> None:
-    import pinocchio as pin
+    pin = pytest.importorskip("pinocchio")
 
     path = public_robot_path(name)
     robot = load_robot(path)

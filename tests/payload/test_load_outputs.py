@@ -6,7 +6,7 @@ import csv
 import io
 
 import numpy as np
-import pinocchio as pin
+import pytest
 import yaml
 from oracles import pinocchio_of
 from test_weigh import BODY, ROBOT
@@ -14,6 +14,8 @@ from test_weigh import BODY, ROBOT
 from steelyard.dynamics.model import Model
 from steelyard.parameters.terms import terms
 from steelyard.payload import Load
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
 LOAD = Load(ROBOT.link_names[-1], BODY, np.diag((0.01 * np.maximum(np.abs(BODY), 0.01)) ** 2))
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import yaml
 from test_weigh import BODY, ROBOT, log_of, plant
@@ -15,6 +14,8 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_urdf
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
 run = CliRunner()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from oracles import pinocchio_of, public_robot_path
 
@@ -13,6 +12,8 @@ from steelyard.payload.sensor import integral_regressor, wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Place, rotation_from_rpy
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
 BODY = cuboid(1.91, np.array([0.10, 0.06, 0.04]), np.array([0.03, -0.011, 0.073]))
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mujoco
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from steelyard.errors import UnknownNameError
@@ -14,6 +12,9 @@ from steelyard.robot import load_robot
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Place
+
+mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the oracle (pip install 'steelyard[oracle]')")
+pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
 URDF = """<robot name="two">
   <link name="base"/>

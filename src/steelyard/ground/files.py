@@ -123,7 +123,7 @@ def _exchange(a: Path, b: Path) -> bool:
     """Swap two folders in one step; False where the system cannot."""
     try:
         swap = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
+    except (AttributeError, OSError, TypeError):  # TypeError: Windows has no library without a name
         return False
     names = os.fsencode(a), os.fsencode(b)
     return bool(swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0)
