@@ -29,8 +29,8 @@ from steelyard.estimation import (
     make_experiment_estimator,
 )
 from steelyard.estimation.linear.problem import Problem
-from steelyard.estimation.simulated.closed_loop import ClosedLoop, block_means
-from steelyard.estimation.simulated.start import reweighted
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, block_means
+from steelyard.estimation.simulated._start import reweighted
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin

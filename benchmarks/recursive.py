@@ -23,7 +23,7 @@ import numpy as np
 from common import arm, machine, one_core, save, show
 
 from steelyard.estimation import Constant, Directional, Forgetting, Variable, recursive
-from steelyard.estimation.recursion.information import Information
+from steelyard.estimation.recursion._information import Information
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 

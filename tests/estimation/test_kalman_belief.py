@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.kalman.belief import LostPositiveError, RootBelief, WholeBelief
-from steelyard.estimation.kalman.filtering import Trail
+from steelyard.estimation.kalman._belief import LostPositiveError, RootBelief, WholeBelief
+from steelyard.estimation.kalman.filtering import _Trail
 from steelyard.estimation.kalman.rules import BySigmaPoints, CentralDifference, Cubature, StepNoise, Unscented
 
 KINDS = [WholeBelief, RootBelief]
@@ -51,7 +51,7 @@ class Linear:
 def test_filter_and_smoother_are_the_conditioned_gaussian(kind) -> None:
     case = Linear()
     belief = kind(case.beta0, case.P0, case.x0, case.state)
-    trail = Trail(case.steps + 1)
+    trail = _Trail(case.steps + 1)
     trail.filtered.append((belief.z.copy(), belief.covariance.copy()))
     for y in case.y:
         x = case.A @ belief.x + case.B @ belief.beta

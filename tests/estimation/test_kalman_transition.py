@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steelyard.dynamics.model import Model
-from steelyard.estimation.kalman.transition import Transition
+from steelyard.estimation.kalman._transition import Transition
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.simulation.plant import plant_of

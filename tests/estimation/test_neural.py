@@ -9,8 +9,8 @@ from estimation_cases import case, in_blocks
 
 from steelyard.estimation import Adaline, EstimationError, Hopfield, HopfieldTank, Prior, Result, estimator_names
 from steelyard.estimation import make_estimator as made
-from steelyard.estimation.neural.hopfield import implicit_step
-from steelyard.estimation.neural.network import Epoch
+from steelyard.estimation.neural._network import Epoch
+from steelyard.estimation.neural.hopfield import _implicit_step
 from steelyard.regression.data import RegressionData
 
 networks = pytest.mark.parametrize("name", estimator_names(family="network", order_matters=True))
@@ -138,7 +138,7 @@ def test_an_implicit_step_solves_its_equation_however_stiff() -> None:
     rng = np.random.default_rng(0)
     for length in (1e-3, 1.0, 1e6):
         rows, targets, u = rng.normal(size=(3, 7)), rng.normal(size=3), rng.normal(size=7)
-        new = implicit_step(u, rows, targets, length, 2.0, 0.5)
+        new = _implicit_step(u, rows, targets, length, 2.0, 0.5)
         r = targets - rows @ (2.0 * np.tanh(new / 0.5))
         assert np.allclose(new, u + length * rows.T @ r, rtol=1e-6, atol=1e-6 * length)
 

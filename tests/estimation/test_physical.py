@@ -15,9 +15,9 @@ from steelyard.estimation import (
     Result,
     WeightedLeastSquares,
 )
-from steelyard.estimation.possible.formulate import formulate
+from steelyard.estimation.possible._formulate import formulate
+from steelyard.estimation.possible._solve import solve_interior
 from steelyard.estimation.possible.reference import default_bodies
-from steelyard.estimation.possible.solve import solve_interior
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.robot.library import builtin, builtin_names
 

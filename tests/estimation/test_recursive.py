@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from steelyard.errors import SteelyardError
 from steelyard.estimation import EstimationError, OrdinaryLeastSquares, Prior, RecursiveLeastSquares
+from steelyard.estimation.recursion._information import Information
 from steelyard.estimation.recursion.forgetting import Constant, Directional, Variable
-from steelyard.estimation.recursion.information import Information
 
 
 def rows(updates: int, m: int, p: int, seed: int = 0, noise: float = 0.1):

@@ -15,7 +15,7 @@ from random_robots import make_tree, trees
 
 from steelyard.dynamics.model import Model
 from steelyard.export import ExportError, model_to_urdf
-from steelyard.export.xml_text import quaternion_of, rpy_of
+from steelyard.export._xml_text import quaternion_of, rpy_of
 from steelyard.parameters import AsymmetricCoulomb, Coulomb, Rotor, terms
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.friction.table import knots
+from steelyard.friction._table import knots
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
 

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 import steelyard as sy
+from steelyard.identification._result import result_json
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.page import identification_report, print_identification
-from steelyard.identification.parameters_page import described
-from steelyard.identification.result import result_json
+from steelyard.identification.parameters_page import _described
 from steelyard.robot.library import builtin
 
 TERMS = ("viscous", "coulomb:smooth=0.02", "offset", "spring")  # the arm has neither offset nor spring
@@ -96,7 +96,7 @@ def test_the_page_has_its_sections(found: Identification) -> None:
 
 
 def test_a_description_is_silent_where_it_says_nothing(found: Identification) -> None:
-    before = described(found)
+    before = _described(found)
     assert before is not None
     by_name = dict(zip(found.base.names, before, strict=True))
     assert np.isnan(by_name["F01"])  # no offset is described

@@ -13,8 +13,8 @@ from steelyard.assessment.holdout import part_of
 from steelyard.assessment.score import score
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
+from steelyard.identification._tune import SMOOTHINGS, tuned
 from steelyard.identification.identify import identify
-from steelyard.identification.tune import SMOOTHINGS, tuned
 from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.schemes import make_scheme
@@ -82,7 +82,7 @@ def test_a_log_too_short_is_refused() -> None:
 
 
 def test_validation_takes_no_part_and_the_result_says_what_was_tried() -> None:
-    from steelyard.identification.result import result_json
+    from steelyard.identification._result import result_json
 
     used, judged = a_log(0.1), a_log(0.0, seed=1)
     alone = identify(ROBOT, used, terms=("viscous", "coulomb"), tune=True)

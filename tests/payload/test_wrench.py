@@ -8,7 +8,7 @@ from oracles import pinocchio_of, public_robot_path
 
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.payload.load import cuboid
-from steelyard.payload.sensor import integral_regressor, wrench_regressor
+from steelyard.payload.sensor import _integral_regressor, wrench_regressor
 from steelyard.robot import load_robot
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Place, rotation_from_rpy
@@ -54,7 +54,7 @@ def test_the_integral_needs_no_acceleration() -> None:
         t = np.linspace(0.0, 2.0, count)
         q, dq, _ = smooth(robot, t)
         h = t[1]
-        without = integral_regressor(kinematics(q, dq, np.zeros_like(q)), h)[-1]
+        without = _integral_regressor(kinematics(q, dq, np.zeros_like(q)), h)[-1]
         fine = np.linspace(0.0, 2.0, 40_001)
         exact = np.trapezoid(wrench_regressor(kinematics(*smooth(robot, fine))), dx=fine[1], axis=0)
         errors.append(np.abs(without - exact).max())

@@ -12,9 +12,9 @@ from oracles import public_robot_path
 from random_robots import make_tree
 
 from steelyard.parameters import nominal_terms, terms
+from steelyard.regression._coefficient import Recogniser, decimal, dimension, quotient
+from steelyard.regression._lengths import Length, lengths_of, with_changed_lengths
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
-from steelyard.regression.coefficient import Recogniser, decimal, dimension, quotient
-from steelyard.regression.lengths import Length, lengths_of, with_changed_lengths
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names
 

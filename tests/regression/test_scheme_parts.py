@@ -30,9 +30,9 @@ from steelyard.regression.schemes import (
     scheme_table,
     scheme_text,
 )
-from steelyard.regression.schemes import blocks as blocks_module
-from steelyard.regression.schemes.filtered import Cascade
-from steelyard.regression.schemes.integral import Window
+from steelyard.regression.schemes import _blocks as blocks_module
+from steelyard.regression.schemes.filtered import _Cascade
+from steelyard.regression.schemes.integral import _Window
 from steelyard.regression.schemes.still import KnownFriction, Stillness
 
 # ---------------------------------------------------------------- filters
@@ -47,7 +47,7 @@ def test_the_cascade_is_the_exact_filter_of_a_held_signal(order: int) -> None:
     fine = np.arange(60 * 10 + 1) * h / 10
     held = np.append(np.repeat(u, 10), u[-1])
     out = lsim(([rate**order], denominator), held, fine, interp=False)[1][10::10]
-    ours = Cascade(rate, order, h).add(u[:, None])[:, 0]
+    ours = _Cascade(rate, order, h).add(u[:, None])[:, 0]
     # SciPy's transfer function of order 8 in state-space form itself loses digits.
     assert_allclose(ours, out, atol=1e-13 if order < 8 else 1e-8)
 
@@ -55,7 +55,7 @@ def test_the_cascade_is_the_exact_filter_of_a_held_signal(order: int) -> None:
 def test_the_cascade_keeps_its_digits_at_low_cutoffs() -> None:
     """λh = 1e-6, order 4: after a constant input for long the gain is that of the step response."""
     count = 20_000
-    ours = Cascade(1e-3, 4, 1e-3).add(np.ones((count, 1)))[-1, 0]
+    ours = _Cascade(1e-3, 4, 1e-3).add(np.ones((count, 1)))[-1, 0]
     assert ours == pytest.approx(gammainc(4, 1e-6 * count), rel=1e-9)
 
 
@@ -84,7 +84,7 @@ def test_windows_do_not_care_how_the_data_arrive(samples: int, every: int, growi
     """Chunk by chunk as well as by hand."""
     total = sum(cuts)
     x = np.random.default_rng(total).normal(size=(total, 2))
-    window = Window(samples, every, growing, 0.5)
+    window = _Window(samples, every, growing, 0.5)
     parts = np.split(x, np.cumsum(cuts)[:-1])
     out = np.vstack([window.add(part) for part in parts])
     ends = range(samples, total + 1, every)

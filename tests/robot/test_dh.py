@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from steelyard.ground.arithmetic import FormulaError, evaluate
 from steelyard.ground.documents import parse_document
+from steelyard.robot._dh_row import _LINK_KEYS, _ROW_KEYS
 from steelyard.robot.dh import _OPTIONAL, _REQUIRED, read_dh, robot_from_dh
-from steelyard.robot.dh_row import _LINK_KEYS, _ROW_KEYS
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import move_parameters

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, freqz_sos, sosfiltfilt
 
-from steelyard.signals.blockwise import butterworth
+from steelyard.signals._blockwise import butterworth
 from steelyard.signals.filters import LowPass
 from steelyard.signals.source import ahead
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import LogError
-from steelyard.signals.clock import mend_clock
+from steelyard.signals._clock import mend_clock
 
 
 def _kinds(clock):

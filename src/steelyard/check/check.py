@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.check.channels import STILL, check_channels, check_limits, check_rounding, check_times
-from steelyard.check.delay import check_delay, check_velocity
-from steelyard.check.description import States, check_description, check_gravity
-from steelyard.check.evidence import Evidence, Fit, gather
+from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
+from steelyard.check._delay import check_delay, check_velocity
+from steelyard.check._description import States, check_description, check_gravity
+from steelyard.check._evidence import Evidence, Fit, gather
+from steelyard.check._verdict import FATAL, Grade, advices, verdict
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
     check_explained,
@@ -22,7 +23,6 @@ from steelyard.check.explained import (
     friction_share,
     giving,
 )
-from steelyard.check.verdict import FATAL, Grade, advices, verdict
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from steelyard.check.evidence import Evidence, Fit, memory
+from steelyard.check._evidence import Evidence, Fit, memory
 from steelyard.ground.arrays import Array
 
 Shown = Literal["shown", "small", "not shown"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from steelyard.check.channels import STILL
-from steelyard.check.evidence import Evidence, Fit, fit
+from steelyard.check._channels import STILL
+from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
 from steelyard.friction.drift import drift_of
 from steelyard.robot.robot import Joint, Robot
@@ -39,7 +39,7 @@ def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding
             yield Finding("unexplained", "warning", message, advice, name)
 
 
-def friction_columns(seen: Evidence) -> list[list[int]]:
+def _friction_columns(seen: Evidence) -> list[list[int]]:
     """For every equation, where in its columns the joint's own friction stands."""
     links = seen.robot.inertial_count
     # The joint that each parameter of a term rubs on, -1 for none.
@@ -55,7 +55,7 @@ def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Power that each joint's fitted friction takes, in standard errors; negative: it gives energy."""
     out: dict[int, float] = {}
     rows = seen.thinned(MOST_ROWS)
-    for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
+    for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
         found = fits[joint]
         usable = [k for k in columns if np.isfinite(found.errors[k])]
         shares = np.mean(seen.A[e][rows][:, usable] * seen.dq[rows, joint][:, None], axis=0)
@@ -68,7 +68,7 @@ def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
 def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Standard deviation of each joint's fitted friction against that of its torque."""
     out: dict[int, float] = {}
-    for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
+    for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
         part = seen.A[e][:, columns] @ fits[joint].values[columns]
         out[joint] = float(np.std(part)) / max(float(np.std(seen.y[e])), 1e-300)
     return out
@@ -168,7 +168,7 @@ _DIRECTION_KNOWN = 0.02  # rad/s, m/s; slower than this the direction fades in
 def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """One note for every joint whose friction rises or falls from the log's beginning to its end."""
     time = np.concatenate([m.t[m.keep] for m in seen.motions])
-    for e, (joint, places) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
+    for e, (joint, places) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
         if not places:
             continue
         rest = seen.y[e] - seen.A[e] @ fits[joint].values

@@ -17,7 +17,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
 if TYPE_CHECKING:
-    from steelyard.estimation.linear.free import FreeFit
+    from steelyard.estimation.linear._free import FreeFit
 
 
 class EstimationError(SteelyardError):

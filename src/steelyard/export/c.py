@@ -34,12 +34,12 @@ _CALLS = {
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
-def used_helpers(function: Function) -> set[str]:
+def _used_helpers(function: Function) -> set[str]:
     """The helpers that the function's code calls; others would be warned about as unused."""
     return set(function.operation_counts) & set(HELPERS)
 
 
-def body_lines(function: Function, result: str) -> list[str]:
+def _body_lines(function: Function, result: str) -> list[str]:
     """One line per operation, then the results; every entry of the result is written."""
     graph, operations = function.graph, function.graph.operations
     order = live(graph, function.outputs)
@@ -47,14 +47,14 @@ def body_lines(function: Function, result: str) -> list[str]:
     for index in order:
         op = operations[index]
         if op[0] == "const":
-            names[index] = literal(op[1])
+            names[index] = _literal(op[1])
         elif op[0] == "in":
             names[index] = f"{op[1]}[{op[2]}]"
         else:
             names[index] = f"v{index}"
             lines.append(f"const double v{index} = {_expression(op[0], [names[k] for k in arguments(op)])};")
     found = {
-        int(place): names[value.index] if isinstance(value, Node) else literal(float(value))
+        int(place): names[value.index] if isinstance(value, Node) else _literal(float(value))
         for place, value in zip(function.places, function.outputs, strict=True)
     }
     lines += [f"{result}[{k}] = {found.get(k, '0.0')};" for k in range(function.size)]
@@ -62,7 +62,7 @@ def body_lines(function: Function, result: str) -> list[str]:
     return [*lines, *(f"(void){name};" for name in function.inputs if name not in read)]
 
 
-def literal(value: float) -> str:
+def _literal(value: float) -> str:
     """A number that C reads back to the last bit."""
     text = repr(value)
     if "." not in text and "e" not in text:
@@ -86,7 +86,7 @@ _ROUNDING = 2e-13
 _STATES = 32
 
 
-def regrouped(model: Model) -> Model:
+def _regrouped(model: Model) -> Model:
     """A model with the same torques and the same mass matrix, most of whose parameters are zero.
 
     Zeros drop out of traced code: a six-axis arm loses a fifth of its operations, and most of those of its gravity
@@ -149,17 +149,17 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
         raise ExportError(f"{target}: C code is written to a .c file (and a .h beside it); name it so.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS:
         raise ExportError(f"'{name}' is not a name in C; use letters, digits and _, starting with a letter.")
-    functions = c_functions(model)
+    functions = _c_functions(model)
     header = target.with_suffix(".h")
     write_whole(header, _header(model, name, functions))
     write_whole(target, _source(model, name, functions, header.name))
     return target, header
 
 
-def c_functions(model: Model) -> dict[str, Function]:
+def _c_functions(model: Model) -> dict[str, Function]:
     """The traced functions with the model's numbers, regrouped, as constants, so that zeros drop out."""
     n, dynamics = model.robot.dof, model.dynamics
-    theta = [float(x) for x in regrouped(model).theta]
+    theta = [float(x) for x in _regrouped(model).theta]
     still = [0.0] * n
 
     def inverse(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int], object]:
@@ -232,11 +232,11 @@ def _source(model: Model, name: str, functions: dict[str, Function], header: str
     joints = f"{name.upper()}_JOINTS"
     lines = [f"/* See {_plain(header)}. Generated: change the model and write it again. */"]
     lines += [f'#include "{header}"', "", "#include <math.h>", ""]
-    for helper in sorted(set().union(*(used_helpers(function) for function in functions.values()))):
+    for helper in sorted(set().union(*(_used_helpers(function) for function in functions.values()))):
         lines += [HELPERS[helper], ""]
     for key, function in functions.items():
         lines += [_signature(name, key, function, joints), "{"]
-        lines += [f"    {line}" for line in body_lines(function, "M" if key == "mass_matrix" else "tau")]
+        lines += [f"    {line}" for line in _body_lines(function, "M" if key == "mass_matrix" else "tau")]
         lines += ["}", ""]
     return "\n".join(lines)
 

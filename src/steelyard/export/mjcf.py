@@ -9,9 +9,9 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export.bodies import Body, bodies_of, children_of, impossible_links
-from steelyard.export.simple_terms import ARMATURE, DAMPING, FRICTION, STIFFNESS, SimpleTerms, simple_terms
-from steelyard.export.xml_text import comment, number, numbers, quaternion_of, tag
+from steelyard.export._bodies import Body, bodies_of, children_of, impossible_links
+from steelyard.export._simple_terms import ARMATURE, DAMPING, FRICTION, STIFFNESS, SimpleTerms, simple_terms
+from steelyard.export._xml_text import comment, number, numbers, quaternion_of, tag
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.robot.robot import Robot

@@ -11,9 +11,9 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export.bodies import Inertial, displaced, impossible_links, inertials_of
-from steelyard.export.simple_terms import DAMPING, FRICTION, SimpleTerms, simple_terms
-from steelyard.export.urdf_new import (
+from steelyard.export._bodies import Inertial, displaced, impossible_links, inertials_of
+from steelyard.export._simple_terms import DAMPING, FRICTION, SimpleTerms, simple_terms
+from steelyard.export._urdf_new import (
     dynamics_tag,
     gravity_is_standard,
     inertial_lines,
@@ -21,7 +21,7 @@ from steelyard.export.urdf_new import (
     new_urdf,
     origin_tag,
 )
-from steelyard.export.xml_text import Document, comment, numbers, tag
+from steelyard.export._xml_text import Document, comment, numbers, tag
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.ground.xml import Element, parse_xml
@@ -39,7 +39,7 @@ _SNAPPED = 2e-11
 _MOVED = 1e-12  # m
 
 
-def edit_urdf(
+def _edit_urdf(
     model: Model, terms: SimpleTerms, source: Path, target: Path, locked: Mapping[str, float], notes: Sequence[str]
 ) -> tuple[bytes, list[str]]:
     """The bytes of the edited file, and more notes about it."""
@@ -274,7 +274,7 @@ def model_to_urdf(
         origin = Path(source)
         if target.exists() and target.resolve() == origin.resolve():
             raise ExportError(f"{target}: this is the robot's own description; write the model to another file.")
-        data, more = edit_urdf(model, terms, origin, target, locked or {}, notes)
+        data, more = _edit_urdf(model, terms, origin, target, locked or {}, notes)
         write_whole(target, data)
         return (*notes, *more)
     write_whole(target, new_urdf(model, terms, notes))

@@ -10,9 +10,9 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
+from steelyard.friction._table import moving_joints, tabulated
 from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
 from steelyard.friction.plateaus import Plateau, find_plateaus, remove_gravity
-from steelyard.friction.table import moving_joints, tabulated
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome

@@ -44,7 +44,7 @@ def friction_curve(
     return figure
 
 
-def friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:
+def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:
     """One panel per joint with error bars and the law's band; points are coloured by temperature where it is known."""
     figure = Figure.panels([f"{j.joint}: {j.law.law.name}" for j in joints], shared=False, height=230)
     for row, joint in enumerate(joints, start=1):
@@ -104,7 +104,7 @@ def friction_report(found: FrictionCurves) -> str:
     robot = found.robot
     units = [robot.joints[robot.joint_index(j.joint)].effort_unit for j in found.joints]
     figure = figure_html(
-        friction_points(found.joints, units),
+        _friction_points(found.joints, units),
         "Friction over velocity",
         "Points are means over constant speed, or knots of a fitted table, with 95 % intervals; the line is the law "
         "that predicts left-out speeds best, or nearly so with fewer coefficients.",

@@ -110,14 +110,14 @@ def _plateau(log: Log, motion: Motion, joint: int, start: int, stop: int) -> Pla
         duration=float((stop - start) * motion.filter.period),
         velocity=float(np.mean(motion.dq[part, joint])),
         torque=float(np.mean(tau)),
-        error=error_of_mean(tau),
+        error=_error_of_mean(tau),
         q=motion.q[part],
         tau=tau,
         temperature=warm,
     )
 
 
-def error_of_mean(x: Array) -> float:
+def _error_of_mean(x: Array) -> float:
     """The standard error of a mean whose samples are correlated, from the means of a few long pieces."""
     pieces = [float(np.mean(p)) for p in np.array_split(x, min(_PIECES, len(x)))]
     if len(pieces) < 2:
@@ -125,7 +125,7 @@ def error_of_mean(x: Array) -> float:
     return float(np.std(pieces, ddof=1) / np.sqrt(len(pieces)))
 
 
-def by_symmetry(plateaus: Sequence[Plateau], middle: float) -> list[Plateau]:
+def _by_symmetry(plateaus: Sequence[Plateau], middle: float) -> list[Plateau]:
     """The mean over a way that is symmetric about position `middle`, where the gravity torque is odd: it averages out.
 
     Right for a link about its vertical posture; for one about its horizontal posture gravity does not cancel
@@ -141,11 +141,11 @@ def by_symmetry(plateaus: Sequence[Plateau], middle: float) -> list[Plateau]:
         if np.count_nonzero(inside) >= 8:
             # Over the way, not over time: at constant speed they are the same but for ripple of the speed.
             even = 0.5 * (_over(p, middle + _steps(reach)) + _over(p, middle - _steps(reach)))
-            out.append(replace(p, torque=float(np.mean(even)), error=error_of_mean(even)))
+            out.append(replace(p, torque=float(np.mean(even)), error=_error_of_mean(even)))
     return out
 
 
-def by_pairs(plateaus: Sequence[Plateau]) -> list[Plateau]:
+def _by_pairs(plateaus: Sequence[Plateau]) -> list[Plateau]:
     """Half the difference of the two directions at equal speed and position: gravity is the same in both.
 
     What differs between the directions stays with gravity, so that the curve comes out symmetric.
@@ -159,14 +159,14 @@ def by_pairs(plateaus: Sequence[Plateau]) -> list[Plateau]:
             if way is None:
                 continue
             half = 0.5 * (_over(p, way) - _over(n, way))
-            mean, error = float(np.mean(half)), error_of_mean(half)
+            mean, error = float(np.mean(half)), _error_of_mean(half)
             out += [replace(p, torque=mean, error=error), replace(n, torque=-mean, error=error)]
             backward.remove(n)
             break
     return out
 
 
-def by_model(plateaus: Sequence[Plateau], model: Model) -> list[Plateau]:
+def _by_model(plateaus: Sequence[Plateau], model: Model) -> list[Plateau]:
     """Less the torque that a model needs to hold the robot; its friction and offsets do not count."""
     rigid = Model(model.robot, model.terms, np.where(_rigid(model), model.theta, 0.0))
     out = []
@@ -174,7 +174,7 @@ def by_model(plateaus: Sequence[Plateau], model: Model) -> list[Plateau]:
         held = rigid.gravity_torque(p.q)[:, p.joint]
         rest = p.tau - held
         load = float(np.mean(np.abs(held)))
-        out.append(replace(p, torque=float(np.mean(rest)), error=error_of_mean(rest), tau=rest, load=load))
+        out.append(replace(p, torque=float(np.mean(rest)), error=_error_of_mean(rest), tau=rest, load=load))
     return out
 
 
@@ -185,15 +185,15 @@ def remove_gravity(
     if how == "none":
         return list(plateaus)
     if how == "pairs":
-        return by_pairs(plateaus)
+        return _by_pairs(plateaus)
     if how == "symmetry":
         if middle is None:
             raise SteelyardError("Symmetry needs the position about which gravity is odd.")
-        return by_symmetry(plateaus, middle)
+        return _by_symmetry(plateaus, middle)
     if how == "model":
         if model is None:
             raise SteelyardError("To take gravity off by a model, give an identified model.")
-        return by_model(plateaus, model)
+        return _by_model(plateaus, model)
     raise SteelyardError(f"Gravity is removed by pairs, symmetry, model or none, not by '{how}'.")
 
 

@@ -13,7 +13,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
-from steelyard.identification.verdict import NOT_JUDGED, Verdict
+from steelyard.identification._verdict import NOT_JUDGED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding
@@ -22,7 +22,7 @@ from steelyard.signals.prepare import Preparation
 if TYPE_CHECKING:
     from steelyard.check import Check
     from steelyard.friction.separable import Shapes
-    from steelyard.identification.tune import Tuning
+    from steelyard.identification._tune import Tuning
 
 
 @dataclass(frozen=True)

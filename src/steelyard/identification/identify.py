@@ -19,8 +19,8 @@ from steelyard.estimation.linear.rounding import rounding_shift, widened
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
+from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.identification import Identification, Settings
-from steelyard.identification.verdict import judge as verdict_of
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from steelyard.estimation.simulated.experiment import Experiment
     from steelyard.friction.known import Given, Rounded
     from steelyard.friction.separable import Shapes
-    from steelyard.identification.tune import Tuning
+    from steelyard.identification._tune import Tuning
 
 
 def identify(
@@ -79,7 +79,7 @@ def identify(
             `physical=False` the reduced fit is what is delivered; a physically possible model keeps all of them,
             since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
         tune: choose the fit's cut-off, the smoothing of dry friction and the source of the velocity by
-            cross-validation on the identification logs (of long ones, on their beginning); see `tune.py`.
+            cross-validation on the identification logs (of long ones, on their beginning); see `_tune.py`.
         fit_shapes: also find, from the identification logs, the speeds at which dry friction bends: the Stribeck speed
             and the smoothing of the sign, joint by joint; see `steelyard.friction.separable`.
         known_friction: curves that were measured before, by joint (`measure_friction`, or functions of velocity). They
@@ -307,7 +307,7 @@ def _known(
 
 
 def _tuned(study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff: float | None) -> Tuning:
-    from steelyard.identification.tune import tuned
+    from steelyard.identification._tune import tuned
 
     return tuned(study, terms, score_cutoff)
 

@@ -20,7 +20,7 @@ from steelyard.robot.robot import Robot
 
 def base_parameters_section(found: Identification) -> Section:
     estimate, errors = found.estimate, found.estimate.standard_errors
-    before = described(found)
+    before = _described(found)
     figure = parameter_intervals(found.base.names, found.base.units, estimate.beta, errors, before)
     rows: list[Sequence[Cell]] = [
         (
@@ -57,7 +57,7 @@ def base_parameters_section(found: Identification) -> Section:
     )
 
 
-def described(found: Identification) -> Array | None:
+def _described(found: Identification) -> Array | None:
     """The base parameters of the description; NaN where it is silent, None if it has no inertias at all."""
     robot, base = found.robot, found.base
     if not robot.has_inertia:

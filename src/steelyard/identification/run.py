@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.export import model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
 from steelyard.ground.outcome import Content, Outcome, file_name
+from steelyard.identification._result import result_json
 from steelyard.identification.identification import Identification
-from steelyard.identification.result import result_json
 
 if TYPE_CHECKING:
     from rich.console import Console

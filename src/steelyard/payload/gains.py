@@ -20,8 +20,8 @@ from steelyard.estimation.linear.problem import Problem
 from steelyard.ground.arrays import Array
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
+from steelyard.payload._plan import Plan
 from steelyard.payload.load import Load, between, own_frame
-from steelyard.payload.plan import Plan
 from steelyard.payload.weigh import prepared_rows
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.robot import Robot

@@ -32,40 +32,40 @@ from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepar
 
 def wrench_regressor(m: FrameMotion) -> Array:
     """K with W = K θ, `(samples, 6, 10)`: forces, then torques about the origin."""
-    spin, turn = crossing(m.spin), crossing(m.turn)
+    spin, turn = _crossing(m.spin), _crossing(m.turn)
     out = np.zeros((len(m.spin), 6, 10))
     out[:, :3, 0] = m.pull
     out[:, :3, 1:4] = turn + spin @ spin
-    out[:, 3:, 1:4] = -crossing(m.pull)
-    out[:, 3:, 4:] = tensor_columns(m.turn) + spin @ tensor_columns(m.spin)
+    out[:, 3:, 1:4] = -_crossing(m.pull)
+    out[:, 3:, 4:] = _tensor_columns(m.turn) + spin @ _tensor_columns(m.spin)
     return out
 
 
-def integral_regressor(m: FrameMotion, period: float) -> Array:
+def _integral_regressor(m: FrameMotion, period: float) -> Array:
     """∫K dt from the first sample to every sample, without any acceleration, `(samples, 6, 10)`.
 
     The acceleration of the origin is v̇ + ω×v, so that ∫(a − g) = v − v₀ + ∫(ω×v − g); [ω̇×] and [•ω̇] integrate to
     differences of [ω×] and [•ω].
     """
-    spin = crossing(m.spin)
+    spin = _crossing(m.spin)
     out = np.zeros((len(m.spin), 6, 10))
-    b = m.velocity - m.velocity[0] + running(np.cross(m.spin, m.velocity) - m.gravity, period)
+    b = m.velocity - m.velocity[0] + _running(np.cross(m.spin, m.velocity) - m.gravity, period)
     out[:, :3, 0] = b
-    out[:, :3, 1:4] = spin - spin[0] + running(spin @ spin, period)
-    out[:, 3:, 1:4] = -crossing(b)
-    tensor = tensor_columns(m.spin)
-    out[:, 3:, 4:] = tensor - tensor[0] + running(spin @ tensor, period)
+    out[:, :3, 1:4] = spin - spin[0] + _running(spin @ spin, period)
+    out[:, 3:, 1:4] = -_crossing(b)
+    tensor = _tensor_columns(m.spin)
+    out[:, 3:, 4:] = tensor - tensor[0] + _running(spin @ tensor, period)
     return out
 
 
-def running(x: Array, period: float) -> Array:
+def _running(x: Array, period: float) -> Array:
     """The integral from the first sample to each, by trapezoids."""
     from scipy.integrate import cumulative_trapezoid
 
     return np.asarray(cumulative_trapezoid(x, dx=period, axis=0, initial=0.0))
 
 
-def crossing(v: Array) -> Array:
+def _crossing(v: Array) -> Array:
     """[v×] of many vectors, `(samples, 3, 3)`."""
     x, y, z = v[..., 0], v[..., 1], v[..., 2]
     zero = np.zeros_like(x)
@@ -73,7 +73,7 @@ def crossing(v: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def tensor_columns(w: Array) -> Array:
+def _tensor_columns(w: Array) -> Array:
     """[•ω] with [•ω] (Ixx, Ixy, Iyy, Ixz, Iyz, Izz) = I ω, `(samples, 3, 6)`."""
     x, y, z = w[..., 0], w[..., 1], w[..., 2]
     zero = np.zeros_like(x)
@@ -135,7 +135,7 @@ def weigh_by_sensor(
     cutoff = chosen_cutoff(listed, settings)
     # Torque of the joints plays no part here, and a log for a sensor may well lack it.
     complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in listed]
-    data = sensor_rows(kinematics, complete, chosen, settings, cutoff)
+    data = _sensor_rows(kinematics, complete, chosen, settings, cutoff)
     names = (*INERTIAL_NAMES, *(f"bias of {axis}" for axis in chosen.axes if chosen.bias))
     unknowns = Unknowns(names)
     try:
@@ -155,7 +155,7 @@ def weigh_by_sensor(
     return Load(name, theta, spread, degrees=degrees, boundary=boundary, notes=tuple(notes))
 
 
-def sensor_rows(
+def _sensor_rows(
     kinematics: FrameKinematics, logs: Sequence[Log], model: SensorModel, settings: Preparation, cutoff: float
 ) -> RegressionData:
     """The rows of all logs, one equation per axis of the sensor; biases come after the ten parameters."""
@@ -196,7 +196,7 @@ def _integral(frame: FrameMotion, wrench: Array, motion: Motion, model: SensorMo
     start, stop, _ = motion.keep.indices(len(wrench))
     h = motion.filter.period
     inner = FrameMotion(*(getattr(frame, n)[start:stop] for n in ("spin", "turn", "velocity", "pull", "gravity")))
-    A, y = integral_regressor(inner, h), running(wrench[start:stop], h)
+    A, y = _integral_regressor(inner, h), _running(wrench[start:stop], h)
     time = h * np.arange(stop - start, dtype=np.float64)
     if model.window is None:
         places = np.arange(1, len(time))

@@ -24,8 +24,8 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.payload._plan import Friction, Plan
 from steelyard.payload.load import Load, between, own_frame
-from steelyard.payload.plan import Friction, Plan
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe

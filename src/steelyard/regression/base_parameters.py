@@ -13,10 +13,10 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen, one_blas_thread
 from steelyard.parameters.terms import Parameter, Terms
-from steelyard.regression.elimination import METHODS, Order, preferred
-from steelyard.regression.kernel import by_kernel, sixteen_parameters, ten_from_sixteen
-from steelyard.regression.structure import HIDDEN, Structure, find_structure, fresh_rows
-from steelyard.regression.written import Written, write_groups
+from steelyard.regression._elimination import METHODS, Order, preferred
+from steelyard.regression._kernel import by_kernel, sixteen_parameters, ten_from_sixteen
+from steelyard.regression._structure import HIDDEN, Structure, find_structure, fresh_rows
+from steelyard.regression._written import Written, write_groups
 from steelyard.robot.robot import Robot
 
 Method = Literal["qr", "rref", "svd", "kernel"]

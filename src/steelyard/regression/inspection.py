@@ -104,7 +104,7 @@ class Inspection(Outcome):
         return made
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.regression.inspection_page import print_inspection
+        from steelyard.regression._inspection_page import print_inspection
 
         print_inspection(self, out)
 

@@ -34,8 +34,8 @@ class Spectra:
 
     def add(self, equation: int, rows: Array) -> None:
         """Take in consecutive rows [A y] of one equation, free of gaps."""
-        for a, b in pieces(len(rows)):
-            for band, count, gram in transform(rows[a:b]):
+        for a, b in _pieces(len(rows)):
+            for band, count, gram in _transform(rows[a:b]):
                 key = (equation, band)
                 if key in self.grams:
                     self.grams[key] += gram
@@ -53,7 +53,7 @@ class Spectra:
         return made
 
 
-def pieces(rows: int) -> Iterator[tuple[int, int]]:
+def _pieces(rows: int) -> Iterator[tuple[int, int]]:
     """Where a block is cut so that no piece is longer than what is looked at for correlation."""
     count = -(-rows // _LONGEST)
     return pairwise(np.linspace(0, rows, count + 1).astype(int).tolist() if count else [0])
@@ -74,7 +74,7 @@ def quick_length(most: int) -> int:
     return most
 
 
-def transform(rows: Array) -> Iterator[tuple[int, float, Array]]:
+def _transform(rows: Array) -> Iterator[tuple[int, float, Array]]:
     """Unitary real Fourier transform along the first axis, summed by band: (band, coefficients, Gram matrix)."""
     n = len(rows)
     both = np.fft.rfft(rows, axis=0)

@@ -18,7 +18,7 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import Field, read_document
-from steelyard.robot.dh_row import COLUMNS, Row, read_row
+from steelyard.robot._dh_row import COLUMNS, Row, read_row
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.robot import Link, NominalTerm, Robot
 from steelyard.robot.spatial import rotation_about, rotation_from_rpy, snap
@@ -64,7 +64,7 @@ def _ratio(entry: Field) -> Ratio:
     return BallScrew(pitch, x1, x2, keys["phase"].number())
 
 
-def read_terms(entry: Field, joint_names: Sequence[str], transmission: Transmission | None) -> tuple[NominalTerm, ...]:
+def _read_terms(entry: Field, joint_names: Sequence[str], transmission: Transmission | None) -> tuple[NominalTerm, ...]:
     """Friction, rotor inertia and other joint terms, as plain data."""
     return tuple(_term(item, joint_names, transmission) for item in entry.items("term"))
 
@@ -145,7 +145,7 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
         transmission=transmission,
         torque_used=used,
         lengths=lengths,
-        nominal_terms=read_terms(entries["terms"], joint_names, transmission) if "terms" in entries else (),
+        nominal_terms=_read_terms(entries["terms"], joint_names, transmission) if "terms" in entries else (),
         source=source,
     )
 

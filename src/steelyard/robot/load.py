@@ -53,7 +53,7 @@ def load_robot(
         robot = robot.with_torque_used(torque_used)
     if snap is None and isinstance(source, Robot) and joints is None and not locked:
         return robot
-    return snapped(robot, ROUNDING if snap is None else snap)
+    return _snapped(robot, ROUNDING if snap is None else snap)
 
 
 def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
@@ -85,7 +85,7 @@ def _builtin(source: str | Path, path: Path) -> Robot:
     raise UnknownNameError("file or built-in robot", name, builtin_names())
 
 
-def snapped(robot: Robot, tolerance: float) -> Robot:
+def _snapped(robot: Robot, tolerance: float) -> Robot:
     """The robot with entries of placements and axes within `tolerance` of 0 and ±1 set to exactly that."""
     return replace(robot, links=tuple(_snapped_link(link, tolerance) for link in robot.links))
 

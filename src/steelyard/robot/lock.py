@@ -9,10 +9,10 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
+from steelyard.robot._tree import Tree
 from steelyard.robot.robot import NominalTerm, Robot
 from steelyard.robot.spatial import Place, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
-from steelyard.robot.tree import Tree
 
 
 def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:

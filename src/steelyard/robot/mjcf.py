@@ -16,12 +16,12 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
+from steelyard.robot._mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
+from steelyard.robot._tree import Follower, Tree, couple, joint_terms
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
 from steelyard.robot.robot import Joint, Kind, Link, Robot
 from steelyard.robot.spatial import Place
-from steelyard.robot.tree import Follower, Tree, couple, joint_terms
 
 ZERO = (0.0, 0.0, 0.0)
 KINDS: dict[str, Kind] = {"hinge": "revolute", "slide": "prismatic"}
@@ -31,10 +31,10 @@ MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 
 def read_mjcf(path: Path | str) -> Robot:
     """The robot of an MJCF file, standing on its worldbody."""
-    return robot_from_mjcf(parse_xml(path))
+    return _robot_from_mjcf(parse_xml(path))
 
 
-def robot_from_mjcf(root: Element) -> Robot:
+def _robot_from_mjcf(root: Element) -> Robot:
     """The robot of a parsed MJCF document."""
     if root.tag != "mujoco":
         raise root.error("is not the <mujoco> that an MJCF file starts with; give a URDF the suffix .urdf.")

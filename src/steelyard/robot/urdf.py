@@ -16,10 +16,10 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
+from steelyard.robot._tree import Follower, Tree, couple, joint_terms
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.robot import Joint, Kind, Link, Robot
 from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_rpy
-from steelyard.robot.tree import Follower, Tree, couple, joint_terms
 
 MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 

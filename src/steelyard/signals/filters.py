@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.signals.blockwise import Make, both_ways, both_ways_of, butterworth
+from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 

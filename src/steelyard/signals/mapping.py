@@ -88,7 +88,7 @@ KEYS = (
 )
 
 
-def parse_mapping(document: Field) -> dict[str, Any]:
+def _parse_mapping(document: Field) -> dict[str, Any]:
     """The arguments of a `LogMapping`."""
     entries = document.table(optional=KEYS)
     out: dict[str, Any] = {}
@@ -298,7 +298,7 @@ class LogMapping:
     def from_table(cls, data: Mapping[str, Any], source: str = "mapping") -> LogMapping:
         """From the keys and values of a mapping file; unknown keys are refused."""
         try:
-            return cls(**parse_mapping(Field(dict(data), source)), source=source)
+            return cls(**_parse_mapping(Field(dict(data), source)), source=source)
         except RobotError as error:
             raise LogError(str(error)) from None
 

@@ -15,9 +15,9 @@ import numpy as np
 from steelyard.errors import LogError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.signals.clock import Clock, mend_clock
-from steelyard.signals.convert import joint_signals, seconds, side_by_side
-from steelyard.signals.layout import Layout, find_layout
+from steelyard.signals._clock import Clock, mend_clock
+from steelyard.signals._convert import joint_signals, seconds, side_by_side
+from steelyard.signals._layout import Layout, find_layout
 from steelyard.signals.log import CHANNEL, SIGNALS, Finding, Log, saved_kind
 from steelyard.signals.mapping import LogMapping, Window, as_mapping
 from steelyard.signals.table import (
@@ -87,19 +87,19 @@ def _logs(
     try:
         reader = path if isinstance(path, LogReader) else open_reader(path, mapping.topic)
         layout = find_layout(reader.names, reader.joints, robot, mapping)
-        start, stop = row_range(rows or mapping.window_of(source), reader.row_count)
+        start, stop = _row_range(rows or mapping.window_of(source), reader.row_count)
         blocks = _windowed(reader, layout.names, start, stop)
         origin: float | int | None = None
         for first, some, own in _pieces(blocks, None if stop is None else stop - start, size, overlap):
-            table, own = present_rows(reader.table(layout.names, some, start + first), layout, own)
+            table, own = _present_rows(reader.table(layout.names, some, start + first), layout, own)
             del some  # or it would live on beside the signals made of it
-            t, origin = clock_times(table, layout, mapping, origin)
-            log = assemble(table, layout, robot, mapping, t, origin, None if size is None else own)
+            t, origin = _clock_times(table, layout, mapping, origin)
+            log = _assemble(table, layout, robot, mapping, t, origin, None if size is None else own)
             del table, t
             yield log
             del log
     except (LogError, ShapeError) as error:
-        raise placed(error, source, mapping) from None
+        raise _placed(error, source, mapping) from None
 
 
 def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int | None) -> Iterator[Block]:
@@ -109,7 +109,7 @@ def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int |
         yield block
         seen += block_length(block)
     if stop is not None and seen < stop:
-        row_range((start + 1, stop), count_rows(reader.path, topic=reader.topic))
+        _row_range((start + 1, stop), count_rows(reader.path, topic=reader.topic))
 
 
 def _pieces(
@@ -146,7 +146,7 @@ def _pieces(
         del piece
 
 
-def row_range(window: Window | None, count: int | None) -> tuple[int, int | None]:
+def _row_range(window: Window | None, count: int | None) -> tuple[int, int | None]:
     """The half-open range, from 0, of a window of rows from 1; None where the end is not known."""
     if window is None:
         return 0, count
@@ -158,7 +158,7 @@ def row_range(window: Window | None, count: int | None) -> tuple[int, int | None
     return first - 1, last
 
 
-def present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[Table, tuple[int, int]]:
+def _present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[Table, tuple[int, int]]:
     """Of a sparse table, the rows that concern this robot at all; the other messages are about other joints."""
     if not table.sparse:
         return table, own
@@ -174,7 +174,7 @@ def present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[Ta
     return kept, (first, last)
 
 
-def clock_times(
+def _clock_times(
     table: Table, layout: Layout, mapping: LogMapping, origin: float | int | None = None
 ) -> tuple[Array, float | int]:
     """Time of every row, s, and the file's clock at zero."""
@@ -185,7 +185,7 @@ def clock_times(
     return (np.arange(len(table)) + (table.first_row - 1)) / mapping.rate, 0
 
 
-def assemble(
+def _assemble(
     table: Table,
     layout: Layout,
     robot: Robot,
@@ -268,7 +268,7 @@ def _odd_torques(tau: Array | None, robot: Robot) -> list[Finding]:
     return [Finding("zero_torque", "warning", f"The torque of {whose} is zero in every sample.", count=len(zero))]
 
 
-def placed(error: Exception, path: str | os.PathLike[str], mapping: LogMapping) -> LogError:
+def _placed(error: Exception, path: str | os.PathLike[str], mapping: LogMapping) -> LogError:
     """The error with the file's name in front, unless it already knows its place."""
     text = str(error)
     known = text.startswith((f"{path}: ", f"{Path(path)}: ", f"{mapping.source}: "))
@@ -287,7 +287,7 @@ def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) 
     try:
         log = _saved_npz(source) if kind == ".npz" else _saved_csv(source, joints)
     except (LogError, ShapeError) as error:
-        raise placed(error, source, LogMapping()) from None
+        raise _placed(error, source, LogMapping()) from None
     if joints is not None and log.joints != tuple(joints):
         raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
     return log

@@ -83,6 +83,6 @@ def pieces_of(source: Source) -> Iterator[Log]:
         yield from source.pieces()
 
 
-def first_piece(source: Source) -> Log:
+def _first_piece(source: Source) -> Log:
     """The log, or the beginning of a long one: enough to choose settings by."""
     return next(pieces_of(source))

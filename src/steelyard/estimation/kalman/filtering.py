@@ -10,8 +10,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
-from steelyard.estimation.kalman.belief import Belief, LostPositiveError, RootBelief, WholeBelief
-from steelyard.estimation.kalman.prepare_filter import LOOK, FilterPath, Ready, ready
+from steelyard.estimation.kalman._belief import Belief, LostPositiveError, RootBelief, WholeBelief
+from steelyard.estimation.kalman._prepare_filter import LOOK, FilterPath, Ready, ready
+from steelyard.estimation.kalman._transition import Method
 from steelyard.estimation.kalman.rules import (
     ByDerivatives,
     BySigmaPoints,
@@ -21,9 +22,8 @@ from steelyard.estimation.kalman.rules import (
     Rule,
     Unscented,
 )
-from steelyard.estimation.kalman.transition import Method
 from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
-from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -37,7 +37,7 @@ _MOST_BYTES = 2_000_000_000
 
 
 @dataclass(eq=False)
-class Trail:
+class _Trail:
     """What the backward pass needs of one run: before and after every step."""
 
     samples: int
@@ -112,7 +112,7 @@ class _Way:
     def __init__(self, settings: KalmanFilter, about: Ready) -> None:
         self.settings, self.about = settings, about
         self.path = FilterPath(about.base, about.plant, settings.on_loss == "stop")
-        self.trails: list[Trail] = []
+        self.trails: list[_Trail] = []
         kind: type[Belief] = RootBelief if settings.square_root else WholeBelief
         state = np.zeros(2 * about.experiment.robot.dof)
         first = about.tuned
@@ -158,10 +158,10 @@ class _Way:
         p = self.belief.p
         self.last = self.belief.beta.copy(), self.belief.covariance[:p, :p].copy()
 
-    def _trail(self, run: Run) -> Trail | None:
+    def _trail(self, run: Run) -> _Trail | None:
         if not self.settings.smooth:
             return None
-        trail = Trail(len(run.t))
+        trail = _Trail(len(run.t))
         trail.check(len(self.belief.z))
         trail.filtered.append((self.belief.z.copy(), self.belief.covariance.copy()))
         self.trails.append(trail)

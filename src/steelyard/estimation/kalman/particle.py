@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
-from steelyard.estimation.kalman.prepare_filter import LOOK, FilterPath, Ready, ready
+from steelyard.estimation.kalman._prepare_filter import LOOK, FilterPath, Ready, ready
 from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
-from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.kalman.belief import Belief
-from steelyard.estimation.kalman.transition import Transition
+from steelyard.estimation.kalman._belief import Belief
+from steelyard.estimation.kalman._transition import Transition
 from steelyard.ground.arrays import Array
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import LinearEstimator, Result
-from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
 from steelyard.regression.data import RegressionData

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
-from steelyard.estimation.linear.free import FreeFit, nearest_theta, prior_theta
+from steelyard.estimation.linear._free import FreeFit, nearest_theta, prior_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
-from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.linear._free import nearest_theta
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

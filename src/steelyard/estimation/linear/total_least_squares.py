@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import EstimationError, LinearEstimator
-from steelyard.estimation.linear.free import FreeFit
+from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.neural.network import Epoch, Network, Patterns, beside, finished, repeat
+from steelyard.estimation.linear._free import FreeFit
+from steelyard.estimation.neural._network import Epoch, Network, Patterns, beside, finished, repeat
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.data import RegressionData

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.neural.network import Epoch, Network, Patterns, beside, finished, repeat
+from steelyard.estimation.linear._free import FreeFit
+from steelyard.estimation.neural._network import Epoch, Network, Patterns, beside, finished, repeat
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.data import RegressionData
@@ -22,7 +22,7 @@ _NEWTON_STEPS = 50
 _HALVINGS = 40
 
 
-def implicit_step(u: Array, rows: Array, targets: Array, length: float, bound: float, gain: float) -> Array:
+def _implicit_step(u: Array, rows: Array, targets: Array, length: float, bound: float, gain: float) -> Array:
     """u' with u' = u + l Φᵀ(y − Φ λ(u')), λ = c tanh(u/β).
 
     With r = y − Φλ(u') this is g(r) = r + Φ λ(u + l Φᵀr) − y = 0, the gradient of a strictly convex function: its
@@ -136,7 +136,7 @@ class Hopfield(Network):
         def one_pass(u: Array) -> Array:
             for rows, targets in zip(patterns.inputs, patterns.targets, strict=True):
                 for _ in range(self.substeps):
-                    u = implicit_step(u, rows, targets, length, bound, gain)
+                    u = _implicit_step(u, rows, targets, length, bound, gain)
             return u
 
         u, count, change = repeat(one_pass, u, self.passes, self.tolerance)
@@ -187,7 +187,7 @@ class HopfieldTank(Network):
         u = self.gain * np.arctanh(np.clip(w / self.bound, -_hopfield_tank_HELD, _hopfield_tank_HELD))
         length, change, count = 1.0, np.inf, 0
         while count < self.steps and change >= self.tolerance:
-            new = implicit_step(u, R, y, length, self.bound, self.gain)
+            new = _implicit_step(u, R, y, length, self.bound, self.gain)
             change = float(np.abs(new - u).max() / max(float(np.abs(new).max()), 1e-300)) / length
             u, length, count = new, min(10.0 * length, 1e18), count + 1
         w = self.bound * np.tanh(u / self.gain)

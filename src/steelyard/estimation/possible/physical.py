@@ -10,10 +10,10 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, LinearEstimator, Prior, Result
+from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.covariance import Covariance
-from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.possible.formulate import Formulation, formulate
-from steelyard.estimation.possible.solve import Solution, solve_conic, solve_interior
+from steelyard.estimation.possible._formulate import Formulation, formulate
+from steelyard.estimation.possible._solve import Solution, solve_conic, solve_interior
 from steelyard.estimation.registry import ESTIMATORS, Named, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -27,7 +27,7 @@ from steelyard.regression.data import RegressionData
 _WORTH_NAMING = 0.25
 
 
-def boundary_shares(made: Formulation, inside: Array) -> dict[str, float]:
+def _boundary_shares(made: Formulation, inside: Array) -> dict[str, float]:
     """What each link and bound adds to ‖R(Mθ) − y‖² (σ²) when the constraints alone decide; they sum to the whole.
 
     At the optimum z = Σ_i Bᵀ E_iᵀ Z_i with the multipliers Z_i ⪰ 0 of the links (and of the bounds), hence
@@ -79,7 +79,7 @@ def nearest_possible(
         raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
     beta = base.values(theta)
     rise = float(np.sum((R @ (beta - estimate.beta)) ** 2))
-    shares = boundary_shares(made, found.x)
+    shares = _boundary_shares(made, found.x)
     result = estimate.result
     if not found.converged:
         result = Result.NOT_CONVERGED
@@ -182,7 +182,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
         if smallest.min() <= 0.0:  # cannot happen inside the cones, but a wrong model must never leave this room
             raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
         rise = float(np.sum((R @ (beta - free.beta)) ** 2))
-        shares = boundary_shares(made, found.x)
+        shares = _boundary_shares(made, found.x)
         percent = 100.0 * rise * slower / max(float(free.problem.rows.sum()) - base.rank, 1.0)
         notes = [*free.notes, *made.notes, *_boundary_notes(shares)]
         result = free.result

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.estimation.estimate import Prior
-from steelyard.estimation.linear.free import prior_theta
+from steelyard.estimation.linear._free import prior_theta
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters

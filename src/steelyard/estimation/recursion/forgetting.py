@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.recursion.information import Information
+from steelyard.estimation.recursion._information import Information
 
 
 class Forgetting(Protocol):

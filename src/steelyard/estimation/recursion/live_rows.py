@@ -54,8 +54,8 @@ class LiveRows(Protocol):
 def live_rows(dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> LiveRows:
     """The rows of a scheme; tell them where to go by `out`."""
     if isinstance(scheme, Balanced):
-        return Intervals(dynamics, base, scheme)
-    return Instants(dynamics, base, scheme)
+        return _Intervals(dynamics, base, scheme)
+    return _Instants(dynamics, base, scheme)
 
 
 class _Rows:
@@ -94,7 +94,7 @@ class _Rows:
         self._flat[self._targets] = values
 
 
-class Instants(_Rows):
+class _Instants(_Rows):
     """τ = Y θ, or q̇ᵀτ = q̇ᵀY θ, at every sample."""
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> None:
@@ -117,7 +117,7 @@ class Instants(_Rows):
     def restore(self, state: Mapping[str, Array]) -> None: ...
 
 
-class Intervals(_Rows):
+class _Intervals(_Rows):
     """The balance of every interval, through what the scheme puts behind it."""
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Balanced) -> None:

@@ -11,12 +11,12 @@ from scipy.linalg import solve_triangular
 from steelyard.dynamics.native.reflect import MOST_ROWS
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, EstimationError, LinearEstimator, Prior
-from steelyard.estimation.linear.free import FreeFit, prior_theta
-from steelyard.estimation.linear.instants import one_by_one, simultaneous
+from steelyard.estimation.linear._free import FreeFit, prior_theta
+from steelyard.estimation.linear._instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.recursion._information import Information
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
-from steelyard.estimation.recursion.information import Information
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters

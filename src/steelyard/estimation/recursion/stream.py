@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import LogError, ShapeError, SteelyardError
 from steelyard.estimation.estimate import EstimationError, Prior
-from steelyard.estimation.linear.free import nearest_theta
+from steelyard.estimation.linear._free import nearest_theta
+from steelyard.estimation.recursion._history import History, Settling
+from steelyard.estimation.recursion._information import Information
 from steelyard.estimation.recursion.forgetting import Forgetting, make_forgetting
-from steelyard.estimation.recursion.history import History, Settling
-from steelyard.estimation.recursion.information import Information
 from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.estimation.recursion.state import identity, read_state, write_state
 from steelyard.ground.arrays import Array

@@ -12,8 +12,8 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError, LinearEstimator
-from steelyard.estimation.linear.free import FreeFit
-from steelyard.estimation.linear.instants import simultaneous
+from steelyard.estimation.linear._free import FreeFit
+from steelyard.estimation.linear._instants import simultaneous
 from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -31,7 +31,7 @@ _EXACT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class _Found:
     """Sums of base parameters, by name.
 
     Attributes:
@@ -47,7 +47,7 @@ class Found:
     covariance: Array
 
     @classmethod
-    def start(cls, given: Mapping[str, tuple[Array, float, float]], count: int) -> Found:
+    def start(cls, given: Mapping[str, tuple[Array, float, float]], count: int) -> _Found:
         """Numbers with standard errors, independent of one another."""
         for name, (_, value, error) in given.items():
             if not (np.isfinite(value) and np.isfinite(error) and error >= 0.0):
@@ -61,13 +61,13 @@ class Found:
     def standard_errors(self) -> Array:
         return np.sqrt(np.diag(self.covariance))
 
-    def part(self, names: Sequence[str]) -> Found:
+    def part(self, names: Sequence[str]) -> _Found:
         k = [self.names.index(n) for n in names]
-        return Found(tuple(names), self.functionals[k], self.values[k], self.covariance[np.ix_(k, k)])
+        return _Found(tuple(names), self.functionals[k], self.values[k], self.covariance[np.ix_(k, k)])
 
     def join(
         self, new: Mapping[str, Array], values: Array, own: Array, known: Sequence[int], sensitivity: Array
-    ) -> Found:
+    ) -> _Found:
         """With the values of another experiment, whose errors are its `own` and what the `known` ones pass on.
 
         A name that was there already is averaged with its new value.
@@ -80,9 +80,9 @@ class Found:
         row_of = {**dict(zip(self.names, self.functionals, strict=True)), **new}
         everything = np.concatenate([self.values, values])
         if len(names) == len(everything):
-            return Found(names, np.array([row_of[n] for n in names]), everything, covariance)
-        joined, smaller = weighted_mean(design, everything, covariance)
-        return Found(names, np.array([row_of[n] for n in names]), joined, smaller)
+            return _Found(names, np.array([row_of[n] for n in names]), everything, covariance)
+        joined, smaller = _weighted_mean(design, everything, covariance)
+        return _Found(names, np.array([row_of[n] for n in names]), joined, smaller)
 
     def combine(self, row: Array, kept: Sequence[int]) -> tuple[float, float] | None:
         """A sum row · β with its standard error, of the parameters `kept` (the others are zero); None: not found."""
@@ -104,7 +104,7 @@ class Found:
         return float(share @ self.values), sqrt(max(float(share @ self.covariance @ share), 0.0))
 
 
-def weighted_mean(design: Array, values: Array, covariance: Array) -> tuple[Array, Array]:
+def _weighted_mean(design: Array, values: Array, covariance: Array) -> tuple[Array, Array]:
     """Generalised least squares: x of values = design · x, for errors of a given covariance; and x's covariance."""
     scale = 1.0 / np.sqrt(np.diag(covariance))
     root = np.linalg.cholesky(covariance * scale * scale[:, None])
@@ -142,7 +142,7 @@ class SequentialIdentification:
     """All that the movements found, put together. `found` holds the sums by name with their joint covariance."""
 
     base: BaseParameters
-    found: Found
+    found: _Found
     neglected: tuple[str, ...]
     steps: tuple[Step, ...]
 
@@ -221,7 +221,7 @@ def identify_sequentially(
     made = make_estimator(estimator)
     if not (isinstance(made, LinearEstimator) and made.any_columns):
         raise UnknownNameError("estimator of a movement", estimator, estimator_names(any_columns=True))
-    found = Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
+    found = _Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
     rest = _rest(base, plan, found)
     neglected: set[str] = set()
     steps = []
@@ -237,7 +237,7 @@ def identify_sequentially(
     return SequentialIdentification(base, found, tuple(n for n in base.names if n in neglected), tuple(steps))
 
 
-def _rest(base: BaseParameters, plan: Sequence[Movement], found: Found) -> tuple[str, ...]:
+def _rest(base: BaseParameters, plan: Sequence[Movement], found: _Found) -> tuple[str, ...]:
     """Base parameters that appear in nothing that is found or known."""
     rows = [functional(base, c) for m in plan for c in m.combinations.values()]
     used = np.any(np.vstack([*rows, *found.functionals]) != 0.0, axis=0)
@@ -273,10 +273,10 @@ class _Problem:
 
     base: BaseParameters
     movement: Movement
-    before: Found
+    before: _Found
     neglects: tuple[str, ...]
 
-    def solve(self, data: RegressionData, estimator: Any) -> tuple[Step, Found]:
+    def solve(self, data: RegressionData, estimator: Any) -> tuple[Step, _Found]:
         wanted = {n: functional(self.base, c) for n, c in self.movement.combinations.items()}
         known = self._known(tuple(wanted))
         places = [self.before.names.index(n) for n in known]

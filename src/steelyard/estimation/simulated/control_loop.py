@@ -47,7 +47,7 @@ class ControlLoop:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class _Recorded:
     """A reference as it was recorded: q, dq and ddq at times t, s."""
 
     t: Array
@@ -106,7 +106,7 @@ def _per_joint(entry: Field, robot: Robot) -> Array:
     return np.array(values)
 
 
-def _references(entry: Field, folder: Path, robot: Robot) -> tuple[Recorded, ...]:
+def _references(entry: Field, folder: Path, robot: Robot) -> tuple[_Recorded, ...]:
     told = entry.table(("file",), ("map", "follows"))
     names = told["file"].texts() if isinstance(told["file"].value, list) else [told["file"].text()]
     mapping = folder / told["map"].text() if "map" in told else None
@@ -114,13 +114,13 @@ def _references(entry: Field, folder: Path, robot: Robot) -> tuple[Recorded, ...
     return tuple(_recorded(read_log(folder / name, robot, mapping), name, follows) for name in names)
 
 
-def _recorded(log: Log, source: str, follows: Sequence[str]) -> Recorded:
+def _recorded(log: Log, source: str, follows: Sequence[str]) -> _Recorded:
     dq = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
     ddq = np.gradient(dq, log.t, axis=0) if log.ddq is None else log.ddq
     q, dq, ddq = (
         part if name in follows else np.zeros_like(part) for name, part in zip(_PARTS, (log.q, dq, ddq), strict=True)
     )
-    return Recorded(log.t, (q, dq, ddq), source)
+    return _Recorded(log.t, (q, dq, ddq), source)
 
 
 def as_control_loop(given: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, Estimator, Prior, Result
-from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated._start import moved_by, reweighted, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import moved_by, reweighted, starting_point
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData

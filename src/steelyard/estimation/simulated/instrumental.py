@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
+from steelyard.estimation.linear._free import nearest_theta
+from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.covariance import Covariance, covariance
-from steelyard.estimation.linear.free import nearest_theta
-from steelyard.estimation.linear.instants import dense
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import moved_by, starting_point, unsettled
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData

@@ -9,12 +9,12 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
-from steelyard.estimation.linear.free import FreeFit, nearest_theta
-from steelyard.estimation.linear.instants import dense
+from steelyard.estimation.linear._free import FreeFit, nearest_theta
+from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
+from steelyard.estimation.simulated._start import Start, moved_by, reweighted, starting_point, unsettled
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import Start, moved_by, reweighted, starting_point, unsettled
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData

@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
-from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated.closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
+from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
 from steelyard.estimation.simulated.experiment import Experiment
-from steelyard.estimation.simulated.start import moved_by, starting_point, unsettled
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import LogCholesky
 from steelyard.regression.base_parameters import BaseParameters

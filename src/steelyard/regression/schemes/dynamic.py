@@ -10,8 +10,8 @@ from steelyard.errors import SteelyardError
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
+from steelyard.regression.schemes._blocks import Motions, at_instants, first_of
 from steelyard.regression.schemes.balance import POWER, TORQUE, Balance, BalanceRows
-from steelyard.regression.schemes.blocks import Motions, at_instants, first_of
 from steelyard.regression.schemes.paper_motion import Unfiltered
 from steelyard.regression.schemes.scheme import SCHEMES, Scheme, option
 from steelyard.signals.prepare import Motion

@@ -14,8 +14,8 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.schemes._blocks import Motions, band_of, first_of, over_intervals
 from steelyard.regression.schemes.balance import ENERGY, MOMENTUM, Balance, BalanceRows, Quadrature
-from steelyard.regression.schemes.blocks import Motions, band_of, first_of, over_intervals
 from steelyard.regression.schemes.scheme import LIVE_BAND, SCHEMES, Balanced, Flags, LiveSums, option
 from steelyard.signals.prepare import Motion
 
@@ -54,17 +54,17 @@ class _Filtered(Balanced):
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
         first = first_of(motions)
         rate = self.balance.rate(band_of(first)) if self.cutoff is None else self.cutoff
-        bracket = paper_bracket(rate * first.filter.period) if self.rule == "paper" else 1.0
+        bracket = _paper_bracket(rate * first.filter.period) if self.rule == "paper" else 1.0
 
-        def sums(motion: Motion) -> Cascade:
-            return Cascade(rate, self.order, motion.filter.period, motion.keep.step or 1)
+        def sums(motion: Motion) -> _Cascade:
+            return _Cascade(rate, self.order, motion.filter.period, motion.keep.step or 1)
 
         none = "No joint moves fast enough for two samples in a row; lower `still`, or the mask."
         quadrature, still = Quadrature(self.rule, bracket), self.stillness(sides, mask)
         return over_intervals(sides, motions, quadrature, sums, first.row_period, still, none)
 
     def live(self, owner: NDArray[np.int64]) -> LiveSums:
-        return LiveCascade(self.cutoff or self.balance.rate(LIVE_BAND), self.order, owner)
+        return _LiveCascade(self.cutoff or self.balance.rate(LIVE_BAND), self.order, owner)
 
 
 @SCHEMES.register("filtered-dynamic")
@@ -113,7 +113,7 @@ class FilteredPower(_Filtered):
 # ---------------------------------------------------------------- equal first-order low-passes in a row
 
 
-class Cascade:
+class _Cascade:
     """(λ/(s + λ))ᵒʳᵈᵉʳ from rest, fed with the means of a signal over consecutive intervals.
 
     Stage i holds xᵢ' = λ(xᵢ₋₁ − xᵢ). Over an interval with constant input u the exact step is
@@ -149,7 +149,7 @@ class Cascade:
         return stages[-1][first :: self.every].copy()
 
 
-class LiveCascade:
+class _LiveCascade:
     """The same, one interval at a time, each as long as it is."""
 
     def __init__(self, cutoff: float, order: int, owner: NDArray[np.int64]) -> None:
@@ -183,7 +183,7 @@ class LiveCascade:
         self._reach, self._gain = _exact_step(self.cutoff * h, self.order)
 
     def bracket(self, h: float) -> float:
-        return paper_bracket(self.cutoff * h)
+        return _paper_bracket(self.cutoff * h)
 
     def state(self) -> dict[str, Array]:
         return {"stages": self._stages.copy(), "interval": np.array(self._h)}
@@ -194,7 +194,7 @@ class LiveCascade:
             self._learn(float(state["interval"]))
 
 
-def paper_bracket(x: float) -> float:
+def _paper_bracket(x: float) -> float:
     """f1(z) = λ(1 − z⁻¹)/(1 − a z⁻¹) takes every change as a jump at the sample: λ in place of (1 − a)/h; x is λh."""
     return x / (1.0 - exp(-x))
 

@@ -13,8 +13,8 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.schemes._blocks import Motions, band_of, first_of, over_intervals
 from steelyard.regression.schemes.balance import ENERGY, MOMENTUM, Balance, BalanceRows, Quadrature
-from steelyard.regression.schemes.blocks import Motions, band_of, first_of, over_intervals
 from steelyard.regression.schemes.scheme import LIVE_BAND, SCHEMES, Balanced, Flags, LiveSums, option
 from steelyard.signals.prepare import Motion
 
@@ -45,11 +45,11 @@ class _Integral(Balanced):
         period = first.filter.period
         count = self._count(first)
 
-        def sums(motion: Motion) -> Window:
+        def sums(motion: Motion) -> _Window:
             # The same time, not the same number of samples, where logs differ in rate.
             own = max(1, round(count * period / motion.filter.period))
             every = own if self.consecutive else motion.keep.step or 1
-            return Window(own, every, self.growing, motion.filter.period)
+            return _Window(own, every, self.growing, motion.filter.period)
 
         start, stop, _ = first.keep.indices(len(first.t))
         too_long = (
@@ -69,7 +69,7 @@ class _Integral(Balanced):
 
     def live(self, owner: NDArray[np.int64]) -> LiveSums:
         seconds = self.window or 1.0 / self.balance.rate(LIVE_BAND)
-        return LiveWindow(seconds, self.samples, self.consecutive, self.growing, owner)
+        return _LiveWindow(seconds, self.samples, self.consecutive, self.growing, owner)
 
 
 @SCHEMES.register("momentum")
@@ -120,7 +120,7 @@ class Energy(_Integral):
 # ---------------------------------------------------------------- sums over windows
 
 
-class Window:
+class _Window:
     """Means over sampling intervals in, integrals over the last `samples` of them out, a new one after every `every`.
 
     `growing` integrals all begin where the first one does.
@@ -150,7 +150,7 @@ class Window:
         return np.asarray(self.period * (sums[ends] - sums[ends - self.samples]))
 
 
-class LiveWindow:
+class _LiveWindow:
     """The same, one interval at a time: windows slide from sample to sample, follow one another, or grow.
 
     A window of some seconds is the nearest number of the first interval that it meets.

@@ -22,8 +22,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.schemes._blocks import Motions
 from steelyard.regression.schemes.balance import RULES, Balance, BalanceRows, check_rule
-from steelyard.regression.schemes.blocks import Motions
 from steelyard.regression.schemes.still import Curves, KnownFriction, Stillness, check_still
 
 SCHEMES: Registry[type[Scheme]] = Registry("scheme", ("steelyard.regression.schemes",), "steelyard.schemes")
@@ -138,7 +138,7 @@ def option(default: Any, about: str, unit: str = "", hidden: bool = False, **mor
     return field(default=default, metadata={"about": about, "unit": unit, "hidden": hidden}, **more)
 
 
-def options_of(scheme: type[Scheme] | Scheme) -> dict[str, Field[Any]]:
+def _options_of(scheme: type[Scheme] | Scheme) -> dict[str, Field[Any]]:
     """The settings that people are told of, by name."""
     settings: Any = scheme
     return {f.name: f for f in fields(settings) if not f.metadata.get("hidden")}
@@ -161,7 +161,7 @@ def make_scheme(text: str | Scheme) -> Scheme:
         if not equals:
             raise SteelyardError(f"Scheme '{text}': write options as name=value, e.g. filtered-dynamic:cutoff_hz=1.5.")
         if key not in known:
-            raise UnknownNameError(f"option of scheme '{name}'", key, options_of(made))
+            raise UnknownNameError(f"option of scheme '{name}'", key, _options_of(made))
         options[key] = _value(text, known[key], value)
     scheme: Scheme = made(**options)
     return scheme
@@ -170,7 +170,7 @@ def make_scheme(text: str | Scheme) -> Scheme:
 def scheme_text(scheme: Scheme) -> str:
     """What `make_scheme` would be given to make it; options at their defaults are left out."""
     found = {
-        name: getattr(scheme, name) for name, f in options_of(scheme).items() if getattr(scheme, name) != f.default
+        name: getattr(scheme, name) for name, f in _options_of(scheme).items() if getattr(scheme, name) != f.default
     }
     shown = {k: {True: "yes", False: "no"}[v] if isinstance(v, bool) else v for k, v in found.items()}
     return ":".join(filter(None, [scheme.name, ",".join(f"{k}={v}" for k, v in shown.items())]))
@@ -201,7 +201,7 @@ def scheme_table() -> str:
 
 
 def _options(scheme: type[Scheme], quote: str) -> str:
-    found = options_of(scheme)
+    found = _options_of(scheme)
     units = {name: f" ({f.metadata['unit']})" if f.metadata["unit"] else "" for name, f in found.items()}
     return ", ".join(f"{quote}{name}{quote}{unit}" for name, unit in units.items())
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
-from steelyard.robot.kinematics.closed_form import ParallelArm, WristArm, closed_form
+from steelyard.robot.kinematics._closed_form import ParallelArm, WristArm, closed_form
 from steelyard.robot.kinematics.numerical import TOLERANCE, Pose, ReachError, Tip, pose_error, random_starts, solve_from
 from steelyard.robot.robot import Robot
 

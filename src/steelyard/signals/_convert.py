@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.signals.layout import Layout
+from steelyard.signals._layout import Layout
 from steelyard.signals.mapping import LogMapping, unit_dimension, unit_size
 from steelyard.signals.table import Table
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError, Prior
-from steelyard.estimation.kalman.transition import Method, Transition
+from steelyard.estimation.kalman._transition import Method, Transition
 from steelyard.estimation.kalman.tuning import Tuned, Tuning, tuned
+from steelyard.estimation.simulated._start import Start, starting_point
 from steelyard.estimation.simulated.experiment import Experiment, Run
-from steelyard.estimation.simulated.start import Start, starting_point
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant, plant_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from steelyard.estimation.recursion.information import Information, determined
+from steelyard.estimation.recursion._information import Information, determined
 from steelyard.ground.arrays import Array, one_blas_thread
 
 # A change of the predictions below this part of them does not show, also where there is no noise at all.

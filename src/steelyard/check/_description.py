@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.check.channels import STILL
-from steelyard.check.evidence import Evidence, fit
+from steelyard.check._channels import STILL
+from steelyard.check._evidence import Evidence, fit
 from steelyard.check.explained import CERTAIN, wrong_sign
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.export.bodies import Body, Inertial, bodies_of
-from steelyard.export.simple_terms import SimpleTerms
-from steelyard.export.xml_text import comment, number, numbers, rpy_of, tag
+from steelyard.export._bodies import Body, Inertial, bodies_of
+from steelyard.export._simple_terms import SimpleTerms
+from steelyard.export._xml_text import comment, number, numbers, rpy_of, tag
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 

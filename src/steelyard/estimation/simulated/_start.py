@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError, Prior, Result
-from steelyard.estimation.linear.free import FreeFit, nearest_theta
+from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.possible.physical import PhysicallyConsistent

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import Estimate, LinearEstimator, Prior, Result
-from steelyard.estimation.linear.free import FreeFit, prior_theta
-from steelyard.estimation.linear.instants import one_by_one, simultaneous
+from steelyard.estimation.linear._free import FreeFit, prior_theta
+from steelyard.estimation.linear._instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
-from steelyard.regression.lengths import Length
+from steelyard.regression._lengths import Length
 
 # Dimensions of units, to know what kind of number a coefficient must be.
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from steelyard.check.channels import STILL
-from steelyard.check.evidence import Evidence
+from steelyard.check._channels import STILL
+from steelyard.check._evidence import Evidence
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.filters import derivative

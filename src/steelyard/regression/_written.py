@@ -10,9 +10,9 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Parameter, Terms
-from steelyard.regression.coefficient import Expression, Recogniser, decimal, quotient
-from steelyard.regression.lengths import Length, lengths_of, with_changed_lengths
-from steelyard.regression.structure import fresh_rows
+from steelyard.regression._coefficient import Expression, Recogniser, decimal, quotient
+from steelyard.regression._lengths import Length, lengths_of, with_changed_lengths
+from steelyard.regression._structure import fresh_rows
 from steelyard.robot.robot import Robot
 
 # Write base parameters as formulas: Izz2 + l2²·m3.

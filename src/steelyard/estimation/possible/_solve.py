@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
-from steelyard.estimation.possible.formulate import Program
+from steelyard.estimation.possible._formulate import Program
 from steelyard.ground.arrays import Array, one_blas_thread
 
 # A path-following Newton method for `Program`: every iterate is strictly inside what is physically possible.

@@ -14,7 +14,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Parameter
-from steelyard.regression.elimination import DEPENDENT, from_null_space, null_space
+from steelyard.regression._elimination import DEPENDENT, from_null_space, null_space
 
 SIXTEEN = (
     *("m", "mx", "my", "mz"),
