@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WITH_CODE = [
     page for page in PAGES if re.search(r"^```(python|shell)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 ]
@@ -54,7 +54,7 @@ def _shell(block: str) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"[\w/-]+\.md", str(yaml.safe_load(text)["nav"]))
-    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.name != "README.md"}
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.parent != ROOT}
     assert pages == set(listed), f"in no nav of mkdocs.yml: {pages - set(listed)}; not there: {set(listed) - pages}"
     assert len(listed) == len(set(listed)), "a page stands twice in the navigation of mkdocs.yml"
 
