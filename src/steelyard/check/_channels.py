@@ -57,8 +57,11 @@ def _dead(joint: Joint, tau: Array) -> Iterator[Finding]:
 
 
 def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
+    most = min(MOST_LEVELS, len(tau) // 4)
+    if len(np.unique(tau[: 4 * MOST_LEVELS])) > most:
+        return  # the beginning alone has too many
     levels = np.unique(tau)
-    if len(levels) > min(MOST_LEVELS, len(tau) // 4):
+    if len(levels) > most:
         return
     step, spread = float(np.median(np.diff(levels))), float(np.std(tau))
     if spread >= COARSE * step:

@@ -23,6 +23,8 @@ from steelyard.signals.source import ahead
 # Samples whose rows are in memory at once: some 200 rows of 20,000 samples are 32 MB. Never more than the second.
 _CHUNK = 20_000
 _LONGEST_CHUNK = 100_000
+# Motions with fewer samples are left to the evaluator, which knows when machine code pays.
+_FEW = 4_000
 # Dry friction over the residuals' spread, as arms have it: 5 to 10 on the real logs that we know.
 _FRICTION_TO_NOISE = 5.0
 
@@ -80,11 +82,13 @@ def _blocks(
     kept = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)
     size = (kept if unfiltered is None else quick_length(kept)) * step
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
-    if len(motion.t) > _CHUNK:
-        rows.evaluator.compile()  # the first chunk need not find out that there is more to come
+    batch = None
+    if len(motion.t) > _FEW:
+        rows.evaluator.compile()  # the first part need not find out that there is more to come
+        batch = Batch(rows.function, _inputs(motion, slice(None)))
     for first in range(start, stop, size):
         last = min(first + size, stop)
-        table = _Table(rows, motion, first, last, reach)
+        table = _Table(rows, motion, batch, first, last)
         filtered = motion.filter.of(table.make, table.samples, slice(first - table.low, last - table.low, step))
         speeds = np.abs(motion.dq[first:last:step])
         every = slice(first, last, step)
@@ -103,13 +107,15 @@ def _blocks(
 class _Table:
     """[A y] of all equations side by side, one row per sample, made part by part for the filter.
 
-    It reaches beyond the samples first … last by what the filter may still feel of their neighbours.
+    It reaches beyond the samples first … last by what the filter may still feel of their neighbours. `batch` holds the
+    whole motion where the rows are computed by machine code.
     """
 
-    def __init__(self, rows: Rows, motion: Motion, first: int, last: int, reach: int) -> None:
+    def __init__(self, rows: Rows, motion: Motion, batch: Batch | None, first: int, last: int) -> None:
+        reach = motion.filter.reach
         self.low, high = max(0, first - reach), min(len(motion.t), last + reach)
         self.samples = high - self.low
-        self._rows, self._motion = rows, motion
+        self._rows, self._motion, self._batch = rows, motion, batch
         self._scratch = np.empty(0)
 
     def make(self, start: int, stop: int) -> Array:
@@ -117,7 +123,11 @@ class _Table:
         if len(self._scratch) < (stop - start) * width:
             self._scratch = on_cache_lines((stop - start) * width)
         out = self._scratch[: (stop - start) * width].reshape(-1, width)
-        return self._rows.evaluator(_inputs(self._motion, slice(start + self.low, stop + self.low)), out)
+        own = slice(start + self.low, stop + self.low)
+        if self._batch is None:
+            return self._rows.evaluator(_inputs(self._motion, own), out)
+        self._rows.evaluator.machine.fill_rows(self._batch, own.start, own.stop, out)
+        return out
 
 
 def _inputs(motion: Motion, every: slice) -> dict[str, Array]:

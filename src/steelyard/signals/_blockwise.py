@@ -23,8 +23,8 @@ _WIDE = 64
 _LARGEST = 1024
 # States are added up in groups of so many blocks by one product.
 _GROUP = 8
-# Numbers that are worked on at once: 6 MB of them. Beyond 8 MB a product took twice as long, below 0.5 MB calls count.
-_IN_CACHE = 800_000
+# Numbers that are worked on at once: 3 MB of them. Beyond 8 MB a product took twice as long, below 0.5 MB calls count.
+_IN_CACHE = 400_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -103,22 +103,37 @@ class Compiled:
 
     def fill(self, batch: Batch, flat: Array, threads: int | None) -> None:
         """The dense result of every sample into `flat`, `(samples, size)`, zero where the result always is."""
-        f = self.function
-        # Past half full, writing all columns in whole vectors beats picking the entries one by one.
-        way, table = "dense", f.places
-        if 2 * len(f.places) > f.size >= vector_width():
-            way, table = "packed", self._sources
-            if flat.nbytes > _LARGER_THAN_CACHES and flat.ctypes.data % 64 == 0:
-                way = "streamed" if f.size % vector_width() == 0 else "buffered"
+        way, table = self._packing
+        if way == "packed" and flat.nbytes > _LARGER_THAN_CACHES and flat.ctypes.data % 64 == 0:
+            way = "streamed" if self.function.size % vector_width() == 0 else "buffered"
         run = driver(way)
-        # Behind the rows of outputs and the row of zeros: the buffer of `buffered`, one vector of samples.
-        buffer = -(-f.size * vector_width() // STRIDE)
 
         def work(start: int, stop: int) -> None:
-            scratch = self.scratch(1 + buffer)
-            run(*self.shared_arguments(batch, start, stop, scratch), table.ctypes.data, flat.ctypes.data, f.size)
+            scratch = self.scratch(1 + self._buffer)
+            shared = self.shared_arguments(batch, start, stop, scratch)
+            run(*shared, table.ctypes.data, flat.ctypes.data, self.function.size)
 
         in_threads(work, batch.samples, threads)
+
+    def fill_rows(self, batch: Batch, start: int, stop: int, flat: Array) -> None:
+        """The dense result of the samples start … stop alone into `flat`, a row each; in this thread, for a cache."""
+        way, table = self._packing
+        scratch = self.scratch(1 + self._buffer)
+        shared = self.shared_arguments(batch, start, stop, scratch)
+        size = self.function.size
+        driver(way)(*shared, table.ctypes.data, flat.ctypes.data - 8 * size * start, size)
+
+    @cached_property
+    def _packing(self) -> tuple[str, Index]:
+        # Past half full, writing all columns in whole vectors beats picking the entries one by one.
+        f = self.function
+        packed = 2 * len(f.places) > f.size >= vector_width()
+        return ("packed", self._sources) if packed else ("dense", f.places)
+
+    @property
+    def _buffer(self) -> int:
+        # Behind the rows of outputs and the row of zeros: the buffer of `buffered`, one vector of samples.
+        return -(-self.function.size * vector_width() // STRIDE)
 
     @cached_property
     def _sources(self) -> Index:
