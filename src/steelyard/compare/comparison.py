@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from steelyard.compare.methods import METHODS, Run
 from steelyard.compare.protocol import Protocol
-from steelyard.ground.outcome import Outcome
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from steelyard.ground.outcome import View, Viewed
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Outcome):
+class Comparison(Viewed):
     """The runs of a protocol, in its order."""
 
     robot: str
@@ -115,15 +112,10 @@ class Comparison(Outcome):
             "runs": [run.to_json() for run in self.runs],
         }
 
-    def page(self) -> str:
-        from steelyard.compare.estimators_page import estimators_report
+    def view(self) -> View:
+        from steelyard.compare.estimators_page import estimators_report, print_estimators
 
-        return estimators_report(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.compare.estimators_page import print_estimators
-
-        print_estimators(self, out, folder)
+        return estimators_report, print_estimators
 
 
 def summed_up(estimator: str, runs: Sequence[Run]) -> Summary:

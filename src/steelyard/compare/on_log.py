@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +20,13 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import Outcome
+from steelyard.ground.outcome import View, Viewed
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 _LOOP = "It simulates the closed loop, and a log does not say which controller the robot had: give --controller FILE."
 
@@ -71,7 +67,7 @@ class LogResult:
 
 
 @dataclass(frozen=True, eq=False)
-class LogComparison(Outcome):
+class LogComparison(Viewed):
     """All estimators on the same log."""
 
     robot: Robot
@@ -101,15 +97,10 @@ class LogComparison(Outcome):
             "estimators": [r.to_json() for r in self.ranking],
         }
 
-    def page(self) -> str:
-        from steelyard.compare.on_log_page import log_report
+    def view(self) -> View:
+        from steelyard.compare.on_log_page import log_report, print_log_estimators
 
-        return log_report(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.compare.on_log_page import print_log_estimators
-
-        print_log_estimators(self, out, folder)
+        return log_report, print_log_estimators
 
 
 def compare_on_log(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +14,13 @@ from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import Outcome
+from steelyard.ground.outcome import View, Viewed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 # Replays longer than this say more about instability than about parameters: an arm under open-loop torque falls.
 HORIZON = 0.5
@@ -66,7 +62,7 @@ class SchemeResult:
 
 
 @dataclass(frozen=True, eq=False)
-class SchemeComparison(Outcome):
+class SchemeComparison(Viewed):
     """All schemes on the same data; the best is the one with the smallest torque error on what was held out."""
 
     robot: Robot
@@ -87,15 +83,10 @@ class SchemeComparison(Outcome):
             "schemes": [r.to_json() for r in self.results],
         }
 
-    def page(self) -> str:
-        from steelyard.compare.on_log_page import schemes_report
+    def view(self) -> View:
+        from steelyard.compare.on_log_page import print_schemes, schemes_report
 
-        return schemes_report(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.compare.on_log_page import print_schemes
-
-        print_schemes(self, out, folder)
+        return schemes_report, print_schemes
 
 
 def compare_schemes(

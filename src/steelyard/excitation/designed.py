@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +33,10 @@ from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
-from steelyard.ground.outcome import Content, Outcome, json_text
+from steelyard.ground.outcome import Content, View, Viewed, json_text
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take nothing else.
@@ -51,7 +47,7 @@ _NOISE, _NOISE_WITHOUT = 0.005, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Designed(Outcome):
+class Designed(Viewed):
     """Plans, the robot they are for, the settings they came from, and the torque noise (N m, N) that is expected."""
 
     robot: Robot
@@ -193,15 +189,10 @@ class Designed(Outcome):
                 out[f"program{end}.json"] = json_text(program_to_dict(found[0]))
         return out
 
-    def page(self) -> str:
-        from steelyard.excitation.page import designed_report
+    def view(self) -> View:
+        from steelyard.excitation.page import designed_report, print_designed
 
-        return designed_report(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.excitation.page import print_designed
-
-        print_designed(self, out, folder)
+        return designed_report, print_designed
 
     def _numbers(self, plan: Plan) -> dict[str, Any]:
         found = self.torque(plan)

@@ -11,7 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.robot import Carried, Joint, Kind, Link, Robot
 from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_from_com, rotation_about
 
 # Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
@@ -41,16 +41,9 @@ class Following:
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
-    """A moving link with the joint that carries it; the joint moves by exactly its position, or follows another."""
+class Body(Carried):
+    """A link whose joint moves by exactly its position, or follows another."""
 
-    name: str
-    joint: str
-    kind: Kind
-    parent: int
-    rotation: Array
-    translation: Array
-    axis: Array
     inertial: Inertial
     limits: Joint
     follows: Following | None = None

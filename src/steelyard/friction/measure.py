@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,15 +15,11 @@ from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_spee
 from steelyard.friction.plateaus import Plateau, find_plateaus, remove_gravity
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.outcome import Content, View, Viewed
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 How = Literal["auto", "plateaus", "table"]
 # Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
@@ -89,7 +85,7 @@ class JointFriction:
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionCurves(Outcome):
+class FrictionCurves(Viewed):
     """The friction of all joints that were measured; `curves` serve `known_friction` of the schemes."""
 
     robot: Robot
@@ -106,15 +102,10 @@ class FrictionCurves(Outcome):
     def files(self) -> dict[str, Content]:
         return {"points.csv": self._table()}
 
-    def page(self) -> str:
-        from steelyard.friction.page import friction_report
+    def view(self) -> View:
+        from steelyard.friction.page import friction_report, print_friction
 
-        return friction_report(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.friction.page import print_friction
-
-        print_friction(self, out, folder)
+        return friction_report, print_friction
 
     def _table(self) -> str:
         rows = (

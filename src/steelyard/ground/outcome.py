@@ -14,6 +14,8 @@ from steelyard.ground.files import run_folder, write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Makes a result's page; prints a result.
+View = tuple[Callable[[Any], str], Callable[[Any, "Console", str], None]]
 # A file of a run folder: its text, or a function that writes it to the path it is given.
 Content = str | Callable[[Path], object]
 RESULT, REPORT = "result.json", "report.html"
@@ -80,6 +82,20 @@ class Outcome(ABC):
         if page is not None:
             yield REPORT, page
         yield from own.items()
+
+
+class Viewed(Outcome):
+    """A result with a page, which stands beside the words for a terminal in `page.py` of its room."""
+
+    @abstractmethod
+    def view(self) -> View:
+        """What makes its page, and what prints it; imported when called."""
+
+    def page(self) -> str:
+        return self.view()[0](self)
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        self.view()[1](self, out, folder)
 
 
 def json_text(value: Any) -> str:

@@ -11,16 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from io import StringIO
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.ground import Array, Outcome
+from steelyard.ground import Array, View, Viewed
 from steelyard.report import Cell, Column, Panel
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Reproduction(Outcome):
+class Reproduction(Viewed):
     """A paper and what came out."""
 
     paper: Paper
@@ -161,15 +158,10 @@ class Reproduction(Outcome):
 
         return reproduction_to_json(self)
 
-    def page(self) -> str:
-        from steelyard.papers.run import paper_page
+    def view(self) -> View:
+        from steelyard.papers.run import paper_page, print_reproduction
 
-        return paper_page(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.papers.run import print_reproduction
-
-        print_reproduction(self, out, folder)
+        return paper_page, print_reproduction
 
 
 def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from steelyard.excitation.problem import random_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
-from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.outcome import Content, View, Viewed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.term import Term
@@ -28,10 +28,6 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation.play import good_sensors, play
 from steelyard.simulation.simulation import Simulation
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 # Whether a rehearsal went well: the motion, the parameters, and what they are good for.
 
@@ -129,7 +125,7 @@ def judge_prediction(found: Identification, truth: Model, motion: Trajectory) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal(Outcome):
+class Rehearsal(Viewed):
     """What was planted, what was found, and whether the motion may be trusted to find it on the real robot."""
 
     robot: Robot
@@ -176,15 +172,10 @@ class Rehearsal(Outcome):
     def files(self) -> dict[str, Content]:
         return {"log.npz" if k == 0 else f"log-{k + 1}.npz": log.save for k, log in enumerate(self.logs)}
 
-    def page(self) -> str:
-        from steelyard.rehearse.page import rehearsal_report
+    def view(self) -> View:
+        from steelyard.rehearse.page import print_rehearsal, rehearsal_report
 
-        return rehearsal_report(self)
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.rehearse.page import print_rehearsal
-
-        print_rehearsal(self, out, folder)
+        return rehearsal_report, print_rehearsal
 
 
 def rehearse(

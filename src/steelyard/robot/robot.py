@@ -46,14 +46,11 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
-    """A moving body with the tree joint that carries it.
+class Carried:
+    """A moving body and the tree joint that carries it.
 
-    The joint frame stands at (`rotation`, `translation`) in the joint frame of link `parent` (−1: the base)
-    and then turns about, or slides along, `axis` by `ratio`·q[`coordinate`] + `offset`. A ratio other than 1
-    is a mimic joint. The ten `inertia` parameters (None: unknown) are expressed in the link's own frame,
-    which stands at (`frame_rotation`, `frame_translation`) in the moved joint frame: identity but for
-    Denavit–Hartenberg tables whose link frames sit elsewhere.
+    The joint frame stands at (`rotation`, `translation`) in the joint frame of link `parent` (−1: the base) and then
+    turns about, or slides along, `axis`.
     """
 
     name: str
@@ -63,6 +60,17 @@ class Link:
     rotation: Array
     translation: Array
     axis: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Link(Carried):
+    """A moving body whose joint moves by `ratio`·q[`coordinate`] + `offset`; a ratio other than 1 is a mimic joint.
+
+    The ten `inertia` parameters (None: unknown) are expressed in the link's own frame,
+    which stands at (`frame_rotation`, `frame_translation`) in the moved joint frame: identity but for
+    Denavit–Hartenberg tables whose link frames sit elsewhere.
+    """
+
     coordinate: int
     ratio: float = 1.0
     offset: float = 0.0

@@ -53,33 +53,40 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class Straight:
-    """All joints in step along a straight way in joint space."""
+class _Moving:
+    """A way that is gone along from 0 to 1 at `velocity` (1/s) between its ramps."""
 
-    step: Array
     velocity: float
     ramp: Ramp
     fly: float
 
+    def shape(self, pace: Pace) -> Profile:
+        whole = self.ramp.softened(pace.whole)
+        return profile(self.velocity / pace.whole, whole.softened(pace.first), whole.softened(pace.last))
+
+
+@dataclass(frozen=True, eq=False)
+class Straight(_Moving):
+    """All joints in step along a straight way in joint space."""
+
+    step: Array
+
     def at(self, pace: Pace) -> Segment:
-        shape = _shape(self.velocity, self.ramp, pace)
+        shape = self.shape(pace)
         return Segment(shape.breaks, shape.table[:, :, None] * self.step, shape.speeding, shape.slowing)
 
 
 @dataclass(frozen=True, eq=False)
-class Curved:
+class Curved(_Moving):
     """Along a curve of postures, `curve(s)` for s from 0 to 1, in `count` pieces of time."""
 
     curve: Any
     count: int
-    velocity: float
-    ramp: Ramp
-    fly: float
 
     def at(self, pace: Pace) -> Segment:
         from scipy.interpolate import make_interp_spline
 
-        shape = _shape(self.velocity, self.ramp, pace)
+        shape = self.shape(pace)
         t = np.linspace(0.0, shape.duration, self.count + 1)
         s = np.clip(evaluate(shape.breaks, shape.table[:, :, None], t, 0)[:, 0], 0.0, 1.0)
         q = self.curve(s)
@@ -98,12 +105,7 @@ def straight(step: Array, speed: float, fly: float, limits: MotionLimits) -> Str
         return None
     bounds = (speed * limits.velocity, limits.acceleration, limits.jerk)
     velocity, acceleration, jerk = (float(np.min(bound[moves] / size[moves])) * _MARGIN for bound in bounds)
-    return Straight(step, velocity, Ramp(acceleration, jerk), fly)
-
-
-def _shape(velocity: float, ramp: Ramp, pace: Pace) -> Profile:
-    whole = ramp.softened(pace.whole)
-    return profile(velocity / pace.whole, whole.softened(pace.first), whole.softened(pace.last))
+    return Straight(velocity, Ramp(acceleration, jerk), fly, step)
 
 
 _ROUNDS = 100

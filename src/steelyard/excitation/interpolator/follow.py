@@ -91,7 +91,7 @@ def follow(
         s = np.linspace(0.0, 1.0, count + 1)
         curve = make_interp_spline(s, _postures(path, solver, q, s), k=5)
         if _deviation(path, solver, curve, s) <= _ACCURACY or count > _MOST:
-            return Curved(curve, count, velocity, ramp, fly)
+            return Curved(velocity, ramp, fly, curve, count)
         count *= 2
 
 
