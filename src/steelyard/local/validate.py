@@ -31,7 +31,10 @@ _FIRST_RUN = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One motion of a region for looking at: measured torque, the own model's, and its ±σ band."""
+    """One motion of a region for looking at, over times `t` (s).
+
+    Torques are `(samples, joints)` in N m (N): as `measured`, the own model's, and half the width of its ±σ `band`.
+    """
 
     t: Array
     measured: Array

@@ -32,7 +32,10 @@ _SURPRISE = 4.0
 
 @dataclass(frozen=True, eq=False)
 class OnlineLoad:
-    """The load as it is known at time t: `parameters` with their `covariance`, in `frame`."""
+    """The load as it is known at time t (s).
+
+    Its ten `parameters` (kg, kg m, kg m²) stand about the origin of `frame`, with their `covariance`.
+    """
 
     t: float
     frame: str

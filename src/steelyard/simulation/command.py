@@ -13,6 +13,7 @@ from steelyard.dynamics.function import Trace
 from steelyard.dynamics.native.kernel import Kernel, Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.ground.recent import Recent
 from steelyard.simulation.controllers import Controller
 
 
@@ -138,21 +139,19 @@ class Command:
     def kernel(self, first_row: int) -> Kernel:
         """The law as a kernel whose reference and settings start at a row of a plant's table."""
         structure = None if self.controller is None else self.controller.structure
-        key = (structure, self.joints, first_row)
-        if key not in _kernels:
-            trace = Trace(self.widths())
-            q, dq, reference, settings = trace.all()
-            n = self.joints
-            if self.controller is None:
-                torque: list[Any] = list(reference)
-            else:
-                parts = reference[:n], reference[n : 2 * n], reference[2 * n :]
-                torque = self.controller.law(q, dq, *parts, settings)
-            rows = {"q": 0, "dq": n, "reference": first_row, "settings": first_row + len(reference)}
-            while len(_kernels) >= _KERNELS_KEPT:
-                del _kernels[next(iter(_kernels))]
-            _kernels[key] = Kernel(trace.graph, torque, rows)
-        return _kernels[key]
+        return _kernels.get((structure, self.joints, first_row), lambda: self._traced(first_row))
+
+    def _traced(self, first_row: int) -> Kernel:
+        trace = Trace(self.widths())
+        q, dq, reference, settings = trace.all()
+        n = self.joints
+        if self.controller is None:
+            torque: list[Any] = list(reference)
+        else:
+            parts = reference[:n], reference[n : 2 * n], reference[2 * n :]
+            torque = self.controller.law(q, dq, *parts, settings)
+        rows = {"q": 0, "dq": n, "reference": first_row, "settings": first_row + len(reference)}
+        return Kernel(trace.graph, torque, rows)
 
     def torque(self, robot: int, instant: int, t: float, q: Array, dq: Array) -> Array:
         """The torque of one robot from a control instant on."""
@@ -176,8 +175,7 @@ class Command:
         return torque
 
 
-_kernels: dict[Any, Kernel] = {}
-_KERNELS_KEPT = 32
+_kernels: Recent[Kernel] = Recent(32)
 
 
 def command_of(drive: Drive, reference: Any, schedule: Schedule, joints: int) -> Command:

@@ -17,7 +17,10 @@ _STEPS_PER_THREAD = 4096
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Everything that a run needs, checked: states and parameters are `(robots, …)`."""
+    """Everything that a run needs, checked.
+
+    First states `q0`, `dq0` (rad, rad/s; m, m/s) and lumped parameters `theta` are `(robots, …)`.
+    """
 
     plant: Plant
     command: Command

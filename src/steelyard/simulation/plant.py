@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,7 @@ from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.function import Trace
 from steelyard.dynamics.native.kernel import Kernel
 from steelyard.ground.arrays import Array, frozen, independent_columns, one_blas_thread
+from steelyard.ground.recent import Recent
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
 from steelyard.parameters import Terms
 from steelyard.robot.robot import Robot
@@ -109,6 +110,10 @@ class Plant:
     def row_count(self) -> int:
         return self.rows["theta"] + self.widths["theta"]
 
+    def lumped_units(self, parameters: Sequence[int]) -> Array:
+        """One lumped direction per parameter named by its index: it moves, the others stand still."""
+        return self.lumped(np.eye(len(self.smooth.parameters))[list(parameters)])
+
     @cached_property
     def acceleration(self) -> Kernel:
         """q̈ with smooth friction."""
@@ -148,16 +153,11 @@ class Plant:
         return Kernel(trace.graph, [*entries, *bias, *up, *down], rows)
 
 
-_plants: dict[Hashable, Plant] = {}
-_PLANTS_KEPT = 16
+_plants: Recent[Plant] = Recent(16)
 
 
 def plant_of(robot: Robot, terms: Terms, width: float) -> Plant:
     """The plant of a robot with terms; the last few are kept, since tracing one takes longer than a short run."""
     motors = robot.transmission.motors if robot.transmission is not None else ()
     key = (robot.fingerprint, robot.joint_names, motors, terms.terms, width)
-    if key not in _plants:
-        while len(_plants) >= _PLANTS_KEPT:
-            del _plants[next(iter(_plants))]
-        _plants[key] = Plant(robot, terms, width)
-    return _plants[key]
+    return _plants.get(key, lambda: Plant(robot, terms, width))

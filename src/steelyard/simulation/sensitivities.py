@@ -13,7 +13,7 @@ remembers are joints too: their speed is the state, their acceleration its rate,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from steelyard.dynamics.graph import Node, evaluate, forward
 from steelyard.dynamics.native.kernel import Kernel
 from steelyard.dynamics.native.rk4 import Stepper, in_blocks
 from steelyard.ground.arrays import Array
+from steelyard.ground.recent import Recent
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.simulation.command import Schedule
 from steelyard.simulation.controllers import Controller
@@ -114,18 +115,12 @@ def _inverse_tangent(plant: Plant, given: Mapping[str, Vector], moves: Mapping[s
     return evaluate(trace.graph, forward(trace.graph, torque, seeds), {**given, **moves}, _Inlined())
 
 
-_loops: dict[Hashable, Loop] = {}
-_LOOPS_KEPT = 16
+_loops: Recent[Loop] = Recent(16)
 
 
 def loop_of(plant: Plant, controller: Controller, tangents: bool) -> Loop:
     """The traced loop; the last few are kept, since their code takes a second to make."""
-    key = (plant, controller.structure, tangents)
-    if key not in _loops:
-        while len(_loops) >= _LOOPS_KEPT:
-            del _loops[next(iter(_loops))]
-        _loops[key] = Loop(plant, controller, tangents)
-    return _loops[key]
+    return _loops.get((plant, controller.structure, tangents), lambda: Loop(plant, controller, tangents))
 
 
 @dataclass(frozen=True, eq=False)

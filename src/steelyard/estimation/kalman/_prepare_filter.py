@@ -123,7 +123,7 @@ class Ready:
     @property
     def directions(self) -> Array:
         """One lumped direction per base parameter: its leading parameter moves, the others stand still."""
-        return self.plant.lumped(np.eye(len(self.base.parameters))[list(self.base.independent)])
+        return self.plant.lumped_units(self.base.independent)
 
     def torques(self, run: Run) -> tuple[Array, Array]:
         """The torque at the start and at the end of every step."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -62,18 +62,10 @@ class Flow:
         return forward(trace.graph, rate, seeds)
 
 
-_flows: dict[Hashable, Flow] = {}
-_FLOWS_KEPT = 16
-
-
+@lru_cache(16)
 def flow_of(plant: Plant, tangents: bool) -> Flow:
     """The traced flow; the last few are kept, since their code takes a second to make."""
-    key = (plant, tangents)
-    if key not in _flows:
-        while len(_flows) >= _FLOWS_KEPT:
-            del _flows[next(iter(_flows))]
-        _flows[key] = Flow(plant, tangents)
-    return _flows[key]
+    return Flow(plant, tangents)
 
 
 Method = Literal["rk4", "euler"]

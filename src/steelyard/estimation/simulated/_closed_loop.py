@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -35,8 +36,18 @@ class ClosedLoopError(EstimationError):
 
 
 @dataclass(frozen=True, eq=False)
+class LoopRun:
+    """One run, ready to be simulated: when its torque changes, its reference, and the rows that count."""
+
+    run: Run
+    schedule: Schedule
+    table: Array
+    keep: slice
+
+
+@dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """Schedules and references of all runs, ready to be simulated; `mismatch` is how far it may be from the log.
+    """All runs, ready to be simulated; `mismatch` is how far they may be from the log.
 
     Both comparisons are relative: the controller's torque, computed from the measured motion, against the measured
     torque; and the simulated positions against the measured ones.
@@ -46,10 +57,7 @@ class ClosedLoop:
     base: BaseParameters
     controller: Controller
     plant: Plant
-    # One of each for every run.
-    schedules: tuple[Schedule, ...]
-    tables: tuple[Array, ...]
-    kept: tuple[slice, ...]
+    runs: tuple[LoopRun, ...]
     rows: Rows
     mismatch: float
 
@@ -63,20 +71,17 @@ class ClosedLoop:
         experiment.check()
         controller = experiment.closed_loop()
         plant = plant_of(experiment.robot, experiment.terms, experiment.smoothing)
-        schedules, tables, kept = [], [], []
+        runs = []
         for run in experiment.runs:
             _check_controller(experiment, run, controller, mismatch)
             control = experiment.control_period or run.period
             step = min(experiment.step or control, control, _stable_step(plant, run, theta))
             step = control / np.ceil(control / step - 1e-9)
             schedule = schedule_of(None, run.t[0] + run.period * np.arange(len(run.t)), step, control, 1)
-            schedules.append(schedule)
-            tables.append(command_of(controller, run.reference, schedule, experiment.robot.dof).table)
-            kept.append(_remembered(plant, controller, schedule, tables[-1], run, theta))
-        return cls(
-            experiment, base, controller, plant, tuple(schedules), tuple(tables), tuple(kept), _rows_of(plant, base),
-            mismatch,
-        )  # fmt: skip
+            table = command_of(controller, run.reference, schedule, experiment.robot.dof).table
+            keep = _remembered(plant, controller, schedule, table, run, theta)
+            runs.append(LoopRun(run, schedule, table, keep))
+        return cls(experiment, base, controller, plant, tuple(runs), _compiled_rows(plant, base.independent), mismatch)
 
     def motions(self, theta: Array, controller: Controller | None = None) -> list[Motion]:
         """The motions as simulated with these parameters; the torque beside them is the simulated one.
@@ -84,25 +89,23 @@ class ClosedLoop:
         Their rows begin where the loop has forgotten how it started, which is not known exactly.
         """
         out = []
-        for run, schedule, table, keep in zip(
-            self.experiment.runs, self.schedules, self.tables, self.kept, strict=True
-        ):
-            start = _start(self.plant, self.controller, run, theta)
-            found = run_loop(self.plant, controller or self.controller, schedule, table, start)
+        for r in self.runs:
+            start = _start(self.plant, self.controller, r.run, theta)
+            found = run_loop(self.plant, controller or self.controller, r.schedule, r.table, start)
             q, dq, ddq, tau = (found[x][0] for x in ("q", "dq", "ddq", "tau"))
-            self._check(run, theta, q, dq)
-            out.append(replace(run.motion, q=q, dq=dq, ddq=ddq, tau=tau, keep=keep))
+            self._check(r.run, theta, q, dq)
+            out.append(replace(r.run.motion, q=q, dq=dq, ddq=ddq, tau=tau, keep=r.keep))
         return out
 
     def sensitivities(self, theta: Array, signal: Signal) -> list[tuple[Array, Array]]:
         """Of every run the signal `(samples, joints)` and its derivatives `(base parameters, samples, joints)`."""
         n = self.experiment.robot.dof
         out = []
-        for run, schedule, table in zip(self.experiment.runs, self.schedules, self.tables, strict=True):
-            start = _start(self.plant, self.controller, run, theta, self.directions)
+        for r in self.runs:
+            start = _start(self.plant, self.controller, r.run, theta, self.directions)
             wanted = ("q", "dq") if signal == "q" else ("q", "dq", "tau")
-            found = run_loop(self.plant, self.controller, schedule, table, start, wanted)
-            self._check(run, theta, found["q"][0, :, :n], found["dq"][0, :, :n])
+            found = run_loop(self.plant, self.controller, r.schedule, r.table, start, wanted)
+            self._check(r.run, theta, found["q"][0, :, :n], found["dq"][0, :, :n])
             out.append((found[signal][0, :, :n], found[signal][:, :, n:]))
         return out
 
@@ -113,7 +116,7 @@ class ClosedLoop:
     @property
     def directions(self) -> Array:
         """One lumped direction per base parameter: its leading parameter moves, the others stand still."""
-        return self.plant.lumped(np.eye(len(self.base.parameters))[list(self.base.independent)])
+        return self.plant.lumped_units(self.base.independent)
 
     def _check(self, run: Run, theta: Array, q: Array, dq: Array) -> None:
         """Refuse what ran away or is far from the log."""
@@ -138,19 +141,26 @@ class ClosedLoop:
             )
 
 
-_rows: dict[tuple[Plant, tuple[int, ...]], Rows] = {}
-_ROWS_KEPT = 16
+def simulated_near(
+    x: Array, safe: Array, motions: Callable[[Array], list[Motion]]
+) -> tuple[Array, list[Motion]]:  # fmt: skip
+    """Parameters and what `motions` makes of them; half way back to those that are safe until no loop runs away."""
+    for _ in range(5):
+        try:
+            return x, motions(x)
+        except ClosedLoopError:
+            if np.array_equal(x, safe):
+                raise
+            x = 0.5 * (x + safe)
+    return x, motions(x)
 
 
-def _rows_of(plant: Plant, base: BaseParameters) -> Rows:
-    """Compiled rows; the last few are kept, since every round and every fit needs the same."""
-    key = (plant, base.independent)
-    if key not in _rows:
-        while len(_rows) >= _ROWS_KEPT:
-            del _rows[next(iter(_rows))]
-        _rows[key] = Rows(plant.smooth, base.independent)
-        _ = _rows[key].evaluator.kernel  # compiled at once: it will be used a dozen times
-    return _rows[key]
+@lru_cache(16)
+def _compiled_rows(plant: Plant, independent: tuple[int, ...]) -> Rows:
+    """The last few are kept, since every round and every fit needs the same."""
+    rows = Rows(plant.smooth, independent)
+    _ = rows.evaluator.kernel  # compiled at once: it will be used a dozen times
+    return rows
 
 
 def block_means(x: Array, keep: slice) -> Array:

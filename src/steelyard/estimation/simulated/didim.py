@@ -13,7 +13,7 @@ from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
 from steelyard.estimation.simulated._start import moved_by, reweighted, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
@@ -88,14 +88,7 @@ class DirectInverse(Estimator[Experiment]):
 
     def _rows(self, loop: ClosedLoop, theta: Array, safe: Array, prior: Prior | None) -> tuple[Array, RegressionData]:
         """Rows at θ; where its loop runs away, half way back to the start until it does not."""
-        for attempt in range(6):
-            try:
-                motions = loop.motions(theta, self._controller(loop, theta, prior))
-                break
-            except ClosedLoopError:
-                if attempt == 5 or np.array_equal(theta, safe):
-                    raise
-                theta = 0.5 * (theta + safe)
+        theta, motions = simulated_near(theta, safe, lambda x: loop.motions(x, self._controller(loop, x, prior)))
         measured = [
             replace(m, tau=run.tau, velocity="simulated") for m, run in zip(motions, loop.experiment.runs, strict=True)
         ]

@@ -13,7 +13,7 @@ from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.covariance import Covariance, covariance
 from steelyard.estimation.linear.problem import Problem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError
+from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
 from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -75,14 +75,7 @@ class InstrumentalVariables(Estimator[Experiment]):
 
 def _instruments(loop: ClosedLoop, beta: Array, safe: Array, prior: Prior | None) -> tuple[Array, RegressionData]:
     """Rows of the simulated motions; from half way back to the start where they run away."""
-    for attempt in range(6):
-        try:
-            motions = loop.motions(nearest_theta(loop.base, beta, prior))
-            break
-        except ClosedLoopError:
-            if attempt == 5 or np.array_equal(beta, safe):
-                raise
-            beta = 0.5 * (beta + safe)
+    beta, motions = simulated_near(beta, safe, lambda x: loop.motions(nearest_theta(loop.base, x, prior)))
     masked = loop.experiment.mask
     if masked > 0.0:  # the measured speed decides which rows count, for both
         raise EstimationError("Instrumental variables need all rows; set the preparation's mask to zero.")

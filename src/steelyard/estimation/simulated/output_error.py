@@ -116,9 +116,9 @@ class _Search:
         base, robot = self.loop.base, self.loop.experiment.robot
         blocks = []
         found = self.loop.sensitivities(theta, self.signal)
-        for x, (simulated, slopes), keep in zip(self._measured(), found, self.loop.kept, strict=True):
-            r = block_means(x - simulated, keep)
-            J = block_means(np.moveaxis(slopes, 0, -1), keep)
+        for x, (simulated, slopes), run in zip(self._measured(), found, self.loop.runs, strict=True):
+            r = block_means(x - simulated, run.keep)
+            J = block_means(np.moveaxis(slopes, 0, -1), run.keep)
             blocks += [Block(e, J[:, j], r[:, j] + J[:, j] @ beta) for e, j in enumerate(self.joints)]
         columns = np.asarray(base.independent, dtype=np.int64)
         equations = tuple(Equation(robot.joint_names[j], columns) for j in self.joints)
