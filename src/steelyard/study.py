@@ -57,7 +57,7 @@ class Study:
     scheme: Scheme = field(default_factory=Dynamic)
     known_friction: Mapping[str, Curve] = field(default_factory=dict)
     # Prepared motions of logs in memory, by log and settings; shared by studies that differ in something else.
-    _prepared: dict[tuple[int, Preparation, float], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
+    _prepared: dict[tuple[Log, Preparation, float], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
     # What is still to come of files whose first piece was read.
     _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
 
@@ -68,6 +68,7 @@ class Study:
         logs: Source | Sequence[Source],
         terms: Sequence[str | Term] | Terms | None = None,
         preparation: Preparation | None = None,
+        needs_torque: bool = True,
     ) -> Study:
         """Open the logs, and let them say how the robot is mounted and which cut-off its motion needs.
 
@@ -76,6 +77,7 @@ class Study:
             logs: one log or several.
             terms: joint terms by name or as objects (default: those of `identify`).
             preparation: filter, derivatives, masks; what it leaves open is chosen by the logs.
+            needs_torque: refuse a log whose torques are all zero; what a wrist sensor feels needs none.
         """
         sources: tuple[Source, ...] = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
         if not sources:
@@ -83,7 +85,7 @@ class Study:
         coming = {k: pieces_of(source) for k, source in enumerate(sources)}
         beginnings = tuple(next(pieces) for pieces in coming.values())
         for one in beginnings:
-            if one.tau is not None and not np.any(one.tau):
+            if needs_torque and one.tau is not None and not np.any(one.tau):
                 name = one.meta.get("source", "The log")
                 raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
         mounted = as_logged(robot, beginnings)
@@ -96,6 +98,24 @@ class Study:
     def prepared_as(self, preparation: Preparation) -> Study:
         """The same logs, made ready in another way."""
         return replace(self, preparation=preparation, cutoff_hz=chosen_cutoff(self.beginnings, preparation))
+
+    def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
+        """The same question to other logs, some of these or parts of them, which say anew which cut-off they need.
+
+        Args:
+            logs: in memory.
+            robot: the one they are of, mounted already, such as this one with some joints locked; default: this one.
+            terms: bound to that robot; default: these.
+        """
+        return replace(
+            self,
+            robot=robot or self.robot,
+            logs=tuple(logs),
+            beginnings=tuple(logs),
+            terms=terms or self.terms,
+            cutoff_hz=chosen_cutoff(logs, self.preparation),
+            _coming={},
+        )
 
     @cached_property
     def base(self) -> BaseParameters:
@@ -129,14 +149,14 @@ class Study:
         return prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)
 
     def _motions_in_memory(self, log: Log) -> tuple[Motion, ...]:
-        key = (id(log), self.preparation, self.cutoff_hz)
+        key = (log, self.preparation, self.cutoff_hz)
         if key not in self._prepared:
             self._prepared[key] = tuple(self._prepare(log))
         return self._prepared[key]
 
-    def motions(self) -> Iterator[Motion]:
-        """A pass over the prepared motions of all logs."""
-        for one in self.logs:
+    def motions(self, source: Source | None = None) -> Iterator[Motion]:
+        """A pass over the prepared motions of one log, or of all, that are long enough to be fitted to."""
+        for one in self.logs if source is None else (source,):
             yield from (m for m in self.motions_of(one) if m.long_enough)
 
     def first_motions(self, number: int) -> tuple[Motion, ...]:
@@ -165,7 +185,7 @@ class Study:
         """The rows of one log. Of a file that is streamed the unfiltered torques are summed up in the same pass."""
 
         def motions() -> Iterator[Motion]:
-            return (m for m in self.motions_of(source) if m.long_enough)
+            return self.motions(source)
 
         if not isinstance(source, Log) and self.scores_in_the_pass:
             return observe(self.dynamics, self.base, motions, unfiltered=True)

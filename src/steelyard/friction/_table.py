@@ -6,13 +6,12 @@ gravity depends on position and inertia on acceleration, so that a regression te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from steelyard.assessment.holdout import moving_part
-from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
@@ -21,13 +20,13 @@ from steelyard.parameters.friction import SMOOTHING, FrictionTable
 from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
-from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Motion
+from steelyard.study import Study
 
 # A joint whose way is shorter than this part of the longest one stands; it is locked where it is.
 _STANDS = 0.02
@@ -36,41 +35,67 @@ _RESOLVED = 2.0
 _SEEN = 0.02
 
 
-def tabulated(robot: Robot, logs: Sequence[Log], joint: int, preparation: Preparation | None = None) -> list[Plateau]:
-    """Points of friction of one joint at speeds that its motion has, each with its standard error."""
-    settings = preparation or Preparation()
-    moving = moving_joints(logs)
-    if joint not in moving:
-        raise SteelyardError(
-            f"Joint '{robot.joint_names[joint]}' does not move in the logs; its friction stays unknown."
-        )
-    small, used = _reduced(robot, [moving_part(log) for log in logs], moving)
-    cutoff = chosen_cutoff(used, settings)
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Friction at the knots of all joints that move, fitted together with the rigid body.
 
-    def motions() -> Iterator[Motion]:
-        for log in used:
-            yield from prepare(log, settings, cutoff)
+    Attributes:
+        robot: the one whose joints these are, with the standing ones locked.
+        moving: the numbers of its joints in the whole robot, from 0.
+        speeds: the knots of each, rad/s or m/s.
+        points: friction at every knot that the motion shows and its standard error, N m or N, by parameter.
+        smooth: the speed below which a knot holds what the rounding of the jump leaves, rad/s or m/s.
+    """
 
-    seen = list(motions())
-    if not seen:
-        raise SteelyardError("No piece of the logs is long enough to be filtered; log a longer motion.")
-    own = moving.index(joint)
-    speeds = [knots(seen, k, name) for k, name in enumerate(small.joint_names)]
-    made: list[Term] = [Rotor()]
-    smooth = SMOOTHING[robot.joints[joint].kind]
-    for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
-        made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(seen, k)))
-    bound = terms(small, *made)
-    # Rigid body and friction are independent by structure; random states would rarely show the slow knots of a table.
-    base = base_parameters(small, terms(small, Rotor()))
-    dynamics = Dynamics(small, bound)
-    tables = range(len(base.parameters), len(dynamics.parameters))
-    columns = _Columns((*base.independent, *tables), (*base.names, *(dynamics.parameters[k].name for k in tables)))
-    fit = WeightedLeastSquares().free(
-        observe(dynamics, base, motions, rows=Rows(dynamics, columns.independent)), columns
-    )
-    errors = np.sqrt(np.maximum(np.diag(fit.covariance.matrix), 0.0))
-    return _points(small, columns.names, fit.beta, errors, own, joint, speeds[own], smooth)
+    robot: Robot
+    moving: Sequence[int]
+    speeds: Sequence[tuple[float, ...]]
+    points: dict[str, tuple[float, float]]
+    smooth: float
+
+    @classmethod
+    def of(cls, study: Study, logs: Sequence[Log], kind: str) -> Tables:
+        """Fit the tables of all joints that move.
+
+        Args:
+            study: of the robot as it was logged.
+            logs: those of the study to fit to.
+            kind: of the joint that is asked for, "revolute" or "prismatic": how sharply friction jumps at zero.
+        """
+        moving = moving_joints(logs)
+        small, used = _reduced(study.robot, [moving_part(log) for log in logs], moving)
+        # Rigid body and friction are independent by structure; random states would rarely show the slow knots.
+        rigid = study.with_logs(used, small, terms(small, Rotor()))
+        seen = list(rigid.motions())
+        if not seen:
+            raise SteelyardError("No piece of the logs is long enough to be filtered; log a longer motion.")
+        speeds = [knots(seen, k, name) for k, name in enumerate(small.joint_names)]
+        made: list[Term] = [Rotor()]
+        smooth = SMOOTHING[kind]
+        for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
+            made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(seen, k)))
+        base, dynamics = rigid.base, replace(rigid, terms=terms(small, *made)).dynamics
+        tables = range(len(base.parameters), len(dynamics.parameters))
+        columns = _Columns((*base.independent, *tables), (*base.names, *(dynamics.parameters[k].name for k in tables)))
+        rows = observe(dynamics, base, lambda: seen, rows=Rows(dynamics, columns.independent))
+        fit = WeightedLeastSquares().free(rows, columns)
+        errors = np.sqrt(np.maximum(np.diag(fit.covariance.matrix), 0.0))
+        values = zip(columns.names, fit.beta.tolist(), errors.tolist(), strict=True)
+        return cls(small, moving, speeds, {name: (value, error) for name, value, error in values}, smooth)
+
+    def of_joint(self, joint: int) -> list[Plateau]:
+        """Points of friction of one joint at speeds that its motion has, each with its standard error."""
+        own, out, empty = self.moving.index(joint), [], np.zeros((0, self.robot.dof))
+        for side, sign in (("p", 1.0), ("n", -1.0)):
+            for k, speed in enumerate(self.speeds[own]):
+                point = self.points.get(f"F{side}{k}_{own + 1}")
+                # Slower than a few times the rounding of the jump a knot holds what the rounding leaves.
+                if point is not None and speed > 3.0 * self.smooth:
+                    value, error = point
+                    out.append(Plateau(joint, 0.0, 0.0, sign * speed, sign * value, error, empty, np.zeros(0)))
+        if not out:
+            raise SteelyardError(f"The motion of joint '{self.robot.joint_names[own]}' does not show its friction.")
+        return out
 
 
 @dataclass(frozen=True)
@@ -148,31 +173,3 @@ def _reduced(robot: Robot, logs: Sequence[Log], moving: Sequence[int]) -> tuple[
         for log in logs
     ]
     return small, cut
-
-
-def _points(
-    robot: Robot,
-    names: Sequence[str],
-    beta: Array,
-    errors: Array,
-    own: int,
-    joint: int,
-    speeds: Sequence[float],
-    smooth: float,
-) -> list[Plateau]:
-    out = []
-    empty = np.zeros((0, robot.dof))
-    for side, sign in (("p", 1.0), ("n", -1.0)):
-        for k, speed in enumerate(speeds):
-            name = f"F{side}{k}_{own + 1}"
-            # Slower than a few times the rounding of the jump a knot holds what the rounding leaves.
-            if name in names and speed > 3.0 * smooth:
-                at = list(names).index(name)
-                out.append(
-                    Plateau(
-                        joint, 0.0, 0.0, sign * speed, sign * float(beta[at]), float(errors[at]), empty, np.zeros(0)
-                    )
-                )
-    if not out:
-        raise SteelyardError(f"The motion of joint '{robot.joint_names[own]}' does not show its friction.")
-    return out

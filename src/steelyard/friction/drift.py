@@ -9,7 +9,8 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
 
 _BLOCKS = 12
 
@@ -30,9 +31,8 @@ class Drift:
 
 def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> Drift:
     """Regress the residual, taken in the direction of motion, on time; blocks of time tell the standard error."""
-    settings = preparation or Preparation()
     t, along, wide = [], [], []
-    for motion in prepare(log, settings, chosen_cutoff([log], settings)):
+    for motion in Study.of(model.robot, log, model.terms, preparation).motions():
         rest = motion.filter(motion.tau - model.torque(motion.q, motion.dq, motion.ddq))[motion.keep]
         sign = motion.filter(np.tanh(motion.dq / 0.02))[motion.keep]
         t.append(motion.t[motion.keep])

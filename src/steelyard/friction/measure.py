@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.friction._table import moving_joints, tabulated
+from steelyard.friction._table import Tables, moving_joints
 from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
-from steelyard.friction.plateaus import Plateau, find_plateaus, remove_gravity
+from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, View, Viewed
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
 
 How = Literal["auto", "plateaus", "table"]
 # Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
@@ -144,7 +144,10 @@ def measure_friction(
         loaded: whether dry friction may grow with the load on the gear (needs `model`).
     """
     listed = [logs] if isinstance(logs, Log) else list(logs)
-    robot = as_logged(robot, listed)
+    if how not in ("auto", "plateaus", "table"):
+        raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
+    sight = _Sight(Study.of(robot, listed, (), preparation), how, gravity, middle, model)
+    robot = sight.study.robot
     wanted = [robot.joint_index(name) for name in joints] or moving_joints(listed)
     found: list[JointFriction] = []
     missing: dict[str, str] = {}
@@ -152,7 +155,7 @@ def measure_friction(
         name = robot.joint_names[joint]
         mine = [log for log in listed if joint in moving_joints([log])]
         try:
-            points, used = _points(robot, mine or listed, joint, how, gravity, middle, model, preparation)
+            points, used = sight.points(mine or listed, joint)
             found.append(_fitted(name, points, used, law, loaded, _temperatures(mine or listed, joint)))
         except SteelyardError as error:
             if joints or len(wanted) == 1:
@@ -163,32 +166,45 @@ def measure_friction(
     return FrictionCurves(robot, tuple(found), missing)
 
 
-def _points(
-    robot: Robot,
-    logs: Sequence[Log],
-    joint: int,
-    how: How,
-    gravity: str,
-    middle: float | None,
-    model: Model | None,
-    preparation: Preparation | None,
-) -> tuple[list[Plateau], str]:
-    name = robot.joint_names[joint]
-    if how not in ("auto", "plateaus", "table"):
-        raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
-    raw = [] if how == "table" else [p for log in logs for p in find_plateaus(log, joint, preparation=preparation)]
-    if how == "table" or (how == "auto" and not _make_a_curve(raw, logs, joint)):
-        return tabulated(robot, logs, joint, preparation), "a table fitted together with the rigid body"
-    if not raw:
-        raise SteelyardError(f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use how='table'.")
-    way = gravity if gravity != "auto" else ("model" if model is not None else "pairs")
-    points = remove_gravity(raw, way, model, middle)
-    if not points:
-        raise SteelyardError(
-            f"Joint '{name}': none of its {len(raw)} plateaus could be freed from gravity by {way}; run both "
-            "directions over the same way, or give a model."
-        )
-    return points, f"plateaus, gravity by {way}"
+@dataclass(frozen=True, eq=False)
+class _Sight:
+    """How friction is looked for, and what has been made ready for it: each log, and each fit, once for all joints."""
+
+    study: Study
+    how: How
+    gravity: str
+    middle: float | None
+    model: Model | None
+    _alone: dict[Log, Study] = field(default_factory=dict)
+    _tables: dict[tuple[tuple[Log, ...], str], Tables] = field(default_factory=dict)
+
+    def points(self, logs: Sequence[Log], joint: int) -> tuple[list[Plateau], str]:
+        """Points of friction of one joint in some of the logs, and where they come from."""
+        name, kind = self.study.robot.joint_names[joint], self.study.robot.joints[joint].kind
+        raw = [] if self.how == "table" else [p for log in logs for p in self._plateaus(log, joint)]
+        if self.how == "table" or (self.how == "auto" and not _make_a_curve(raw, logs, joint)):
+            if joint not in moving_joints(logs):
+                raise SteelyardError(f"Joint '{name}' does not move in the logs; its friction stays unknown.")
+            key = (tuple(logs), kind)
+            if key not in self._tables:
+                self._tables[key] = Tables.of(self.study, logs, kind)
+            return self._tables[key].of_joint(joint), "a table fitted together with the rigid body"
+        if not raw:
+            raise SteelyardError(f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use how='table'.")
+        way = self.gravity if self.gravity != "auto" else ("model" if self.model is not None else "pairs")
+        points = remove_gravity(raw, way, self.model, self.middle)
+        if not points:
+            raise SteelyardError(
+                f"Joint '{name}': none of its {len(raw)} plateaus could be freed from gravity by {way}; run both "
+                "directions over the same way, or give a model."
+            )
+        return points, f"plateaus, gravity by {way}"
+
+    def _plateaus(self, log: Log, joint: int) -> Iterator[Plateau]:
+        # Plateaus of a log are looked for at the cut-off that its own motion needs.
+        if log not in self._alone:
+            self._alone[log] = self.study.with_logs([log])
+        return plateaus_in(log, self._alone[log].motions(), joint)
 
 
 def _make_a_curve(plateaus: Sequence[Plateau], logs: Sequence[Log], joint: int) -> bool:

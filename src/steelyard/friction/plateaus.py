@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,9 +53,21 @@ def find_plateaus(
 ) -> Iterator[Plateau]:
     """The plateaus of one joint, at least `shortest` seconds long, with the torque as it was measured."""
     settings = preparation or Preparation()
+    yield from plateaus_in(log, prepare(log, settings, chosen_cutoff([log], settings)), joint, shortest)
+
+
+def plateaus_in(log: Log, motions: Iterable[Motion], joint: int, shortest: float = 0.2) -> Iterator[Plateau]:
+    """The plateaus of one joint in motions that are prepared already.
+
+    Args:
+        log: what the motions are of, for its temperatures.
+        motions: the prepared pieces of the log.
+        joint: its number, from 0.
+        shortest: of a plateau, s.
+    """
     if log.tau is None:
         raise LogError(f"{log.meta.get('source', 'The log')}: friction is a torque, and the log has none.")
-    for motion in prepare(log, settings, chosen_cutoff([log], settings)):
+    for motion in motions:
         for start, stop in _steady(motion, joint, shortest):
             yield _plateau(log, motion, joint, start, stop)
 

@@ -20,8 +20,8 @@ from steelyard.regression.rows import Equation
 from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.mounted import as_logged
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Motion, Preparation
+from steelyard.study import Study
 
 # The wrench that a sensor must give a body it carries, linear in the body's ten parameters.
 #
@@ -129,13 +129,11 @@ def weigh_by_sensor(
     for log in listed:
         if "wrench" not in log.channels:
             raise LogError(f"{log.meta.get('source', 'The log')}: there is no wrench; name its six columns (wrench).")
-    robot = as_logged(robot, listed)
-    kinematics = FrameKinematics(robot, robot.frame(frame))
-    settings = preparation or Preparation()
-    cutoff = chosen_cutoff(listed, settings)
     # Torque of the joints plays no part here, and a log for a sensor may well lack it.
     complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in listed]
-    data = _sensor_rows(kinematics, complete, chosen, settings, cutoff)
+    study = Study.of(robot, complete, (), preparation, needs_torque=False)
+    robot = study.robot
+    data = _sensor_rows(FrameKinematics(robot, robot.frame(frame)), study, complete, chosen)
     names = (*INERTIAL_NAMES, *(f"bias of {axis}" for axis in chosen.axes if chosen.bias))
     unknowns = Unknowns(names)
     try:
@@ -155,15 +153,13 @@ def weigh_by_sensor(
     return Load(name, theta, spread, degrees=degrees, boundary=boundary, notes=tuple(notes))
 
 
-def _sensor_rows(
-    kinematics: FrameKinematics, logs: Sequence[Log], model: SensorModel, settings: Preparation, cutoff: float
-) -> RegressionData:
+def _sensor_rows(kinematics: FrameKinematics, study: Study, logs: Sequence[Log], model: SensorModel) -> RegressionData:
     """The rows of all logs, one equation per axis of the sensor; biases come after the ten parameters."""
     count = len(model.axes)
     equations = tuple(
         Equation(axis, np.array([*range(10), *([10 + e] if model.bias else [])])) for e, axis in enumerate(model.axes)
     )
-    pairs = [(log, motion) for log in logs for motion in prepare(log, settings, cutoff)]
+    pairs = [(log, motion) for log in logs for motion in study.motions(log)]
     if not pairs:
         raise LogError("No piece of the log is long enough to be filtered; lower the trim or raise the cut-off.")
 

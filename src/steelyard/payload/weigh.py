@@ -8,13 +8,12 @@ and friction belongs to each log, since it changes with temperature and load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from steelyard.assessment.holdout import moving_part
-from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
@@ -23,17 +22,16 @@ from steelyard.estimation.linear.problem import Problem
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.parameters.terms import Terms
 from steelyard.payload._plan import Friction, Plan
 from steelyard.payload.load import Load, between, own_frame
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.observe import observe
 from steelyard.regression.unknowns import Part, Unknowns, substituted
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.mounted import as_logged
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,15 +145,10 @@ def prepared_rows(
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")
     logs = [*bare, *(log for group in groups for log in group)]
-    robot = as_logged(robot, logs)
-    settings = preparation or Preparation()
-    dynamics = Dynamics(robot, identification_terms(robot, terms))
-    base = base_parameters(robot, dynamics.terms)
-    moving = [moving_part(log) for log in logs]
-    cutoff = chosen_cutoff(moving, settings)
-    data = tuple(_data(dynamics, base, log, settings, cutoff) for log in moving)
+    study = Study.of(robot, [moving_part(log) for log in logs], terms, preparation)
+    data = tuple(study.rows_of(log) for log in study.logs)
     carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
-    return PreparedRows(robot, base, data, tuple(carried), cutoff)
+    return PreparedRows(study.robot, study.base, data, tuple(carried), study.cutoff_hz)
 
 
 def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: bool, cutoff: float) -> Weighing:
@@ -246,15 +239,6 @@ def _groups(logs: Log | Sequence[Log] | Sequence[Sequence[Log]]) -> list[list[Lo
     if any(isinstance(x, Log) for x in logs):
         return [[x for x in logs if isinstance(x, Log)]]
     return [list(x) for x in logs if not isinstance(x, Log)]
-
-
-def _data(
-    dynamics: Dynamics, base: BaseParameters, log: Log, settings: Preparation, cutoff: float
-) -> RegressionData:  # fmt: skip
-    def motions() -> Iterator[Motion]:
-        return prepare(log, settings, cutoff)
-
-    return observe(dynamics, base, motions, settings.mask)
 
 
 def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:
