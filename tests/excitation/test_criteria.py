@@ -7,12 +7,11 @@ import pytest
 from excitation_cases import central, pendulum, szabo, torque_goal
 
 import steelyard as sy
-from steelyard.excitation.criteria import CRITERIA
+from steelyard.excitation.criteria import CRITERIA, Linear, UnitColumns, Wanted
 from steelyard.excitation.goal import Goal
+from steelyard.excitation.motion_rows import SchemeRows, Windows
 from steelyard.excitation.sampled import Sampled
-from steelyard.excitation.scheme_rows import SchemeRows, Windows
 from steelyard.excitation.trajectories import Fourier
-from steelyard.excitation.views import Linear, UnitColumns, Wanted
 
 
 def some_gram(seed=0, size=6):

@@ -8,8 +8,8 @@ from excitation_cases import pendulum, szabo
 
 import steelyard as sy
 from steelyard.excitation import Settings
+from steelyard.excitation.motion_rows import SchemeRows, Windows
 from steelyard.excitation.sampled import Sampled
-from steelyard.excitation.scheme_rows import SchemeRows, Windows
 from steelyard.excitation.trajectories import Fourier
 
 PARAMETERS = ["mx1", "Izz1", "Fv1", "Fc1"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.compare.methods import METHODS, Run
 from steelyard.compare.protocol import Protocol
-from steelyard.ground.outcome import View, Viewed
+from steelyard.ground.outcome import Presentation, Viewed
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Comparison(Viewed):
             "runs": [run.to_json() for run in self.runs],
         }
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.compare.estimators_page import estimators_report, print_estimators
 
         return estimators_report, print_estimators

@@ -20,7 +20,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import View, Viewed
+from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
@@ -97,7 +97,7 @@ class LogComparison(Viewed):
             "estimators": [r.to_json() for r in self.ranking],
         }
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.compare.on_log_page import log_report, print_log_estimators
 
         return log_report, print_log_estimators

@@ -14,7 +14,7 @@ from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.outcome import View, Viewed
+from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
@@ -83,7 +83,7 @@ class SchemeComparison(Viewed):
             "schemes": [r.to_json() for r in self.results],
         }
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.compare.on_log_page import print_schemes, schemes_report
 
         return schemes_report, print_schemes

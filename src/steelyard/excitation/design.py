@@ -9,13 +9,11 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints import Limits
-from steelyard.excitation.criteria import Criterion, criterion_named
+from steelyard.excitation.criteria import Criterion, Linear, UnitColumns, View, Wanted, criterion_named
 from steelyard.excitation.goal import Goal, Observation
+from steelyard.excitation.motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.sampled import Sampled
-from steelyard.excitation.scheme_rows import SchemeRows, Windows
-from steelyard.excitation.torque_rows import TorqueRows
 from steelyard.excitation.trajectories import Family, Trajectory
-from steelyard.excitation.views import Linear, UnitColumns, View, Wanted
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters

@@ -33,7 +33,7 @@ from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
-from steelyard.ground.outcome import Content, View, Viewed, json_text
+from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -189,7 +189,7 @@ class Designed(Viewed):
                 out[f"program{end}.json"] = json_text(program_to_dict(found[0]))
         return out
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.excitation.page import designed_report, print_designed
 
         return designed_report, print_designed

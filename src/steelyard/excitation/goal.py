@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.function import Function
-from steelyard.excitation.criteria import Criterion
-from steelyard.excitation.views import View
+from steelyard.excitation.criteria import Criterion, View
 from steelyard.ground.arrays import Array
 
 

@@ -15,7 +15,7 @@ from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_spee
 from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, View, Viewed
+from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
@@ -102,7 +102,7 @@ class FrictionCurves(Viewed):
     def files(self) -> dict[str, Content]:
         return {"points.csv": self._table()}
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.friction.page import friction_report, print_friction
 
         return friction_report, print_friction

@@ -4,10 +4,10 @@ from . import scalars
 from .arithmetic import evaluate
 from .arrays import Array
 from .files import RunFolderError, plain, run_folder, write_whole
-from .outcome import Content, Outcome, View, Viewed
+from .outcome import Content, Outcome, Presentation, Viewed
 from .registry import Registry
 
 __all__ = [
-    "Array", "Content", "Outcome", "Registry", "RunFolderError", "View", "Viewed", "evaluate", "plain", "run_folder",
-    "scalars", "write_whole",
+    "Array", "Content", "Outcome", "Presentation", "Registry", "RunFolderError", "Viewed", "evaluate", "plain",
+    "run_folder", "scalars", "write_whole",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 # Makes a result's page; prints a result.
-View = tuple[Callable[[Any], str], Callable[[Any, "Console", str], None]]
+Presentation = tuple[Callable[[Any], str], Callable[[Any, "Console", str], None]]
 # A file of a run folder: its text, or a function that writes it to the path it is given.
 Content = str | Callable[[Path], object]
 RESULT, REPORT = "result.json", "report.html"
@@ -88,7 +88,7 @@ class Viewed(Outcome):
     """A result with a page, which stands beside the words for a terminal in `page.py` of its room."""
 
     @abstractmethod
-    def view(self) -> View:
+    def view(self) -> Presentation:
         """What makes its page, and what prints it; imported when called."""
 
     def page(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.ground import Array, View, Viewed
+from steelyard.ground import Array, Presentation, Viewed
 from steelyard.report import Cell, Column, Panel
 
 
@@ -158,7 +158,7 @@ class Reproduction(Viewed):
 
         return reproduction_to_json(self)
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.papers.run import paper_page, print_reproduction
 
         return paper_page, print_reproduction
@@ -171,6 +171,11 @@ def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = ""
     """
     heads = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
     return Table(heads, tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in rows), title)
+
+
+def listed(values: Iterable[Any], form: str = ".2g") -> str:
+    """Numbers in a sentence."""
+    return ", ".join(format(x, form) for x in values)
 
 
 def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[Column, Column]:

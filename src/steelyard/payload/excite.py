@@ -19,16 +19,15 @@ from steelyard.dynamics.function import Function, trace
 from steelyard.errors import SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.criteria import Criterion, criterion_named
+from steelyard.excitation.criteria import Criterion, Linear, criterion_named
 from steelyard.excitation.goal import Goal
+from steelyard.excitation.motion_rows import TorqueRows
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import Problem, requirements
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.search import Search, Settings
 from steelyard.excitation.settle import find_centre
-from steelyard.excitation.torque_rows import TorqueRows
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
-from steelyard.excitation.views import Linear
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.inertial import INERTIAL_NAMES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -171,18 +171,10 @@ class Recogniser:
         return Expression(self.texts[top], self.texts[bottom], float(values[top, bottom, 0]))
 
     def _linear(self, target: Array) -> Expression | None:
-        for factor, text in _FACTORS:
-            k = _first(factor * self._forms[1], target)
-            if k is not None:
-                return Expression(text + self._form_text(k), "", factor * float(self._forms[1][k, 0]))
-        return None
+        return _multiple(self._forms[1], self._form_text, target)
 
     def _product(self, target: Array) -> Expression | None:
-        for factor, text in _FACTORS:
-            k = _first(factor * self._pairs[1], target)
-            if k is not None:
-                return Expression(text + self._pair_text(k), "", factor * float(self._pairs[1][k, 0]))
-        return None
+        return _multiple(self._pairs[1], self._pair_text, target)
 
     @cached_property
     def _sums_of_two(self) -> tuple[Array, Index]:
@@ -234,6 +226,15 @@ class Recogniser:
             text += between + ("2·" if factor > 1 else "") + self._pair_text(index)
             value += sign * factor * float(self._pairs[1][index, 0])
         return Expression(f"({text})", "", value)
+
+
+def _multiple(values: Array, text_of: Callable[[int], str], target: Array) -> Expression | None:
+    """The first of the values, times a simple factor, that is the target."""
+    for factor, text in _FACTORS:
+        k = _first(factor * values, target)
+        if k is not None:
+            return Expression(text + text_of(k), "", factor * float(values[k, 0]))
+    return None
 
 
 def _first(values: Array, target: Array) -> int | None:

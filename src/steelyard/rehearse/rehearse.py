@@ -17,7 +17,7 @@ from steelyard.excitation.problem import random_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
-from steelyard.ground.outcome import Content, View, Viewed
+from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.term import Term
@@ -172,7 +172,7 @@ class Rehearsal(Viewed):
     def files(self) -> dict[str, Content]:
         return {"log.npz" if k == 0 else f"log-{k + 1}.npz": log.save for k, log in enumerate(self.logs)}
 
-    def view(self) -> View:
+    def view(self) -> Presentation:
         from steelyard.rehearse.page import print_rehearsal, rehearsal_report
 
         return rehearsal_report, print_rehearsal

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from steelyard.local import GLOBAL
+from steelyard.local import GLOBAL, LocalModel
 from steelyard.papers.ns16.lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
-from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
+from steelyard.papers.paper import Figure, Item, asserted, listed, measured, shown, table
 from steelyard.report import Column, Line, Panel
 
 
@@ -124,8 +124,8 @@ def core_claim(lab: Lab) -> Item:
                     f"On the arm {plant}, {kind} local models predict their own region at least as well as a global "
                     "model of as much data (one draw, random programs for both).",
                     max(ratios) <= 1.0,
-                    f"Error of local over global: {_numbers(ratios)} in A, B, C; over a global model of three times "
-                    f"the data, which is what all local ones together have seen: {_numbers(more)}.",
+                    f"Error of local over global: {listed(ratios, '.2f')} in A, B, C; over a global model of three "
+                    f"times the data, which is what all local ones together have seen: {listed(more, '.2f')}.",
                 )
             )
     head = ("arm", "fit", "region", *(Column(x, "%", 3) for x in ("local", "global", "global, 3 × data", "true model")),
@@ -150,32 +150,27 @@ def core_claim(lab: Lab) -> Item:
 def parameters_lose_meaning(lab: Lab) -> Item:
     """The parameters of local models."""
     rows, wild = [], {}
+
+    def errors(local: LocalModel) -> tuple[float, float, bool]:
+        off = np.abs(local.values - lab.true_values)
+        relative = off / np.maximum(np.abs(lab.true_values), 1e-3)
+        return float(off[:40].max()), float(np.median(100.0 * relative)), local.possible
+
     for plant in PLANTS:
         for physical, kind in _KINDS.items():
             bank = lab.bank(plant, physical)
             others = {**{x.name: x for x in bank.models}, GLOBAL: lab.everywhere(plant, physical)}
             for name, local in others.items():
-                off = np.abs(local.values[:40] - lab.true_values[:40])
-                links = np.abs(local.values - lab.true_values) / np.maximum(np.abs(lab.true_values), 1e-3)
-                wild[plant, physical, name] = float(off.max())
-                rows.append((plant, kind, name, float(off.max()), float(np.median(100.0 * links)), local.possible))
+                rows.append((plant, kind, name, *errors(local)))
+                wild[plant, physical, name] = errors(local)[0]
     small = lab.small
-    for local in small.bank(PLANTS[0], False).models:
-        off = np.abs(local.values[:40] - lab.true_values[:40])
-        links = np.abs(local.values - lab.true_values) / np.maximum(np.abs(lab.true_values), 1e-3)
-        name = f"{local.name}, a third of the size"
-        rows.append((PLANTS[0], "free", name, float(off.max()), float(np.median(100.0 * links)), local.possible))
-    tiny = [float(np.abs(x.values[:40] - lab.true_values[:40]).max()) for x in small.bank(PLANTS[0], False).models]
+    models = small.bank(PLANTS[0], False).models
+    rows += [(PLANTS[0], "free", f"{local.name}, a third of the size", *errors(local)) for local in models]
+    tiny = [errors(local)[0] for local in models]
     narrow = small.validation(PLANTS[0], False)
     kept = [float(narrow.percent(r.name, r.name).mean()) for r in small.regions]
-    head = (
-        "arm",
-        "fit",
-        "model",
-        Column("largest error", "kg m², kg m", 3),
-        Column("median error", "%", 3),
-        "possible",
-    )
+    sizes = Column("largest error", "kg m², kg m", 3), Column("median error", "%", 3)
+    head = ("arm", "fit", "model", *sizes, "possible")
     free, held = ([wild[PLANTS[1], physical, r.name] for r in lab.regions] for physical in (False, True))
     return Item(
         text="Base parameters against the true ones. Where the arm does things that the model has no words for, the "
@@ -186,17 +181,17 @@ def parameters_lose_meaning(lab: Lab) -> Item:
                 "Free local models are not physically possible, possible ones are.",
                 not any(lab.bank(p, False).possible for p in PLANTS)
                 and all(lab.bank(p, True).possible for p in PLANTS),
-                f"Largest errors with unmodelled effects: free {_numbers(free)}, possible {_numbers(held)}.",
+                f"Largest errors with unmodelled effects: free {listed(free, '.2f')}, possible {listed(held, '.2f')}.",
             ),
             measured(
                 "How far parameters are off in small regions, and what torque is predicted there.",
-                f"Boxes of a third of the size, arm as modelled: largest errors {_numbers(tiny)}, torque errors "
-                f"{_numbers(kept)} % of nominal in A, B, C.",
+                f"Boxes of a third of the size, arm as modelled: largest errors {listed(tiny, '.2f')}, torque errors "
+                f"{listed(kept, '.2f')} % of nominal in A, B, C.",
             ),
             measured(
                 "What physical consistency costs in prediction.",
                 "; ".join(
-                    f"{plant}: {_numbers([_cost(lab, plant, r.name) for r in lab.regions])} in A, B, C"
+                    f"{plant}: {listed([_cost(lab, plant, r.name) for r in lab.regions], '.2f')} in A, B, C"
                     for plant in PLANTS
                 )
                 + " (error of the possible model over that of the free one).",
@@ -212,7 +207,3 @@ def parameters_lose_meaning(lab: Lab) -> Item:
 def _cost(lab: Lab, plant: str, region: str) -> float:
     held, free = (float(lab.validation(plant, physical).percent(region, region).mean()) for physical in (True, False))
     return held / free
-
-
-def _numbers(values: list[float]) -> str:
-    return ", ".join(f"{v:.2f}" for v in values)

@@ -10,8 +10,8 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
-from steelyard.papers.prrrp.lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, Motion, inertia, listed, regressor
+from steelyard.papers.paper import Figure, Item, asserted, listed, measured, shown, table
+from steelyard.papers.prrrp.lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, Motion, inertia, regressor
 from steelyard.papers.prrrp.tables import hopfield
 from steelyard.report import Column, Line, Panel
 
@@ -103,7 +103,7 @@ def figure_5(lab: Lab) -> Item:
                 "With β of 1 or 0.1 the same explicit steps diverge.",
                 not any(x < 100.0 for x in stiff.values()),
                 "h·(c/β)·λmax(ΦᵀΦ) must stay below 2, and λmax reaches 1719. The same equation in implicit steps "
-                f"settles: {listed(np.array(list(kept.values())), 1)} % off after three passes.",
+                f"settles: {listed(kept.values(), '.1g')} % off after three passes.",
             ),
         ),
         differences=("c, β and the length of a step are not printed, nor is how often the data are gone through.",),

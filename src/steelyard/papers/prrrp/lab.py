@@ -195,8 +195,3 @@ def _with_upper_arm(robot: sy.Robot, length: float) -> sy.Robot:
     far = np.array([length, 0.0, 0.0])
     links = (one, replace(upper, frame_translation=far), replace(fore, translation=far), *rest)
     return replace(robot, links=links, lengths={**robot.lengths, "l2": length})
-
-
-def listed(values: Array, digits: int = 2) -> str:
-    """Numbers in a sentence."""
-    return ", ".join(f"{x:.{digits}g}" for x in values)

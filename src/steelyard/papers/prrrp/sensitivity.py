@@ -9,8 +9,8 @@ import numpy as np
 
 from steelyard.assessment import Sensitivity, rms, sweep
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, Statement, asserted, measured, printed, table
-from steelyard.papers.prrrp.lab import LAMBDAS, TABLE4, Lab, Motion, listed
+from steelyard.papers.paper import Figure, Item, Statement, asserted, listed, measured, printed, table
+from steelyard.papers.prrrp.lab import LAMBDAS, TABLE4, Lab, Motion
 from steelyard.papers.prrrp.validation import followed, implied_gains
 from steelyard.report import Column, Line, Panel
 from steelyard.simulation import FeedForward

@@ -8,8 +8,8 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.assessment import Validation, Way, agreement_index, residual_standard_deviation, rms, validate
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, shown, table
-from steelyard.papers.prrrp.lab import METHODS, TABLE4, Lab, Motion, listed
+from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, listed, measured, printed, shown, table
+from steelyard.papers.prrrp.lab import METHODS, TABLE4, Lab, Motion
 from steelyard.report import Column, joint_panels
 from steelyard.simulation import PD, FeedForward, effective_inertia
 
@@ -139,7 +139,7 @@ def four_ways(lab: Lab) -> Item:
                 "Tracking under PD and feed-forward says nothing about a model.",
                 None,
                 f"With soft gains and all digits it orders the sets as torque prediction does "
-                f"({listed(np.array(list(track.values())))} rad; {listed(np.array(list(torque.values())))} N m), since "
+                f"({listed(track.values())} rad; {listed(torque.values())} N m), since "
                 "it is torque error over stiffness. Stiff gains and four decimals hide that, and no gains show that "
                 "three of the sets are impossible.",
             ),
@@ -159,4 +159,4 @@ def _lives(lab: Lab, model: sy.Model) -> bool:
 
 
 def _told(way: Way) -> str:
-    return listed(np.array(way.errors)) if way.errors is not None else "fails"
+    return listed(way.errors) if way.errors is not None else "fails"

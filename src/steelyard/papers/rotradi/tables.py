@@ -6,7 +6,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
+from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, listed, measured, printed, table
 from steelyard.papers.rotradi.lab import LIMITS, SCHEMES, Lab, encoded, validation_torque, words
 from steelyard.report import Line, Panel, joint_panels
 
@@ -94,7 +94,8 @@ def _responses(lab: Lab, log: sy.Log, *more: Statement) -> Item:
         statements=(
             measured(
                 "How near the simulated positions and the computed torques come.",
-                f"‖position error‖₂ {_listed(error)} rad; torque error {_listed(rmse)} N m (root mean square).",
+                f"‖position error‖₂ {listed(error, '.2f')} rad; torque error {listed(rmse, '.2f')} N m (root mean "
+                "square).",
             ),
             *more,
         ),
@@ -105,10 +106,6 @@ def _settled(t: Array, theta: Array) -> Array:
     """The last time at which each column was more than 5 % of its final value (or of 0.05) away from it."""
     away = np.abs(theta - theta[-1]) > 0.05 * np.maximum(np.abs(theta[-1]), 0.05)
     return np.array([t[np.flatnonzero(column)[-1]] if column.any() else 0.0 for column in away.T])
-
-
-def _listed(values: Array) -> str:
-    return ", ".join(f"{x:.2f}" for x in values)
 
 
 TABLE2, TABLE3, TABLE4 = (printed("rotradi", f"table{k}") for k in (2, 3, 4))

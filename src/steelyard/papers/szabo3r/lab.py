@@ -94,8 +94,3 @@ class Lab:
         ols = inverse @ np.einsum("tja,tjb,j->ab", L, L, NOISE**2) @ inverse
         wls = np.linalg.inv(np.einsum("tja,tjb,j->ab", L, L, NOISE**-2.0))
         return {"ols": G @ ols @ G.T, "wls": G @ wls @ G.T}
-
-
-def listed(values: Array) -> str:
-    """Numbers in a sentence."""
-    return ", ".join(f"{x:.2g}" for x in values)
