@@ -129,7 +129,7 @@ def score_reduced(
     seen: Reduction,
     beginning: Iterable[Motion],
     cutoff: float,
-    name: str,
+    name: str = "",
 ) -> tuple[Score, ...]:
     """The same figures from what one pass over a long log left, without a second pass.
 

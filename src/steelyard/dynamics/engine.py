@@ -33,6 +33,10 @@ class Dynamics:
         self._functions: dict[tuple[str, ...], Function] = {}
         self._evaluators: dict[tuple[str, ...], Evaluator] = {}
 
+    def __reduce__(self) -> tuple[type[Dynamics], tuple[Robot, Terms]]:
+        """Machine code stays in its process; another one traces anew, and finds it on the disk."""
+        return Dynamics, (self.robot, self.terms)
+
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """What each column of a regressor stands for."""
