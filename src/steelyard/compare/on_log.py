@@ -132,7 +132,7 @@ def compare_on_log(
     study = Study.of(robot, used, terms, preparation)
     robot, base, prior = study.robot, study.base, nominal_prior(study.robot, study.terms)
     loop = as_control_loop(controller, robot)
-    experiment = experiment_of(robot, study.terms, [used], study.preparation, study.cutoff_hz, loop)
+    experiment = experiment_of(study, loop)
     experiment.regression(base)  # a log that gives no rows is the user's, not an estimator that failed
     results: list[LogResult] = []
     for method in methods:

@@ -21,6 +21,7 @@ from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
+from steelyard.study import Study
 
 # Replays longer than this say more about instability than about parameters: an arm under open-loop torque falls.
 HORIZON = 0.5
@@ -109,12 +110,14 @@ def compare_schemes(
     for scheme in schemes:
         make_scheme(scheme)  # a misspelt name is the user's, not a scheme that failed
     used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
+    # Filtered once for all schemes.
+    study = Study.of(robot, used, (), options.pop("preparation", None))
     results = []
     for scheme in schemes:
         progress(scheme)
         begun = time.perf_counter()
         try:
-            found = identify(robot, used, judged, scheme=scheme, **options)
+            found = identify(robot, study, judged, scheme=scheme, **options)
         except SteelyardError as error:
             results.append(SchemeResult(scheme, time.perf_counter() - begun, reason=str(error)))
             continue

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.criteria import criterion_named
 from steelyard.excitation.excite import excite
@@ -20,10 +19,10 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
-from steelyard.regression.schemes import Dynamic
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +62,9 @@ def given_by(
     """What these logs say about the base parameters, filtered and thinned as `identify` does it."""
     if not logs:
         raise ExcitationError("There is no log that could say what is known; give one, or design from nothing.")
-    settings = preparation or Preparation()
-    base = base_parameters(robot, terms)
-    cutoff = chosen_cutoff(logs, settings)
-
-    def motions() -> Iterator[Motion]:
-        for log in logs:
-            yield from prepare(log, settings, cutoff)
-
-    data = Dynamic().data(Dynamics(robot, base.terms), base, motions, settings.mask)
+    # The next motion is designed for the robot as it is described here, and its rows must have the same equations.
+    study = replace(Study.of(robot, logs, terms or (), preparation), robot=robot)
+    data, base = study.rows, study.base
     factor = data.factor()
     triangle = factor.joined(columns=base.independent)
     # What the logs do not show at all stays zero: it explains nothing, and the spread is what counts here.

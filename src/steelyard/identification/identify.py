@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 def identify(
     robot: Robot,
-    log: Source | Sequence[Source],
+    log: Source | Sequence[Source] | Study,
     validate: Sequence[Source] = (),
     *,
     terms: Sequence[str | Term] | Terms | None = None,
@@ -65,7 +65,7 @@ def identify(
 
     Args:
         robot: the robot; its nominal inertias serve as prior for what the motion cannot show.
-        log: what to identify from.
+        log: what to identify from; a study of it, made before, brings its preparation and what it has filtered.
         validate: logs to judge by; they take no part in any choice.
         terms: joint terms (default: rotor, viscous, smoothed Coulomb, offset), by name or as objects.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
@@ -100,7 +100,7 @@ def identify(
     )  # fmt: skip
     if known_friction is not None and (tune or fit_shapes):
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
-    study = replace(Study.of(robot, log, (), preparation), scheme=written)
+    study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
     loop = _loop(controller, study.robot)
     curves, wanted = _known(study.robot, known_friction, terms)
     settings = Settings(
@@ -176,9 +176,7 @@ class _Task:
         for one in study.logs:
             if not isinstance(one, Log):
                 raise SteelyardError(f"{one.path}: too long for '{self.settings.estimator}'; cut it by a window.")
-        return experiment_of(
-            study.robot, study.terms, study.beginnings, study.preparation, study.cutoff_hz, self.loop
-        )  # fmt: skip
+        return experiment_of(study, self.loop)
 
     def model(self, estimate: Estimate) -> Model:
         """The model of an estimate, with the friction that was known before."""

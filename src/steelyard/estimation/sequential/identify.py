@@ -24,7 +24,8 @@ from steelyard.regression.rows import Equation
 from steelyard.regression.schemes import Scheme, make_scheme, paper_motion
 from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.robot import Robot
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Motion, Preparation
+from steelyard.study import Study
 
 # A number that is said to be exact is known to this part of itself, so that covariances can be inverted.
 _EXACT = 1e-12
@@ -250,9 +251,7 @@ def _data(
     def motions() -> Iterable[Motion]:
         if preparation == "as logged":
             return [m for log in movement.logs for m in paper_motion(log)]
-        settings = preparation or Preparation()
-        cutoff = chosen_cutoff(movement.logs, settings)
-        return [m for log in movement.logs for m in prepare(log, settings, cutoff)]
+        return Study.of(dynamics.robot, movement.logs, base.terms, preparation).motions()
 
     made = list(motions())
     for motion in made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import Field, read_document
-from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log
 from steelyard.simulation.controllers import CONTROLLERS, Controller
+from steelyard.study import Study
 
 _PARTS = ("position", "velocity", "acceleration")
 # Of these a document may speak; a controller's model is the robot's description.
@@ -128,29 +127,14 @@ def as_control_loop(given: str | os.PathLike[str] | ControlLoop | None, robot: R
     return read_control_loop(given, robot) if isinstance(given, str | os.PathLike) else given
 
 
-def experiment_of(
-    robot: Robot,
-    terms: Terms,
-    logs: Sequence[Log],
-    preparation: Preparation,
-    cutoff: float,
-    loop: ControlLoop | None = None,
-) -> Experiment:
-    """The experiment of some logs, prepared as for least squares.
+def experiment_of(study: Study, loop: ControlLoop | None = None) -> Experiment:
+    """The experiment of a study's logs, prepared as for least squares.
 
     Args:
-        robot: the robot as it was logged.
-        terms: its joint terms.
-        logs: with positions and torques.
-        preparation: filter, derivatives, mask.
-        cutoff: of the filter, Hz, in place of the preparation's.
+        study: of logs in memory.
         loop: controller and references, for estimators that simulate the closed loop.
     """
-    settings = replace(preparation, cutoff=cutoff)
     if loop is None:
-        return Experiment.from_logs(robot, terms, list(logs), preparation=settings)
-    references = loop.references * len(logs) if len(loop.references) == 1 else loop.references
-    return Experiment.from_logs(
-        robot, terms, list(logs), preparation=settings, controller=loop.controller, references=references,
-        control_period=loop.control_period,
-    )  # fmt: skip
+        return Experiment.of(study)
+    references = loop.references * len(study.logs) if len(loop.references) == 1 else loop.references
+    return Experiment.of(study, controller=loop.controller, references=references, control_period=loop.control_period)

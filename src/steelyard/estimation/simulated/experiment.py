@@ -17,8 +17,9 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import Motion, Preparation
 from steelyard.simulation.controllers import Controller
+from steelyard.study import Study
 
 Level = float | Sequence[float] | None
 
@@ -92,33 +93,60 @@ class Experiment:
         logs: Log | Sequence[Log],
         *,
         preparation: Preparation | None = None,
-        controller: Controller | None = None,
         references: Any = None,
+        **known: Any,
+    ) -> Experiment:
+        """From logs that hold positions and torques, prepared as for identification by least squares.
+
+        Args:
+            robot: the robot; what the logs say about its mounting holds.
+            terms: its joint terms.
+            logs: one or several.
+            preparation: filter, derivatives, mask.
+            references: as in `of`; a single one for a single log.
+            known: `controller`, `control_period`, `position_noise`, `torque_noise`, `step` and `smoothing`, as in `of`.
+        """
+        told = [references] if isinstance(logs, Log) else references
+        return cls.of(Study.of(robot, logs, terms, preparation), references=told, **known)
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        *,
+        controller: Controller | None = None,
+        references: Sequence[Any] | None = None,
         control_period: float | None = None,
         position_noise: Level = None,
         torque_noise: Level = None,
         step: float | None = None,
         smoothing: float = 1e-2,
     ) -> Experiment:
-        """From logs that hold positions and torques, prepared as for identification by least squares.
+        """From the motions of a study.
 
-        `references`: one per log (or a single one for a single log): an object with `sample(t)` that gives (q, dq,
-        ddq), or a tuple of these arrays with a row per sample of the log.
+        Args:
+            study: of logs in memory.
+            controller: what moved the robot, for estimators that simulate the closed loop.
+            references: one per log: an object with `sample(t)` that gives (q, dq, ddq), or a tuple of these arrays with
+                a row per sample of the log.
+            control_period: between two actions of the controller, s; None: it acts at every sample.
+            position_noise: its standard deviation, rad (m), one number or one per joint.
+            torque_noise: its standard deviation, N m (N), one number or one per joint.
+            step: the longest of a simulation, s; None: the control period.
+            smoothing: speed over which dry friction is spread, rad/s (m/s).
         """
-        many = [logs] if isinstance(logs, Log) else list(logs)
-        settings = preparation or Preparation()
-        told = [references] if isinstance(logs, Log) else list(references or [None] * len(many))
-        if len(told) != len(many):
-            raise EstimationError(f"There are {len(many)} logs but {len(told)} references; give one for each log.")
-        cutoff = chosen_cutoff(many, settings) if many else 1.0
+        logs = study.beginnings
+        told = list(references or [None] * len(logs))
+        if len(told) != len(logs):
+            raise EstimationError(f"There are {len(logs)} logs but {len(told)} references; give one for each log.")
         runs = [
             _run(log, motion, reference, control_period)
-            for log, reference in zip(many, told, strict=True)
-            for motion in prepare(log, settings, cutoff)
+            for log, reference in zip(logs, told, strict=True)
+            for motion in study.motions(log)
         ]
         return cls(
-            Dynamics(robot, terms), tuple(runs), controller, control_period, _given(position_noise),
-            _given(torque_noise), step, smoothing=smoothing, mask=settings.mask,
+            study.dynamics, tuple(runs), controller, control_period, _given(position_noise),
+            _given(torque_noise), step, smoothing=smoothing, mask=study.preparation.mask,
         )  # fmt: skip
 
     @property
