@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,11 @@ from hypothesis import strategies as st
 
 from steelyard.assessment.holdout import keep_blocks, keep_last
 from steelyard.errors import SteelyardError
+from steelyard.robot.library import builtin
+from steelyard.signals import source
 from steelyard.signals.log import Log
+from steelyard.signals.read import read_log
+from steelyard.signals.source import LogFile, pieces_of
 
 
 def a_log(samples: int = 1000, segments: tuple[tuple[int, int], ...] = ()) -> Log:
@@ -37,6 +43,23 @@ def test_blocks_share_no_sample_and_lose_none(seconds: float, every: int, gap: b
         for a, b in part.segments:
             assert np.all(np.diff(part.q[a:b, 0]) == 1.0)  # pieces are gap-free
             assert not (part.q[a, 0] < 444 <= part.q[b - 1, 0] and gap)
+
+
+def test_blocks_of_a_file_are_those_of_the_log_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece's end cuts a block in two and moves none of its samples to the other side."""
+    robot = builtin("rotradi")
+    q = np.arange(3000, dtype=float).reshape(-1, 3)
+    Log(robot.joint_names, 5.0 + 0.01 * np.arange(1000), q, tau=q).save(tmp_path / "run.csv")
+    monkeypatch.setattr(source, "PIECE", 130)
+    whole = keep_blocks(read_log(tmp_path / "run.csv", robot), 0.5, 3)
+    parts = keep_blocks(LogFile(tmp_path / "run.csv", robot), 0.5, 3)
+    for one, file in zip(whole, parts, strict=True):
+        pieces = list(pieces_of(file))
+        assert len(pieces) > 5
+        np.testing.assert_array_equal(np.concatenate([piece.q for piece in pieces]), one.q)
+        assert all(np.all(np.diff(p.q[a:b, 0]) == 3.0) for p in pieces for a, b in p.segments)  # pieces are gap-free
+    with pytest.raises(SteelyardError, match="too short"):
+        list(pieces_of(keep_blocks(LogFile(tmp_path / "run.csv", robot), 100.0, 3)[1]))
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from steelyard.demo import simulated_log
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot.library import builtin
+from steelyard.signals.log import Log
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +87,10 @@ def test_choices_are_checked(found: Identification) -> None:
         identify(builtin("szabo3r"), simulated_log(sy.Model.nominal(builtin("arm7")), 1))
 
 
-def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Piece by piece, only the rows at the pieces' ends are lost."""
+def _written(path: Path) -> sy.Robot:
+    """A log in a file, and the robot it is of."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from steelyard.identification.files import identify_files
-    from steelyard.signals import source
 
     robot = builtin("rotradi")
     log = simulated_log(sy.Model.nominal(robot), 1)
@@ -98,7 +98,16 @@ def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch
     assert log.tau is not None
     names = ["t", *(f"{x}{k}" for x in ("q", "dq", "tau") for k in (1, 2, 3))]
     columns = [log.t, *log.q.T, *log.dq.T, *log.tau.T]
-    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), tmp_path / "run.parquet", row_group_size=3000)
+    pq.write_table(pa.table(dict(zip(names, columns, strict=True))), path, row_group_size=3000)
+    return robot
+
+
+def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece, only the rows at the pieces' ends are lost."""
+    from steelyard.identification.files import identify_files
+    from steelyard.signals import source
+
+    robot = _written(tmp_path / "run.parquet")
     whole = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
     monkeypatch.setattr(source, "PIECE", 6000)
@@ -107,3 +116,39 @@ def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch
     # The rows lost are a few percent, so the estimates differ by a fraction of their own uncertainty.
     change = np.abs(pieces.estimate.beta - whole.estimate.beta) / whole.estimate.standard_errors
     assert np.max(change) < 1.0
+
+
+@pytest.mark.parametrize("hold_out", [{"holdout": 0.3}, {"holdout_blocks": "5:3"}])
+def test_a_hold_out_of_a_long_log_is_streamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold_out: dict[str, Any]
+) -> None:
+    """It gives what the log in memory does, but for the rows at the pieces' ends, and never holds more than a piece."""
+    from steelyard.identification import files
+    from steelyard.signals import source
+
+    robot = _written(tmp_path / "run.parquet")
+    how = {"terms": ("viscous", "coulomb"), "cutoff": 10.0, "physical": False, "check": False, **hold_out}
+    whole = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
+    sizes: list[int] = []
+    chunks = source.log_chunks
+
+    def watched(*given: Any, **options: Any) -> Iterator[Log]:
+        for piece in chunks(*given, **options):
+            sizes.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
+    monkeypatch.setattr(source, "PIECE", 6000)
+    monkeypatch.setattr(source, "log_chunks", watched)
+    monkeypatch.delattr(source, "read_log")  # nothing is read at once
+    monkeypatch.delattr(files, "read_log")
+    pieces = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
+    assert len(sizes) > 3
+    assert max(sizes) <= 9000
+    lost = 1.0 - pieces.identification[0].samples / whole.identification[0].samples
+    assert 0.0 < lost < 0.1
+    # What a share of the rows says moves an estimate by its root in standard errors, of ten parameters none by four.
+    change = np.abs(pieces.estimate.beta - whole.estimate.beta) / whole.estimate.standard_errors
+    assert np.max(change) < 4.0 * np.sqrt(lost)
+    for a, b in zip(whole.validation[0].joints, pieces.validation[0].joints, strict=True):
+        assert b.nrmse_percent == pytest.approx(a.nrmse_percent, rel=0.1)

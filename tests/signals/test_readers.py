@@ -96,6 +96,30 @@ def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
         assert [len(piece) for piece in long.pieces()] == [200, 200, 200, 200, 230]
 
 
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("window", [None, (5, 1000)])
+def test_a_long_file_is_split_without_being_held_or_parsed_twice(tmp_path, monkeypatch, name, window):
+    path = WRITERS[name](tmp_path)
+    monkeypatch.setattr(source, "PIECE", 200)
+    long = LogFile(path, ARM, {"window": list(window)} if window else None)
+    whole = read_log(path, ARM, rows=window)
+    passes = []
+    read = long.reader.blocks
+    monkeypatch.setattr(long.reader, "blocks", lambda columns, start=0: passes.append(start) or read(columns, start))
+    head, tail = long.split(0.3)
+    for number in (1, 2):  # the second time the file is opened anew
+        first, last = list(head.pieces()), list(tail.pieces())
+        assert len(passes) == number
+        assert sum(len(piece) for piece in last) == pytest.approx(0.3 * len(whole), abs=1)
+        assert max(len(piece) for piece in [*first, *last]) <= 300
+        joined = np.concatenate([piece.q for piece in [*first, *last]])
+        np.testing.assert_array_equal(joined, whole.q)
+    again = list(tail.pieces())  # by itself
+    np.testing.assert_array_equal(np.concatenate([piece.q for piece in again]), joined[-sum(map(len, again)) :])
+    assert len(passes) == 3
+
+
 def test_rows_are_estimated_from_the_size_of_a_text(tmp_path):
     path = write_csv(tmp_path / "run.csv", columns(motion(samples=20000)))
     assert open_reader(path).estimated_rows() == pytest.approx(20000, rel=0.05)

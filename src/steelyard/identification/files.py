@@ -45,7 +45,9 @@ def identify_files(
     if holdout is None and not holdout_blocks:
         used = [open_log(path, robot, mapping) for path in logs]
     else:
-        pairs = [_held_back(read_log(path, robot, mapping), holdout, holdout_blocks) for path in logs]
+        # Periods are averaged in memory.
+        opened = open_log if period is None else read_log
+        pairs = [_held_back(opened(path, robot, mapping), holdout, holdout_blocks) for path in logs]
         used = [a for a, _ in pairs]
         judged = [*judged, *(b for _, b in pairs)]
         judged_names += [f"{p.stem}, held back" for p in logs]
@@ -68,7 +70,7 @@ def _averaged(log: Source, period: float) -> Log:
     return average_periods(log, period)
 
 
-def _held_back(log: Log, share: float | None, blocks: str) -> tuple[Log, Log]:
+def _held_back(log: Source, share: float | None, blocks: str) -> tuple[Source, Source]:
     if share is not None:
         return keep_last(log, share)
     seconds, _, every = blocks.partition(":")

@@ -36,6 +36,7 @@ from steelyard.signals.table import (
 SLOWEST, FASTEST = 10.0, 1e-7
 
 AnyFile = str | os.PathLike[str] | LogReader
+RowRange = tuple[int, int | None]  # a window that may be open to the end
 AnyMapping = LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
@@ -59,7 +60,12 @@ def read_log(path: AnyFile, robot: Robot, mapping: AnyMapping = None, rows: Wind
 
 
 def log_chunks(
-    path: AnyFile, robot: Robot, mapping: AnyMapping = None, size: int = 500_000, overlap: int = 1000
+    path: AnyFile,
+    robot: Robot,
+    mapping: AnyMapping = None,
+    size: int = 500_000,
+    overlap: int = 1000,
+    rows: RowRange | None = None,
 ) -> Iterator[Log]:
     """The log in pieces, of which little more than one is held, whatever the file's size.
 
@@ -73,14 +79,15 @@ def log_chunks(
         mapping: what the columns mean, as in `read_log`.
         size: rows of a piece; the last has up to half as many more.
         overlap: further rows on either side of a piece, which it shares with its neighbours.
+        rows: first and last row, from 1, as in `read_log`; None for the last: to the end.
     """
     if size < 100 or not 0 <= overlap <= size:
         raise LogError(f"Chunks need a size of at least 100 and an overlap of 0 to the size, not {size} and {overlap}.")
-    yield from _logs(path, robot, as_mapping(mapping), None, size, overlap)
+    yield from _logs(path, robot, as_mapping(mapping), rows, size, overlap)
 
 
 def _logs(
-    path: AnyFile, robot: Robot, mapping: LogMapping, rows: Window | None, size: int | None = None, overlap: int = 0
+    path: AnyFile, robot: Robot, mapping: LogMapping, rows: RowRange | None, size: int | None = None, overlap: int = 0
 ) -> Iterator[Log]:
     """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
     source = path.path if isinstance(path, LogReader) else Path(path)
@@ -146,11 +153,13 @@ def _pieces(
         del piece
 
 
-def _row_range(window: Window | None, count: int | None) -> tuple[int, int | None]:
+def _row_range(window: RowRange | None, count: int | None) -> tuple[int, int | None]:
     """The half-open range, from 0, of a window of rows from 1; None where the end is not known."""
     if window is None:
         return 0, count
     first, last = window
+    if last is None:
+        return first - 1, count
     if not 1 <= first <= last:
         raise LogError(f"the window [{first}, {last}] is not a range of rows; the first row is 1.")
     if count is not None and last > count:

@@ -41,6 +41,11 @@ class CsvReader(LogReader):
     def estimated_rows(self) -> int:
         return round(self.path.stat().st_size / max(1.0, self._row_bytes))
 
+    def counted_rows(self) -> int:
+        with self.path.open("rb") as file:
+            lines = sum(data.count(b"\n") for data in iter(lambda: file.read(PIECE), b""))
+        return lines - self._skip
+
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
         return later_rows(self._all_blocks(columns), start)
 
