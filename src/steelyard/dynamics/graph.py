@@ -7,7 +7,6 @@ a graph, forward and reverse, are more nodes of the same graph.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -326,8 +325,3 @@ def _functions_of(library: Any) -> dict[str, Callable[..., Any]]:
     functions = {name: getattr(library, names.get(name, name)) for name in (UNARY | BINARY) if name != "step"}
     functions["step"] = lambda x: library.heaviside(x, 0.0)
     return functions
-
-
-def is_number(value: Any) -> bool:
-    """Whether a traced result turned out constant."""
-    return not isinstance(value, Node) and math.isfinite(value)

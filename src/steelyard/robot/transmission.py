@@ -146,7 +146,3 @@ class Transmission:
             [np.broadcast_to(np.asarray(r.slope(u[..., k]), float), u.shape[:-1]) for k, r in enumerate(self.ratios)],
             -1,
         )
-
-    def joint_torque_of_motors(self, q: ArrayLike, motor_torque: ArrayLike) -> Array:
-        """Joint torques of torques on the motor shafts: τ = matrixᵀ (dF/du · τ_motor)."""
-        return self.joint_torque(np.asarray(motor_torque, dtype=float) * self.slopes(q))

@@ -148,8 +148,3 @@ def pieces_of(source: Source) -> Iterator[Log]:
         yield source
     else:
         yield from source.pieces()
-
-
-def _first_piece(source: Source) -> Log:
-    """The log, or the beginning of a long one: enough to choose settings by."""
-    return next(pieces_of(source))
