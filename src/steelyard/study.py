@@ -96,7 +96,7 @@ class Study:
         )  # fmt: skip
 
     def prepared_as(self, preparation: Preparation) -> Study:
-        """The same logs, made ready in another way."""
+        """The same logs, made ready as `preparation` says."""
         return replace(self, preparation=preparation, cutoff_hz=chosen_cutoff(self.beginnings, preparation))
 
     def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
@@ -128,7 +128,7 @@ class Study:
         return Dynamics(self.robot, self.terms)
 
     def motions_of(self, source: Source) -> Iterable[Motion]:
-        """The prepared motions of a log, be it one of the study's or another that is judged alike.
+        """The prepared motions of `source`, be it a log of the study's or another that is judged alike.
 
         A log in memory is prepared once; a file is read, piece by piece, on every pass.
         """
@@ -160,7 +160,7 @@ class Study:
             yield from (m for m in self.motions_of(one) if m.long_enough)
 
     def first_motions(self, number: int) -> tuple[Motion, ...]:
-        """The prepared motions of a log's beginning."""
+        """The prepared motions of the beginning of log `number` (from 0)."""
         return self._motions_in_memory(self.beginnings[number])
 
     @cached_property
@@ -182,7 +182,7 @@ class Study:
         return RegressionData.joined(tuple(self.parts.values()))
 
     def rows_of(self, source: Source) -> RegressionData:
-        """The rows of one log. Of a file that is streamed the unfiltered torques are summed up in the same pass."""
+        """The rows of the log `source`. Of a streamed file the unfiltered torques are summed up in the same pass."""
 
         def motions() -> Iterator[Motion]:
             return self.motions(source)
@@ -192,7 +192,7 @@ class Study:
         return self._written(motions)
 
     def changed_rows(self, change: Change) -> RegressionData:
-        """The rows of all logs after a change of every piece."""
+        """The rows of all logs after `change`, which makes another log of each piece."""
 
         def motions() -> Iterator[Motion]:
             for source in self.logs:

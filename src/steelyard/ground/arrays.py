@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def frozen(values: ArrayLike) -> Array:
-    """A private, read-only float64 copy, so that what a robot holds can never change. What is that already stays."""
+    """A read-only float64 copy of `values`, so that what a robot holds can never change. What is that already stays."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and _is_frozen(values):
         return values
     array = np.array(values, dtype=np.float64)

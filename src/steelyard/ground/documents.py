@@ -25,7 +25,7 @@ Syntax = Literal["yaml", "toml"]
 
 
 def read_document(path: Path) -> Mapping[str, Any]:
-    """The top-level mapping of a file; `.toml` is TOML, everything else is YAML (of which JSON is a part)."""
+    """The top-level mapping of the file at `path`; `.toml` is TOML, all else is YAML (of which JSON is a part)."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 def parse_document(text: str, source: str, syntax: Syntax = "yaml") -> Mapping[str, Any]:
-    """The top-level mapping of a text; `source` names it in errors."""
+    """The top-level mapping of `text`, written in `syntax`; `source` names it in errors."""
     try:
         data = _load_toml(text, source) if syntax == "toml" else _load_yaml(text, source)
     except RecursionError:
@@ -106,14 +106,15 @@ class Field:
     names: Mapping[str, float] = field(default_factory=dict)
 
     def fail(self, message: str) -> NoReturn:
+        """Refuse the value: an error of the place and `message`, which says what is wrong and what to write."""
         raise RobotError(f"{self.place}: {message}")
 
     def inside(self, value: Any, where: str) -> Field:
-        """A value that stands within this one."""
+        """`value`, which stands within this one at `where`: a key or an entry's number, as messages tell it."""
         return replace(self, value=value, place=f"{self.place}: {where}")
 
     def table(self, required: Sequence[str] = (), optional: Sequence[str] = ()) -> dict[str, Field]:
-        """The entries of a table of keys and values. Unknown keys are refused, empty ones count as absent."""
+        """The entries of a table. Keys neither `required` nor `optional` are refused, empty ones count as absent."""
         known = [*required, *optional]
         if not isinstance(self.value, Mapping):
             self.fail(f"{_shown(self.value)} is not a table; write keys and values: {', '.join(known)}.")
@@ -147,25 +148,26 @@ class Field:
         return [item.text() for item in self.items("item")]
 
     def choice(self, choices: Sequence[str]) -> str:
-        """One of a few words."""
+        """The value, which must be one of the words `choices`."""
         if self.value not in choices:
             self.fail(f"{_shown(self.value)} is not known; write one of {', '.join(choices)}.")
         return str(self.value)
 
     def number(self, infinite: bool = False) -> float:
-        """A finite number (or, where it makes sense, an infinite one), given as such or as a formula."""
+        """A finite number (with `infinite`, ±inf too), given as such or as a formula."""
         if isinstance(self.value, float) and math.isinf(self.value) and infinite:
             return self.value
         return self.affine()[0]
 
     def positive(self, infinite: bool = False) -> float:
+        """A number above zero; `infinite` as in `number`."""
         number = self.number(infinite)
         if number <= 0.0:
             self.fail(f"{number:g} must be positive.")
         return number
 
     def affine(self, variables: Collection[str] = ()) -> Affine:
-        """A number as (constant, slope), where the formula may hold a joint's variable."""
+        """A number as (constant, slope), where the formula may hold a joint's variable: one of `variables`, by name."""
         value = self.value
         if isinstance(value, str):
             try:

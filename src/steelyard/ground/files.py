@@ -20,7 +20,7 @@ from steelyard.errors import SteelyardError
 
 
 def plain(value: Any) -> Any:
-    """The same with tuples as lists, and None for what is not finite."""
+    """`value`, made of dictionaries, lists and numbers, with tuples as lists, and None for what is not finite."""
     if isinstance(value, dict):
         return {key: plain(x) for key, x in value.items()}
     if isinstance(value, (list, tuple)):
@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write `content` (text as UTF-8) aside, then put it in place by one rename; a failure leaves what was there."""
+    """Write `content` (text as UTF-8) aside, then put it at `path` by one rename; a failure leaves what was there."""
     target = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -61,7 +61,7 @@ def read_json(path: Path, error: type[SteelyardError], remedy: str) -> Any:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as the text of a CSV file."""
+    """`rows`, each of as many values as it has cells, as the text of a CSV file."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
@@ -98,7 +98,7 @@ def run_folder(target: str | os.PathLike[str], overwrite: bool = False) -> Itera
 
 
 def check_target(place: Path, overwrite: bool) -> None:
-    """Refuse early what would be refused at the end."""
+    """Refuse early what would be refused at the end: a `place` that exists, unless `overwrite` and it holds a run."""
     if place.exists() and not overwrite:
         raise RunFolderError(f"{place} exists; give another folder, or --overwrite to replace it whole.")
     if place.exists() and not place.is_dir():

@@ -69,7 +69,7 @@ class Outcome(ABC):
         return Path(folder)
 
     def finish(self, folder: Path) -> None:
-        """Put page and result into the folder of a run that was written bit by bit; where result.json is, all is."""
+        """Put page and result into the `folder` of a run that was written bit by bit; where result.json is, all is."""
         texts = {name: content for name, content in self._contents() if isinstance(content, str)}
         for name in sorted(texts, key=RESULT.__eq__):
             write_whole(folder / name, texts[name])
@@ -99,10 +99,10 @@ class Viewed(Outcome):
 
 
 def json_text(value: Any) -> str:
-    """JSON as run folders hold it."""
+    """`value` as JSON, the way run folders hold it."""
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def file_name(name: str) -> str:
-    """A robot's name as that of a file."""
+    """A robot's `name` as that of a file."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name) or "robot"

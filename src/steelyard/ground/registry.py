@@ -43,7 +43,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._unread, self._adopt, self._plugins_read = list(packages), adopt, False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """A decorator that enters a member under a name, which must be free."""
+        """A decorator that enters a member under `name`, which must be free."""
 
         def enter(member: T) -> T:
             known = self._members.get(name)
@@ -95,7 +95,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def entry_points(group: str) -> EntryPoints:
-    """What other packages announce; asking for it takes longer to import than the rest of this file."""
+    """What other packages announce under `group`; asking for it takes longer to import than the rest of this file."""
     from importlib import metadata
 
     return metadata.entry_points(group=group)

@@ -29,6 +29,7 @@ maximum = np.maximum
 
 
 def dot(a: Vector, b: Vector) -> Scalar:
+    """`a` · `b`."""
     total: Scalar = 0.0
     for x, y in zip(a, b, strict=True):
         total = total + x * y
@@ -36,25 +37,31 @@ def dot(a: Vector, b: Vector) -> Scalar:
 
 
 def cross(a: Vector, b: Vector) -> list[Scalar]:
+    """`a` × `b`, of three entries each."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def plus(a: Vector, b: Vector) -> list[Scalar]:
+    """`a` + `b`."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def times(k: Scalar, a: Vector) -> list[Scalar]:
+    """`k` · `a`: a vector times a scalar."""
     return [k * x for x in a]
 
 
 def matvec(m: Sequence[Vector], x: Vector) -> list[Scalar]:
+    """`m` · `x`: a matrix, row by row, times a vector."""
     return [dot(row, x) for row in m]
 
 
 def transposed(m: Sequence[Vector]) -> list[list[Scalar]]:
+    """`m`ᵀ of a matrix given row by row."""
     return [list(column) for column in zip(*m, strict=True)]
 
 
 def matmul(a: Sequence[Vector], b: Sequence[Vector]) -> list[list[Scalar]]:
+    """`a` · `b` of matrices given row by row."""
     columns = transposed(b)
     return [[dot(row, column) for column in columns] for row in a]

@@ -21,7 +21,7 @@ MAX_DEPTH = 256
 
 
 def shorten(text: str, width: int = 60) -> str:
-    """A piece of a file that fits into a one-line message."""
+    """A piece of a file, `text`, on one line of at most `width` characters, for messages."""
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 1] + "…"
 
@@ -50,11 +50,11 @@ class Element:
         return RobotError(f"{self.file}, line {self.line}: {self.label} {message}")
 
     def find(self, tag: str) -> Element | None:
-        """The first child of that tag."""
+        """The first child whose tag is `tag`, or None."""
         return next((child for child in self.children if child.tag == tag), None)
 
     def all(self, tag: str) -> list[Element]:
-        """The children of that tag."""
+        """The children whose tag is `tag`."""
         return [child for child in self.children if child.tag == tag]
 
     def walk(self) -> Iterator[Element]:
@@ -66,14 +66,14 @@ class Element:
             stack.extend(reversed(element.children))
 
     def string(self, name: str) -> str:
-        """An attribute that must be there and must not be empty."""
+        """The attribute `name`, which must be there and must not be empty."""
         value = self.attributes.get(name, "")
         if not value.strip():
             raise self.error(f"has no attribute '{name}'; add {name}=\"…\".")
         return value
 
     def numbers(self, name: str, infinite: bool = False) -> list[float]:
-        """All numbers of an attribute, however many; `infinite` allows ±inf, as limits may have."""
+        """All numbers of the attribute `name`, however many; `infinite` allows ±inf, as limits may have."""
         out = []
         for word in self.string(name).split():
             try:
@@ -89,7 +89,7 @@ class Element:
         return out
 
     def number(self, name: str, default: float | None = None, *, infinite: bool = False) -> float:
-        """An attribute that is one number; it must be there unless a default is given."""
+        """The attribute `name`, one number; without a `default` it must be there. `infinite` allows ±inf."""
         if name not in self.attributes and default is not None:
             return default
         values = self.numbers(name, infinite)
@@ -98,7 +98,7 @@ class Element:
         return values[0]
 
     def vector(self, name: str, count: int, default: tuple[float, ...] | None = None) -> Array:
-        """An attribute that is `count` numbers; it must be there unless a default is given."""
+        """The attribute `name`, `count` numbers; without a `default` it must be there."""
         if name not in self.attributes and default is not None:
             return np.array(default)
         values = self.numbers(name)
@@ -108,7 +108,7 @@ class Element:
 
 
 def parse_xml(path: Path | str) -> Element:
-    """The root element of an XML file.
+    """The root element of the XML file at `path`.
 
     A description of a robot needs no document type, so entities (which can grow without bound, or fetch other
     files), attribute lists and external document types are refused rather than expanded.

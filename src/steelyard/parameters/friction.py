@@ -92,11 +92,11 @@ class DryTerm(Term):
         return self.along(self.direction(du), absolute(du))
 
     def direction(self, du: Scalar) -> Scalar:
-        """The sign of a velocity, smoothed on request."""
+        """The sign of the velocity `du` (rad/s, m/s), smoothed on request."""
         return tanh(du * (1.0 / self.smooth)) if self.smooth > 0.0 else sign(du)
 
     def rounded(self, joint_kind: str, times: float = 1.0) -> DryTerm:
-        """The term as an identification takes it by name: smoothed at the speed of the joint's kind, so many times."""
+        """The term as identification takes it by name: smooth at `times` the speed in `SMOOTHING` for `joint_kind`."""
         return replace(self, smooth=times * SMOOTHING[joint_kind])
 
 

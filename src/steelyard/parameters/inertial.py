@@ -27,7 +27,7 @@ _SMALLEST = 1e-3
 
 
 def link_coordinates(parameters: Array) -> Array:
-    """Ten numbers of a possible link: the logarithms of the diagonal, then the entries below it."""
+    """Ten numbers of a possible link's ten `parameters`: logarithms of L's diagonal, then the entries below it."""
     try:
         L = np.linalg.cholesky(pseudo_inertia(parameters))
     except np.linalg.LinAlgError:
@@ -39,7 +39,7 @@ def link_coordinates(parameters: Array) -> Array:
 
 
 def link_parameters(x: Array) -> tuple[Array, Array]:
-    """The ten inertial parameters of coordinates x, and their 10 × 10 derivative."""
+    """The ten inertial parameters of the ten coordinates `x`, and their 10 × 10 derivative."""
     L = np.diag(np.exp(x[:4]))
     for k, (i, j) in enumerate(_BELOW):
         L[i, j] = x[4 + k]
@@ -71,11 +71,11 @@ class LogCholesky:
 
     @classmethod
     def of(cls, parameters: Sequence[Parameter], links: int) -> LogCholesky:
-        """Terms with a lower bound of zero are positive."""
+        """For a robot of `links` links and all its `parameters`; terms with a lower bound of zero are positive."""
         return cls(links, tuple(p.lower == 0.0 for p in parameters[10 * links :]))
 
     def coordinates(self, theta: Array) -> Array:
-        """x of a possible θ; positive terms that are zero or less are set to a thousandth of the largest."""
+        """x of a possible `theta`; positive terms that are zero or less are set to a thousandth of the largest."""
         links = [link_coordinates(theta[10 * k : 10 * k + 10]) for k in range(self.links)]
         rest = theta[10 * self.links :].copy()
         chosen = np.array(self.positive, dtype=bool)
@@ -85,7 +85,7 @@ class LogCholesky:
         return np.concatenate([*links, rest]) if links else rest
 
     def parameters(self, x: Array) -> tuple[Array, Array]:
-        """θ and its derivative ∂θ/∂x, square and block diagonal."""
+        """θ of the coordinates `x`, and its derivative ∂θ/∂x, square and block diagonal."""
         theta, slope = x.copy(), np.eye(len(x))
         for k in range(self.links):
             part = slice(10 * k, 10 * k + 10)
@@ -104,7 +104,7 @@ _MARGIN = 1e-6
 
 
 def parameters_of_pseudo_inertia(matrix: Array) -> Array:
-    """The ten parameters of a 4×4 pseudo-inertia; the inverse of `pseudo_inertia`."""
+    """The ten parameters of a 4×4 pseudo-inertia `matrix`; the inverse of `pseudo_inertia`."""
     sigma = np.asarray(matrix[:3, :3], dtype=float)
     return inertial_parameters(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
 
@@ -112,6 +112,7 @@ def parameters_of_pseudo_inertia(matrix: Array) -> Array:
 def nearest_body(parameters: Array, covariance: Array) -> tuple[Array, bool]:
     """The possible body with the smallest (θ − θ̂)ᵀ C⁻¹ (θ − θ̂), and whether θ̂ itself was impossible.
 
+    θ̂ are the ten `parameters` of a body, C their `covariance`.
     The pseudo-inertia is written as L Lᵀ plus a small multiple of the identity in the body's own scale, so that every
     L is possible (Rucker & Wensing 2022 take logarithms of L's diagonal; without them the boundary is within reach).
     """
@@ -159,7 +160,7 @@ _UNITS = ("kg", "kg m", "kg m", "kg m", *("kg m²",) * 6)
 
 
 def inertial_parameters_of(robot: Robot) -> tuple[Parameter, ...]:
-    """Ten parameters per link, numbered as the links are: m1, mx1, …, Izz1, m2, …"""
+    """Ten parameters per link of `robot`, numbered as the links are: m1, mx1, …, Izz1, m2, …"""
     return tuple(
         Parameter(f"{name}{i + 1}", unit, lower=0.0 if name in ("m", "Ixx", "Iyy", "Izz") else -np.inf)
         for i in range(len(robot.links))
@@ -168,6 +169,6 @@ def inertial_parameters_of(robot: Robot) -> tuple[Parameter, ...]:
 
 
 def smallest_pseudo_eigenvalues(parameters: Array) -> Array:
-    """The smallest eigenvalue of each link's pseudo-inertia; a body is physically possible iff it is positive."""
+    """The smallest eigenvalue of each link's pseudo-inertia, of ten `parameters` a link; possible iff positive."""
     blocks = np.asarray(parameters, dtype=float).reshape(-1, 10)
     return np.array([np.linalg.eigvalsh(pseudo_inertia(block))[0] for block in blocks])

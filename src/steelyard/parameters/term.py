@@ -49,7 +49,7 @@ class ShapeParameter:
     searched: tuple[float, float] | None = None
 
     def at(self, speed: float) -> float:
-        """The value at which the torque bends at a speed (rad/s or m/s): the speed, or one over it in s/rad."""
+        """The value at which the torque bends at `speed` (rad/s or m/s): the speed, or one over it in s/rad."""
         return 1.0 / speed if self.unit == "s/rad" else speed
 
 
@@ -107,7 +107,7 @@ class Term(ABC):
 
     @abstractmethod
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        """What each parameter asks of the coordinate at position u and velocity du, acceleration apart."""
+        """What each parameter asks of the coordinate at position `u` (rad, m) and velocity `du`, acceleration apart."""
 
     @property
     def inertial(self) -> bool:
@@ -115,7 +115,7 @@ class Term(ABC):
         return False
 
     def potential(self, u: Scalar) -> Sequence[Scalar] | None:
-        """The energies whose slopes `force` returns, or None for a term that dissipates."""
+        """The energies at position `u` whose slopes `force` returns, or None for a term that dissipates."""
         return None
 
     @property
@@ -134,12 +134,12 @@ class Term(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("on", "where")}
 
     def shaped(self, option: str, speed: float) -> Term:
-        """The term with the shape `option`, if it has that, at a speed in rad/s or m/s."""
+        """The term with the shape `option`, if it has that, at `speed` (rad/s or m/s)."""
         changes: dict[str, Any] = {s.option: s.at(speed) for s in self.shape_parameters if s.option == option}
         return replace(self, **changes) if changes else self
 
     def simple(self, values: Sequence[float]) -> Simple:
-        """What URDF and MJCF can say of the term with these values of its parameters; by default nothing."""
+        """What URDF and MJCF can say of the term with these `values` of its parameters (SI); by default nothing."""
         return LEFT_OUT
 
 
@@ -165,7 +165,7 @@ TERMS = _Terms("term", ("steelyard.parameters",), group="steelyard.terms")
 
 
 def make_term(kind: str, **options: Any) -> Term:
-    """A term by its name; options are the fields of its class."""
+    """A term by its name `kind`; `options` are the fields of its class."""
     cls = TERMS[kind]
     known = {f.name for f in fields(cls)}
     for option in options:
@@ -178,7 +178,7 @@ def make_term(kind: str, **options: Any) -> Term:
 
 
 def parse_term(text: str) -> tuple[Term, dict[str, Any]]:
-    """A term as people write it, "coulomb@drive:smooth=0.02:where=motor1+motor2", and the options that were given."""
+    """The term that `text` writes, "coulomb@drive:smooth=0.02:where=motor1+motor2", and the options given there."""
     head, _, tail = text.partition(":")
     kind, _, side = head.partition("@")
     options: dict[str, Any] = {"on": side} if side else {}

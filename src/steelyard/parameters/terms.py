@@ -33,7 +33,11 @@ class Parameter:
 
 
 class Coordinate:
-    """A scalar that a term acts on: u = F(a·q), with its rates and the way its torque reaches the joints."""
+    """A scalar that a term acts on: u = F(a·q), with its rates and the way its torque reaches the joints.
+
+    It is the joint, drive or motor (`side`) called `name`, number `index` of the `robot`'s. Its methods take joint
+    positions `q` (rad, m), velocities `dq` and accelerations `ddq`, one scalar (number, array, node) per joint.
+    """
 
     def __init__(self, robot: Robot, side: str, name: str, index: int) -> None:
         self.side, self.name, self.index = side, name, index
@@ -75,7 +79,11 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms of a model, in order; columns run over terms, then coordinates, then the term's own parameters."""
+    """The terms of a model, in order; columns run over terms, then coordinates, then the term's own parameters.
+
+    Columns are functions of joint positions `q` (rad, m), velocities `dq` and accelerations `ddq`, one scalar (number,
+    array, node) per joint; what is not zero is returned by (row, column).
+    """
 
     robot: Robot
     terms: tuple[Term, ...]
@@ -171,7 +179,7 @@ class Terms:
         return out
 
     def inertia(self, q: Vector, theta: Vector) -> Entries:
-        """What the terms add to the mass matrix: Jᵀ Ia J."""
+        """What the terms with parameters `theta` add to the mass matrix: Jᵀ Ia J."""
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
@@ -217,7 +225,7 @@ def _coordinates(robot: Robot, term: Term) -> list[Coordinate]:
 
 
 def terms(robot: Robot, *which: str | Term) -> Terms:
-    """Joint terms for a robot, by name ("rotor", "viscous", "coulomb", …) or as objects.
+    """Joint terms for a `robot`; `which` by name ("rotor", "viscous", "coulomb", …) or as objects.
 
     >>> terms(robot, "viscous", Coulomb(smooth=0.01), Rotor(on="drive"))  # doctest: +SKIP
     """
@@ -228,7 +236,7 @@ def terms(robot: Robot, *which: str | Term) -> Terms:
 
 
 def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
-    """The terms that the robot's description states, and their values."""
+    """The terms that the description of `robot` states, and their values."""
     made = Terms(robot, tuple(make_term(t.kind, on=t.on, **dict(t.options)) for t in robot.nominal_terms))
     values: list[float] = []
     for term, given in zip(made.terms, robot.nominal_terms, strict=True):
@@ -264,7 +272,7 @@ def identification_terms(
 
 
 def smoothable(which: Sequence[str | Term] | Terms | None) -> bool:
-    """Whether any of the terms leaves the speed at which it is rounded off to us."""
+    """Whether any of the terms `which` (None: the default ones) leaves the speed at which it is rounded off to us."""
     if isinstance(which, Terms):
         return False
     names = [item for item in (which if which is not None else DEFAULT_TERMS) if isinstance(item, str)]

@@ -26,7 +26,7 @@ from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transm
 
 
 def read_transmission(entry: Field, joint_names: Sequence[str]) -> Transmission:
-    """How the file's motors move its joints."""
+    """How the file's motors move its joints: the table `entry`, for `joint_names` in the order of the robot."""
     keys = entry.table((), ("motors", "motor_from_joint", "joint_from_motor", "ratios"))
     given = [key for key in ("motor_from_joint", "joint_from_motor") if key in keys]
     if len(given) != 1:
@@ -115,12 +115,12 @@ _LINK_FRAMES = {"standard": ("distal", "proximal", "joint"), "modified": ("joint
 
 
 def read_dh(path: Path) -> Robot:
-    """The robot of a `.yaml` or `.toml` file with a Denavit–Hartenberg table."""
+    """The robot of the `.yaml` or `.toml` file at `path`, with a Denavit–Hartenberg table."""
     return robot_from_dh(read_document(path), str(path))
 
 
 def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
-    """The robot that a file's plain data describe; `source` is the name of the file in errors."""
+    """The robot that a file's plain `data` describe; `source` is the name of the file in errors."""
     entries = Field(data, source).table(_REQUIRED, _OPTIONAL)
     lengths = _named_numbers(entries.get("lengths"), {})
     names = {**lengths, **_named_numbers(entries.get("constants"), lengths)}

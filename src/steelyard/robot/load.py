@@ -110,7 +110,7 @@ def _snapped_rotation(rotation: Array, tolerance: float) -> Array:
 
 
 def nearly_aligned(robot: Robot, tolerance: float = 1e-4) -> list[tuple[str, float]]:
-    """Joints whose placement or axis is within `tolerance` of being aligned, but is not, with the largest deviation.
+    """Joints of `robot` whose placement or axis misses alignment by no more than `tolerance`, with the largest miss.
 
     Such angles were mostly written with few digits (1.5708 for a right angle). They cost speed and blur the
     structure of the base parameters; `load_robot(…, snap=1e-4)` mends them.

@@ -16,7 +16,7 @@ from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transm
 
 
 def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
-    """The robot with just the joints `names`, in that order; the others are locked at `locked` (rad or m, else 0).
+    """`robot` with just the joints `names`, in that order; the others are locked at `locked` (rad or m, else 0).
 
     Links keep the order of the tree. A locked link is folded into the link that carries it, which becomes
     unknown (None) if the locked one is: a sum with a missing part would look like knowledge. Links that are

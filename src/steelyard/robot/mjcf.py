@@ -30,7 +30,7 @@ MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 
 
 def read_mjcf(path: Path | str) -> Robot:
-    """The robot of an MJCF file, standing on its worldbody."""
+    """The robot of the MJCF file at `path`, standing on its worldbody."""
     return _robot_from_mjcf(parse_xml(path))
 
 

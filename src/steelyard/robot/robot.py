@@ -168,13 +168,14 @@ class Robot:
         return len(self.joints)
 
     def joint_index(self, name: str) -> int:
+        """The number, from 0, of the joint called `name`."""
         try:
             return self.joint_names.index(name)
         except ValueError:
             raise UnknownNameError("joint", name, self.joint_names) from None
 
     def frame(self, name: str = "") -> Place:
-        """A frame by name: a named one, or that of a link; none given: the last link's."""
+        """The frame called `name`: a named one, or that of a link; none given: the last link's."""
         if name in self.frames:
             return self.frames[name]
         if name and name not in self.link_names:
@@ -226,21 +227,21 @@ class Robot:
     # ---------------------------------------------------------------- other robots like this one
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
-        """The same robot mounted so that gravity points elsewhere in its base frame (m/s²)."""
+        """The same robot mounted so that `gravity` (m/s², three numbers) points elsewhere in its base frame."""
         return replace(self, gravity=frozen(gravity))
 
     def with_inertial_parameters(self, parameters: ArrayLike) -> Robot:
-        """The same robot with other nominal parameters, ten per link."""
+        """The same robot with other nominal `parameters`, ten per link (kg, kg m, kg m²)."""
         blocks = np.asarray(parameters, dtype=float).reshape(len(self.links), 10)
         return replace(self, links=tuple(replace(k, inertia=b) for k, b in zip(self.links, blocks, strict=True)))
 
     def with_torque_used(self, names: Sequence[str]) -> Robot:
-        """The same robot where only the named joints' torques can be trusted; the others still move."""
+        """The same robot where only the torques of the joints `names` can be trusted; the others still move."""
         used = {self.joint_index(name) for name in names}
         return replace(self, torque_used=tuple(i in used for i in range(self.dof)))
 
     def with_joints(self, names: Sequence[str], locked: Mapping[str, float] | None = None) -> Robot:
-        """The robot with just these joints, in this order; the others are locked (at 0 unless `locked` says)."""
+        """The robot with just the joints `names`, in this order; the others stand at `locked` (rad, m; else 0)."""
         from steelyard.robot.lock import lock_joints
 
         return lock_joints(self, names, locked or {})
@@ -255,5 +256,8 @@ class Robot:
         return Dynamics(self)
 
     def torque_regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Y with τ = Y θ: `(samples, joints, 10·links)`, or without the first axis for a single state."""
+        """Y with τ = Y θ: `(samples, joints, 10·links)`, or without the first axis for a single state.
+
+        Positions `q` (rad, m), velocities `dq` and accelerations `ddq` are `(samples, joints)`, or `(joints,)`.
+        """
         return self.dynamics.torque_regressor(q, dq, ddq)

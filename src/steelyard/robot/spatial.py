@@ -16,13 +16,13 @@ from steelyard.ground.arrays import Array
 
 
 def skew(v: ArrayLike) -> Array:
-    """The matrix [v×] with [v×] x = v × x."""
+    """The matrix [v×] of a vector `v` of three, with [v×] x = v × x."""
     x, y, z = np.asarray(v, dtype=float)
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def rotation_about(axis: ArrayLike, angle: float) -> Array:
-    """Rodrigues' formula; exact zeros and ones where the angle is a multiple of a right angle."""
+    """Rotation by `angle` (rad) about the unit vector `axis`; exact zeros and ones at multiples of a right angle."""
     a = np.asarray(axis, dtype=float)
     s, c = np.sin(angle), np.cos(angle)
     quarter = angle / (np.pi / 2)
@@ -33,13 +33,13 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
 
 
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Array:
-    """URDF's fixed-axis roll, pitch, yaw: Rz(yaw) Ry(pitch) Rx(roll)."""
+    """URDF's fixed-axis `roll`, `pitch`, `yaw` (rad): Rz(yaw) Ry(pitch) Rx(roll)."""
     x, y, z = np.eye(3)
     return rotation_about(z, yaw) @ rotation_about(y, pitch) @ rotation_about(x, roll)
 
 
 def rotation_from_quaternion(w: float, x: float, y: float, z: float) -> Array:
-    """Rotation of a (not necessarily unit) quaternion in MuJoCo's order w, x, y, z."""
+    """Rotation of a (not necessarily unit) quaternion in MuJoCo's order `w`, `x`, `y`, `z`."""
     q = np.array([w, x, y, z], dtype=float)
     w, x, y, z = q / np.linalg.norm(q)
     v = np.array([x, y, z])
@@ -48,7 +48,7 @@ def rotation_from_quaternion(w: float, x: float, y: float, z: float) -> Array:
 
 
 def snap(matrix: ArrayLike, tolerance: float) -> Array:
-    """Set entries within `tolerance` of 0 and ±1 to exactly that, so that tracing can drop them."""
+    """`matrix` with entries within `tolerance` of 0 and ±1 set to exactly that, so that tracing can drop them."""
     out = np.array(matrix, dtype=float)
     for exact in (0.0, 1.0, -1.0):
         out[np.abs(out - exact) <= tolerance] = exact
@@ -56,13 +56,13 @@ def snap(matrix: ArrayLike, tolerance: float) -> Array:
 
 
 def inertia_matrix(parameters: ArrayLike) -> Array:
-    """The symmetric 3×3 tensor of the ten parameters."""
+    """The symmetric 3×3 tensor (kg m²) of a body's ten `parameters`."""
     p = np.asarray(parameters, dtype=float)
     return np.array([[p[4], p[5], p[7]], [p[5], p[6], p[8]], [p[7], p[8], p[9]]])
 
 
 def inertial_parameters(mass: float, first_moment: ArrayLike, inertia: ArrayLike) -> Array:
-    """The ten parameters from mass, first moment and the tensor about the frame's origin."""
+    """The ten parameters from `mass` (kg), `first_moment` (kg m) and `inertia` (kg m²) about the frame's origin."""
     i = np.asarray(inertia, dtype=float)
     return np.concatenate(
         [[mass], np.asarray(first_moment, float), [i[0, 0], i[0, 1], i[1, 1], i[0, 2], i[1, 2], i[2, 2]]]
@@ -70,13 +70,13 @@ def inertial_parameters(mass: float, first_moment: ArrayLike, inertia: ArrayLike
 
 
 def parameters_from_com(mass: float, com: ArrayLike, inertia_com: ArrayLike) -> Array:
-    """The ten parameters from mass, centre of mass and the tensor about the centre of mass."""
+    """The ten parameters from `mass` (kg), centre of mass `com` (m) and the tensor `inertia_com` (kg m²) about that."""
     c = skew(com)
     return inertial_parameters(mass, mass * np.asarray(com, float), np.asarray(inertia_com, float) - mass * c @ c)
 
 
 def move_parameters(parameters: ArrayLike, rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """The same body seen from a parent frame in which its own frame stands at (rotation, translation)."""
+    """The ten `parameters` seen from a frame in which the body's own stands at `rotation` (3×3), `translation` (m)."""
     p = np.asarray(parameters, dtype=float)
     r, t = np.asarray(rotation, float), np.asarray(translation, float)
     mass, h = p[0], r @ p[1:4]
@@ -86,12 +86,12 @@ def move_parameters(parameters: ArrayLike, rotation: ArrayLike, translation: Arr
 
 
 def parameter_transfer(rotation: ArrayLike, translation: ArrayLike) -> Array:
-    """The 10×10 matrix of `move_parameters`, which is linear in the parameters."""
+    """The 10×10 matrix of `move_parameters` by `rotation` and `translation` (m), which is linear in the parameters."""
     return np.column_stack([move_parameters(unit, rotation, translation) for unit in np.eye(10)])
 
 
 def pseudo_inertia(parameters: ArrayLike) -> Array:
-    """The 4×4 pseudo-inertia [[Σ, h], [hᵀ, m]], Σ = ½ tr(I) 1 − I; a body is possible iff it is positive definite.
+    """The 4×4 pseudo-inertia [[Σ, h], [hᵀ, m]], Σ = ½ tr(I) 1 − I, of ten `parameters`; positive definite iff possible.
 
     Wensing, Kim & Slotine 2018, "Linear matrix inequalities for physically consistent inertial parameter
     identification", eq. 8.
@@ -114,6 +114,6 @@ class Place:
     translation: Array = field(default_factory=lambda: np.zeros(3))
 
     def at(self, rotation: ArrayLike, translation: ArrayLike) -> Place:
-        """The frame that stands at (rotation, translation) in this one."""
+        """The frame that stands at `rotation` (3×3) and `translation` (m) in this one."""
         r, t = np.asarray(rotation, dtype=float), np.asarray(translation, dtype=float)
         return Place(self.host, self.rotation @ r, self.translation + self.rotation @ t)

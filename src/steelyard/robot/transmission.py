@@ -16,7 +16,7 @@ from steelyard.ground.scalars import Scalar, cos, sin, sqrt
 
 
 class Ratio(Protocol):
-    """The angle of a motor as a function F(u) of the drive coordinate u it moves.
+    """The angle of a motor as a function F(`u`) of the drive coordinate (rad, m) it moves.
 
     `slope` is dF/du and `curvature` d²F/du², both written over the scalars of `steelyard.ground.scalars`, so that
     they can be traced and differentiated. `value` is F.
@@ -29,7 +29,7 @@ class Ratio(Protocol):
 
 @dataclass(frozen=True)
 class ConstantRatio:
-    """A gear: F = ratio · u."""
+    """A gear: F = ratio · `u`."""
 
     ratio: float = 1.0
 
@@ -45,7 +45,7 @@ class ConstantRatio:
 
 @dataclass(frozen=True)
 class BallScrew:
-    """A motor with a ball screw that closes a triangle of two cranks a and b; the ratio depends on posture.
+    """A motor with a ball screw that closes a triangle of two cranks a and b; the ratio depends on posture, `u` (rad).
 
     The screw's length is s(u) = √(x2² − x1² sin(phase − u)) with x1² = 2ab and x2² = a² + b², and the motor
     turns by F = 2π s / pitch. Kozłowski & Dutkiewicz 1996, section 5.1 (IRp-6, joints 2 and 3).
@@ -107,7 +107,10 @@ class Transmission:
 
     @classmethod
     def from_motor_to_joint(cls, matrix: ArrayLike, motors: Sequence[str] = ()) -> Transmission:
-        """From the matrix q = C u that maps drive (motor) to joint coordinates; C must be square and invertible."""
+        """From the `matrix` C, q = C u, that maps drive (motor) to joint coordinates, square and invertible.
+
+        `motors` are names, in the order of its columns; by default numbered.
+        """
         c = np.asarray(matrix, dtype=float)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or abs(np.linalg.det(c)) < 1e-12:
             raise RobotError(
@@ -126,21 +129,21 @@ class Transmission:
         return digest.hexdigest()
 
     def drive(self, q: ArrayLike) -> Array:
-        """Drive coordinates (or velocities, or accelerations) of joint ones; the last axis runs over joints."""
+        """Drive coordinates (or velocities, or accelerations) of joint ones `q`; the last axis runs over joints."""
         return np.asarray(q, dtype=float) @ self.matrix.T
 
     def joint(self, u: ArrayLike) -> Array:
-        """Joint coordinates of drive ones; least squares where there are more motors than joints."""
+        """Joint coordinates of drive ones `u`; least squares where there are more motors than joints."""
         joints: Array = np.asarray(u, dtype=float) @ np.linalg.pinv(self.matrix).T
         return joints
 
     def joint_torque(self, drive_torque: ArrayLike) -> Array:
-        """Joint torques of drive torques (after the gears): τ = matrixᵀ τ_drive."""
+        """Joint torques of `drive_torque` (N m, N; after the gears): τ = matrixᵀ τ_drive."""
         torque: Array = np.asarray(drive_torque, dtype=float) @ self.matrix
         return torque
 
     def slopes(self, q: ArrayLike) -> Array:
-        """dF_k/du_k of every motor at joint positions q."""
+        """dF_k/du_k of every motor at joint positions `q` (rad, m)."""
         u = self.drive(q)
         return np.stack(
             [np.broadcast_to(np.asarray(r.slope(u[..., k]), float), u.shape[:-1]) for k, r in enumerate(self.ratios)],

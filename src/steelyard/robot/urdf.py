@@ -25,7 +25,7 @@ MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "pr
 
 
 def read_urdf(path: Path | str) -> Robot:
-    """The robot of a URDF file, standing on its root link; links that are welded to the root vanish.
+    """The robot of the URDF file at `path`, standing on its root link; links that are welded to the root vanish.
 
     A moving link without any <inertial>, and with none welded to it, has unknown inertia (None).
     """
@@ -35,7 +35,7 @@ def read_urdf(path: Path | str) -> Robot:
 
 
 def robot_from_urdf(root: Element) -> Robot:
-    """The robot of a parsed URDF document."""
+    """The robot of a parsed URDF document, whose first element is `root`."""
     _check_document(root)
     links, joints = _by_name(root, "link"), _by_name(root, "joint")
     parent_joint = _parent_joints(links, joints)

@@ -17,7 +17,7 @@ SHORTEST = 0.5
 
 
 def moving_ranges(log: Log, shortest: float = SHORTEST) -> list[tuple[int, int]]:
-    """Index ranges without the times at which every joint stands still for at least `shortest` seconds.
+    """Index ranges of `log` without the times at which every joint stands still for at least `shortest` seconds.
 
     While nothing moves, static friction holds whatever torque the controller gives, so that such samples say nothing
     about the load on a joint and mislead a model whose friction is zero at zero speed.
@@ -49,7 +49,7 @@ def _still(log: Log, start: int, stop: int) -> Array:
 
 
 def average_periods(log: Log, period: float) -> Log:
-    """One mean period of the motion, from all whole periods of the log's gap-free pieces.
+    """One mean `period` (s) of the motion, from all whole periods of the gap-free pieces of `log`.
 
     Noise falls with the square root of their number.
     Pieces are aligned by time modulo the period, which must be known well: an error of it adds up from one to the next.

@@ -43,11 +43,11 @@ class LowPass:
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
     def of(self, make: Make, samples: int, rows: slice) -> Array:
-        """`rows` of a filtered signal of so many samples that `make(start, stop)` computes, part by part."""
+        """`rows` of a filtered signal of `samples` rows, parts of which the function `make` of (start, stop) gives."""
         return both_ways_of(make, samples, self.order, self.cutoff * self.period, min(self.memory, samples - 1), rows)
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
-        """The filtered signal, or some `rows` of it, the only ones that are computed; samples run along the first axis.
+        """`x` filtered, or some `rows` of it, the only ones that are computed; samples run along the first axis.
 
         The same as scipy.signal.sosfiltfilt with as many samples of padding as the filter remembers.
         """
@@ -59,7 +59,7 @@ class LowPass:
 
 
 def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
-    """d/dt of uniform samples along the first axis.
+    """d/dt of samples `x`, one every `period` (s), along the first axis; `how` is one of four ways.
 
     "central" differences; "savgol": a local parabola over 7 samples; "spline": of a smoothing cubic spline whose
     stiffness generalised cross-validation chooses (Wahba 1990);
@@ -89,6 +89,7 @@ def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
 def motion_band(position: Array, period: float, share: float = 0.99) -> float:
     """The frequency (Hz) below which `share` of the velocity's power lies, on the joint where it is highest.
 
+    `position` `(samples, joints)` is sampled every `period` (s).
     Noise of the position, which differentiation would raise above everything, is taken off first: at each frequency
     it is judged by the median of the three octaves above, where a motion, whose spectrum falls steeply, has ended.
     """

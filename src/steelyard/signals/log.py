@@ -126,7 +126,7 @@ class Log:
         return {name: getattr(self, name) for name in SIGNALS}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a .csv (columns t, q1…, dq1…, ddq1…, tau1…) or .npz (with names and remarks, exact) file.
+        """Write to `path` a .csv (columns t, q1…, dq1…, ddq1…, tau1…) or .npz (with names and remarks, exact) file.
 
         Written aside and renamed: there is never half a file. A .csv holds numbers only, all digits of them.
         """
@@ -147,7 +147,7 @@ def _segments(given: Sequence[Sequence[int]], samples: int) -> tuple[tuple[int, 
 
 
 def saved_kind(path: Path) -> str:
-    """The suffix of a file that `Log.save` writes."""
+    """The suffix of `path`, a file that `Log.save` writes; any other than .csv and .npz is refused."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".npz"):
         raise LogError(f"{path}: a log is a .csv or an .npz file, not '{suffix or 'without suffix'}'.")

@@ -39,12 +39,12 @@ SI = {"time": "s", "current": "A"}
 
 
 def unit_size(signal: str, unit: str) -> float:
-    """What a unit of a signal is in SI units; spaces and dots do not matter (Nm, N m, N·m)."""
+    """What `unit` of `signal` ("position", "torque", …) is in SI; spaces and dots do not matter (Nm, N m, N·m)."""
     return UNITS[signal][_spelled(signal, unit)]
 
 
 def unit_dimension(signal: str, unit: str) -> Dimension:
-    """Whether a unit measures something that turns, something that slides, or neither."""
+    """Whether `unit` of `signal` measures something that turns, something that slides, or neither."""
     name = _spelled(signal, unit)
     if signal in ("position", "velocity", "acceleration"):
         return "length" if name.split("/")[0] in _LENGTHS else "angle"
@@ -296,7 +296,7 @@ class LogMapping:
 
     @classmethod
     def from_table(cls, data: Mapping[str, Any], source: str = "mapping") -> LogMapping:
-        """From the keys and values of a mapping file; unknown keys are refused."""
+        """From `data`, the keys and values of a mapping file, called `source` in errors; unknown keys are refused."""
         try:
             return cls(**_parse_mapping(Field(dict(data), source)), source=source)
         except RobotError as error:
@@ -304,7 +304,7 @@ class LogMapping:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LogMapping:
-        """From a TOML, JSON or YAML file."""
+        """From the TOML, JSON or YAML file at `path`."""
         try:
             data = read_document(Path(path))
         except RobotError as error:
@@ -312,14 +312,16 @@ class LogMapping:
         return cls.from_table(data, str(path))
 
     def columns(self, signal: str) -> Columns:
+        """What is said of the columns of `signal`, such as "torque": names, a pattern, or None for nothing."""
         return getattr(self, signal)  # type: ignore[no-any-return]
 
     def on_motor(self, signal: str) -> bool:
-        """Whether the file's columns of a signal are on the motor side; not unless gears or a coupling are stated."""
+        """Whether the file's columns of `signal` are on the motor side; not unless gears or a coupling are stated."""
         stated = "motor" if self.gear_ratio or self.coupling else "joint"
         return self.side.get({"acceleration": "velocity", "current": "torque"}.get(signal, signal), stated) == "motor"
 
     def coupling_matrix(self, joints: int) -> Array | None:
+        """The coupling as a matrix for so many `joints`, or None where none is stated."""
         if not self.coupling:
             return None
         if len(self.coupling) != joints:
@@ -327,7 +329,7 @@ class LogMapping:
         return np.array(self.coupling)
 
     def window_of(self, path: str | os.PathLike[str]) -> Window | None:
-        """First and last row of a file, from 1."""
+        """First and last row, from 1, of the file at `path`; None: all of it."""
         if isinstance(self.window, Mapping):
             return self.window.get(Path(path).stem)
         return self.window
@@ -343,7 +345,7 @@ class LogMapping:
 
 
 def as_mapping(mapping: LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None) -> LogMapping:
-    """A mapping from whatever a caller may hold: nothing, a path, a table of keys, or a mapping."""
+    """A mapping from whatever a caller may hold as `mapping`: nothing, a path, a table of keys, or a mapping."""
     if mapping is None:
         return LogMapping()
     if isinstance(mapping, LogMapping):

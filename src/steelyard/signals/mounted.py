@@ -14,7 +14,7 @@ from steelyard.signals.log import Log
 
 
 def as_logged(robot: Robot, logs: Sequence[Log]) -> Robot:
-    """The robot with the logs' direction of gravity, coupling of motors and joints whose torque can be used."""
+    """`robot` with the `logs`' direction of gravity, coupling of motors and joints whose torque can be used."""
     for log in logs:
         if log.joints != robot.joint_names:
             raise LogError(f"The log has joints {', '.join(log.joints)}; the robot {', '.join(robot.joint_names)}.")

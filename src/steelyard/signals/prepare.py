@@ -76,12 +76,12 @@ class Motion:
 
 
 def segments_of(log: Log) -> Sequence[tuple[int, int]]:
-    """The index ranges of a log that are free of gaps."""
+    """The index ranges of `log` that are free of gaps."""
     return log.segments or ((0, len(log)),)
 
 
 def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
-    """The cut-off given, or the rule's for these logs."""
+    """The cut-off (Hz) that `settings` give, or the rule's for these `logs`."""
     pieces = [_uniform(log, start, stop) for log in logs for start, stop in segments_of(log)]
     slowest = max(p.period for p in pieces)
     if settings.cutoff is not None:

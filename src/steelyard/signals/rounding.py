@@ -19,7 +19,7 @@ _FINEST = 1e-7
 
 
 def position_steps(log: Log) -> Array:
-    """The smallest step of each joint's position (rad, m); zero where it is not made of steps.
+    """The smallest step of each joint's position (rad, m) in `log`; zero where it is not made of steps.
 
     Ticks so fine that no two samples are one apart are not seen, and do no harm either.
     """
@@ -44,7 +44,7 @@ def _step(x: Array) -> float:
 
 
 def acceleration_noise(low_pass: LowPass) -> float:
-    """Standard deviation of the prepared acceleration (1/s²) for white noise of one on the positions."""
+    """Standard deviation of the acceleration (1/s²) prepared by `low_pass` for white noise of one on the positions."""
     length = 4 * low_pass.memory + 1
     pulse = np.zeros((length, 1))
     pulse[length // 2] = 1.0
@@ -54,7 +54,14 @@ def acceleration_noise(low_pass: LowPass) -> float:
 
 
 def rounded_again(log: Log, steps: Array, cutoff: float, rng: np.random.Generator) -> Log:
-    """The log with a second rounding error of the same kind: that of its smoothed positions, moved off the ticks."""
+    """`log` with a second rounding error of the same kind: that of its smoothed positions, moved off the ticks.
+
+    Args:
+        log: with positions that are whole ticks.
+        steps: the ticks (rad, m), one per joint; zero for a joint without.
+        cutoff: of the low-pass that smooths the positions, Hz.
+        rng: draws how far they are moved.
+    """
     q = log.q.copy()
     safe = np.where(steps > 0.0, steps, 1.0)
     for first, last in log.segments or ((0, len(log)),):

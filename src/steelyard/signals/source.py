@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items, each made by a second thread while the one before is worked on; never more than one ahead."""
+    """The `items`, each made by a second thread while the one before is worked on; never more than one ahead."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, source, end)
@@ -144,6 +144,7 @@ def open_log(path: Path, robot: Robot, mapping: AnyMapping = None) -> Source:
 
 
 def pieces_of(source: Source) -> Iterator[Log]:
+    """`source` as logs that fit into memory, one after the other; a log in memory is one piece."""
     if isinstance(source, Log):
         yield source
     else:

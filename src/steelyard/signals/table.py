@@ -51,6 +51,7 @@ class Table:
         return sum(block_length(block) for block in self.blocks)
 
     def column(self, name: str) -> Column:
+        """All rows of the column `name`, as the file has them."""
         if name not in self.names:
             raise LogError(f"{self.path}: {UnknownNameError('column', name, self.names)}")
         parts = [block[name] for block in self.blocks]
@@ -63,7 +64,7 @@ class Table:
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0)
 
     def numbers(self, name: str) -> Array:
-        """A column as finite numbers; anything else is an error that names the row."""
+        """The column `name` as finite numbers; anything else is an error that names the row."""
         column = self.column(name)
         if column.dtype.kind in "biuf":
             numbers: Array = column.astype(np.float64, copy=False)
@@ -92,7 +93,7 @@ class Table:
         return numbers
 
     def rows(self, start: int, stop: int) -> Table:
-        """Rows start to stop (half-open, counted from 0 in this table)."""
+        """Rows `start` to `stop` (half-open, counted from 0 in this table)."""
         return replace(self, blocks=tuple(cut_blocks(self.blocks, start, stop)), first_row=self.first_row + start)
 
 
@@ -126,7 +127,7 @@ class LogReader(ABC):
 
     @abstractmethod
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
-        """The named columns in blocks of some thousand rows, from row `start` (from 0) to the end of the file."""
+        """The named `columns` in blocks of some thousand rows, from row `start` (from 0) to the end of the file."""
 
     def estimated_rows(self) -> int:
         """About how many rows there are, without reading them: it decides whether the log is read at once."""
@@ -139,7 +140,7 @@ class LogReader(ABC):
         return sum(block_length(block) for block in self.blocks(self.names[:1]))
 
     def table(self, columns: Sequence[str], blocks: Iterable[Block], start: int) -> Table:
-        """Blocks of this file, which begin at row `start` (from 0), as a table."""
+        """`blocks` of the `columns` of this file, which begin at row `start` (from 0), as a table."""
         return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings)
 
 
@@ -206,12 +207,12 @@ def read_table(
 
 
 def count_rows(path: str | os.PathLike[str], *, topic: str | None = None) -> int:
-    """How many rows a log file has; read through only where the file does not tell."""
+    """How many rows the log file at `path` has (`topic`: of a bag); read through only where the file does not tell."""
     return LogReader.counted_rows(open_reader(path, topic))  # rows of a text, too, not lines
 
 
 def first_rows(blocks: Iterable[Block], count: int | None) -> Iterator[Block]:
-    """Blocks up to a number of rows (None: all); no block after that is asked for."""
+    """`blocks` up to `count` rows (None: all); no block after that is asked for."""
     left = count
     if left is not None and left <= 0:
         return
@@ -224,7 +225,7 @@ def first_rows(blocks: Iterable[Block], count: int | None) -> Iterator[Block]:
 
 
 def later_rows(blocks: Iterable[Block], start: int) -> Iterator[Block]:
-    """Blocks without their first `start` rows: for readers that cannot begin in the middle of a file."""
+    """`blocks` without their first `start` rows: for readers that cannot begin in the middle of a file."""
     for block in blocks:
         if start < block_length(block):
             yield {name: column[start:] for name, column in block.items()} if start else block
@@ -232,12 +233,12 @@ def later_rows(blocks: Iterable[Block], start: int) -> Iterator[Block]:
 
 
 def cut_blocks(blocks: Iterable[Block], start: int, stop: int) -> Iterator[Block]:
-    """Rows start to stop (half-open, from 0) of blocks."""
+    """Rows `start` to `stop` (half-open, from 0) of `blocks`."""
     return first_rows(later_rows(blocks, start), stop - start)
 
 
 def block_length(block: Block) -> int:
-    """How many rows a block has."""
+    """How many rows `block` has."""
     return len(next(iter(block.values()), ()))
 
 

@@ -38,6 +38,7 @@ class InverseKinematics:
 
     @staticmethod
     def of(robot: Robot, link: str | None = None, tool: Pose | None = None) -> InverseKinematics:
+        """For the joint frame of `link` (None: the last) of `robot`, or `tool` (None: none) seen from there."""
         return InverseKinematics(Tip(robot, link) if tool is None else Tip(robot, link, tool))
 
     @cached_property
@@ -55,7 +56,7 @@ class InverseKinematics:
         return np.array([j.lower for j in joints]), np.array([j.upper for j in joints])
 
     def branches(self, pose: Pose, near: ArrayLike | None = None) -> tuple[Array, ...]:
-        """All postures of the closed form within the limits (full turns added as `near` has them), nearest first."""
+        """All postures for `pose` in closed form within the limits (full turns as `near` has them), nearest first."""
         if self.arm is None or pose.rotation is None:
             raise ReachError(
                 f"{self.tip.robot.name}: branches are known only for six-axis arms with a spherical wrist or three "
@@ -74,7 +75,10 @@ class InverseKinematics:
         return tuple(sorted(found, key=lambda posture: float(np.linalg.norm(posture - guess))))
 
     def solve(self, pose: Pose, near: ArrayLike | None = None, seed: int = 0) -> Array:
-        """The posture nearest to `near` (default: mid-range) that is found; `ReachError` where there is none."""
+        """The posture for `pose` that is found nearest to `near` (rad, m; default: mid-range); else a `ReachError`.
+
+        `seed` draws the starts of a numerical solution.
+        """
         if self.arm is not None and pose.rotation is not None:
             known = self.branches(pose, near)
             if known:

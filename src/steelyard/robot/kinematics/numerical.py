@@ -40,7 +40,7 @@ class Pose:
 
     @staticmethod
     def from_rpy(position: ArrayLike, rpy: ArrayLike) -> Pose:
-        """From a position and URDF's roll, pitch, yaw in rad."""
+        """From a `position` (m) and URDF's roll, pitch, yaw `rpy` (rad)."""
         roll, pitch, yaw = np.asarray(rpy, dtype=float)
         return Pose(frozen(position), rotation_from_rpy(roll, pitch, yaw))
 
@@ -50,7 +50,10 @@ class Pose:
 
 @dataclass(frozen=True, eq=False)
 class Tip:
-    """The frame that is to be placed: joint frame of `link` (default: the last), then `tool` seen from there."""
+    """The frame that is to be placed: joint frame of `link` (default: the last), then `tool` seen from there.
+
+    Its methods take postures `q` `(…, joints)` in rad and m.
+    """
 
     robot: Robot
     link: str | None = None
@@ -100,7 +103,7 @@ class Tip:
 
 
 def rotation_vector(rotation: Array) -> Array:
-    """The rotation vectors `(…, 3)` (axis times angle, 0 to π) of rotations `(…, 3, 3)`."""
+    """The rotation vectors `(…, 3)` (axis times angle, 0 to π) of `rotation` `(…, 3, 3)`."""
     from scipy.spatial.transform import Rotation
 
     flat = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_rotvec()
@@ -108,7 +111,7 @@ def rotation_vector(rotation: Array) -> Array:
 
 
 def pose_error(pose: Pose, rotation: Array, place: Array) -> Array:
-    """What is missing to the pose: metres, then radians (in the base frame) if the pose has an orientation."""
+    """What `rotation` and `place` (m) lack to `pose`: metres, then, if it has an orientation, rad in the base frame."""
     missing = pose.position - place
     if pose.rotation is None:
         return missing
@@ -123,8 +126,9 @@ _STARTS = 48
 
 
 def solve_from(tip: Tip, pose: Pose, starts: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """From each of `starts` (n, joints) to a posture near the pose; (postures, what is missing (n,)).
+    """From each of `starts` (n, joints) to a posture of `tip` near `pose`; (postures, what is missing (n,)).
 
+    Postures stay between `low` and `high` (rad, m; one per joint).
     Joints that a step would push over a limit are held there for that step, so the others make up for them.
     """
     q = np.clip(starts, low, high)
@@ -148,7 +152,7 @@ def solve_from(tip: Tip, pose: Pose, starts: Array, low: Array, high: Array) -> 
 
 
 def random_starts(low: Array, high: Array, seed: int) -> Array:
-    """Postures all over the joints' ranges; joints without limits turn once."""
+    """Postures, drawn by `seed`, all over the ranges `low` to `high` (rad, m); joints without limits turn once."""
     a, b = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
     return np.random.default_rng(seed).uniform(a, np.maximum(a, b), (_STARTS, len(low)))
 

@@ -12,7 +12,7 @@ from steelyard.robot.spatial import skew
 
 
 def link_poses(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
-    """Rotations `(…, links, 3, 3)` and origins `(…, links, 3)` of the links' joint frames in the base.
+    """Rotations `(…, links, 3, 3)` and origins `(…, links, 3)` of the joint frames of a `robot`'s links in the base.
 
     `q` is one posture `(joints,)` or any batch of them `(…, joints)`, in rad and m.
     """

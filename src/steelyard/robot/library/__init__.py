@@ -29,7 +29,7 @@ def builtin_names() -> tuple[str, ...]:
 
 @cache
 def builtin(name: str) -> Robot:
-    """A robot of the library. Robots do not change, so everybody gets the same one."""
+    """The robot of the library called `name`. Robots do not change, so everybody gets the same one."""
     if name not in builtin_names():
         raise UnknownNameError("robot", name, builtin_names())
     source = name + _SUFFIX

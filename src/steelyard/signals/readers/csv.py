@@ -100,7 +100,7 @@ class CsvReader(LogReader):
 
 
 def numpy_column(column: Any) -> Column:
-    """An Arrow column as NumPy's: empty cells become NaN in numbers, NaT in time stamps and None elsewhere."""
+    """An Arrow `column` as NumPy's: empty cells become NaN in numbers, NaT in time stamps and None elsewhere."""
     import pyarrow as pa
 
     kind = column.type
