@@ -154,7 +154,7 @@ PHASES = {
     "triangles and spectra": [("steelyard.regression.data", "_Triangles.add"), ("steelyard.regression.spectra",
                               "Spectra.add")],
     "base parameters": [("steelyard.study", "base_parameters")],
-    "error bars": [("steelyard.estimation.linear.free", "covariance")],
+    "error bars": [("steelyard.estimation.linear._free", "covariance")],
     "physical fit": [("steelyard.estimation.possible.physical", "solve_interior"),
                      ("steelyard.estimation.possible.physical", "boundary_shares")],
     "check": [("steelyard.identification.identify", "check_study")],

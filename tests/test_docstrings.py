@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import pytest
 
@@ -21,23 +21,14 @@ PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
 
 # Rooms that still have arguments to document, and how many. A figure may only fall; an empty table is the aim.
 ROOMS_TO_DO: dict[str, int] = {
-    "assessment": 17,
-    "check": 12,
     "cli": 32,
     "compare": 38,
     "demo.py": 6,
-    "dynamics": 139,
+    "dynamics": 138,
     "errors.py": 1,
-    "estimation": 74,
     "excitation": 254,
-    "export": 8,
-    "friction": 24,
-    "ground": 1,
-    "identification": 15,
     "local": 78,
-    "papers": 141,
-    "payload": 14,
-    "regression": 47,
+    "papers": 140,
     "rehearse": 6,
     "report": 46,
     "simulation": 58,
@@ -58,6 +49,13 @@ def hidden(name: str) -> bool:
     return name.startswith("_") and name not in OURS
 
 
+def stands(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Whether this is a public function itself, and not one of the types that it is overloaded for."""
+    if not isinstance(node, ast.FunctionDef) or hidden(node.name):
+        return False
+    return not any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list)
+
+
 @cache
 def modules() -> dict[Path, ast.Module]:
     return {path.relative_to(PACKAGE): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -69,11 +67,11 @@ def public() -> Iterator[Function]:
             continue
         room = path.parts[0]
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef) and not hidden(node.name):
+            if stands(node):
                 yield Function(room, f"{path}: {node.name}", node, None)
             elif isinstance(node, ast.ClassDef) and not hidden(node.name):
                 for method in node.body:
-                    if isinstance(method, ast.FunctionDef) and not hidden(method.name):
+                    if stands(method):
                         yield Function(room, f"{path}: {node.name}.{method.name}", method, node)
 
 
@@ -124,9 +122,20 @@ def documented(name: str, text: str) -> bool:
     return bool(block) and re.search(rf"^ +([*\w]+, )*\**{name}(, [*\w]+)*:", lines, re.MULTILINE) is not None
 
 
+def promised(function: Function) -> set[str]:
+    """Positional arguments that a base class states in their place: nobody calls them by name, so theirs may differ."""
+    for owner in list(bases(function.owner))[1:] if function.owner is not None else ():
+        for method in owner.body:
+            if isinstance(method, ast.FunctionDef) and method.name == function.definition.name:
+                places = range(len(method.args.posonlyargs))
+                return {each.arg for k, each in enumerate(function.definition.args.posonlyargs) if k in places}
+    return set()
+
+
 def missing(function: Function) -> list[str]:
-    known = list(texts(function))
-    return [name for name in arguments(function.definition) if not any(documented(name, text) for text in known)]
+    known, stated = list(texts(function)), promised(function)
+    names = [name for name in arguments(function.definition) if name not in stated]
+    return [name for name in names if not any(documented(name, text) for text in known)]
 
 
 def gaps(room: str) -> list[str]:
@@ -143,10 +152,18 @@ def test_every_argument_is_documented(room: str) -> None:
 
 
 def test_a_missing_argument_is_seen() -> None:
-    """The rule itself: backticks, blocks, and what a base class promises."""
     tree = ast.parse(
-        'def one(mass, torque, rate):\n    """Of `mass` (kg).\n\n    Args:\n        torque: in N m\n    """\n'
+        'def one(mass, torque, rate):\n    """Of `mass` (kg).\n\n    Args:\n        torque: in N m; rate it.\n    """\n'
     )
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     assert missing(Function("", "", definition, None)) == ["rate"]
+
+
+def test_what_a_base_class_documents_need_not_be_said_again() -> None:
+    tree = ast.parse("class Mine(Term):\n    def force(self, u, du, ddu): ...\n")
+    owner = tree.body[0]
+    assert isinstance(owner, ast.ClassDef)
+    definition = owner.body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    assert missing(Function("", "", definition, owner)) == ["ddu"]

@@ -155,7 +155,7 @@ class Study:
         return self._prepared[key]
 
     def motions(self, source: Source | None = None) -> Iterator[Motion]:
-        """A pass over the prepared motions of one log, or of all, that are long enough to be fitted to."""
+        """A pass over the prepared motions of `source` (None: of all logs) that are long enough to be fitted to."""
         for one in self.logs if source is None else (source,):
             yield from (m for m in self.motions_of(one) if m.long_enough)
 

@@ -33,7 +33,7 @@ class Judge:
     trim: float
 
     def view(self, motion: Motion) -> Motion:
-        """The motion as it was prepared, its rows through the judge's filter instead of the fit's."""
+        """`motion` as it was prepared, its rows through the judge's filter instead of the fit's."""
         period = motion.filter.period
         low_pass = LowPass(min(self.cutoff, 0.45 / period), period)
         trim = max(1, round(self.trim / period))
@@ -50,7 +50,7 @@ class Stretch:
 
 
 def stretches_of(logs: Sequence[Log], count: int, shortest: float) -> list[list[Log]]:
-    """Every log cut into `count` stretches of equal time; the k-th of all logs belong together.
+    """Every one of `logs` cut into `count` stretches of equal time; the k-th of all logs belong together.
 
     Gap-free pieces of less than `shortest` seconds are left out: filters need a run-up.
     """
@@ -77,7 +77,14 @@ def _stretch(log: Log, k: int, count: int, shortest: float) -> Log | None:
 
 
 class Bench:
-    """Rows of one robot with one set of terms, made ready once for all stretches and ways to prepare them."""
+    """Rows of one robot with one set of terms, made ready once for all stretches and ways to prepare them.
+
+    Args:
+        scheme: how the physics is written for the fit.
+        dynamics: of the robot with its terms.
+        base: the base parameters that are fitted.
+        mask: rows of joints slower than this (rad/s, m/s) are not fitted to.
+    """
 
     def __init__(self, scheme: Scheme, dynamics: Dynamics, base: BaseParameters, mask: float = 0.0) -> None:
         self.scheme, self.dynamics, self.base, self.mask = scheme, dynamics, base, mask
@@ -85,7 +92,10 @@ class Bench:
         self._torques: dict[float, RegressionData] = {}
 
     def stretch(self, logs: Sequence[Log], settings: Preparation, cutoff: float, judge: Judge) -> Stretch:
-        """The triangles of one stretch: fitted as the scheme writes it, judged by the torques at all speeds."""
+        """The triangles of one stretch: fitted as the scheme writes it, judged by the torques at all speeds.
+
+        Its `logs` are prepared by `settings` at `cutoff` (Hz) for the fit, and as `judge` sees them for the score.
+        """
         motions = [m for log in logs for m in prepare(log, settings, cutoff)]
         if isinstance(self.scheme, Dynamic):
             fit = self._torque_factor(motions, self.mask)
@@ -103,7 +113,7 @@ class Bench:
 
 
 def left_out(stretches: Sequence[Stretch], base: BaseParameters) -> Array:
-    """Root mean square errors on every stretch of the fit to all others, `(stretches, equations)`."""
+    """Root mean square errors on each of `stretches` of the fit of `base` to all others, `(stretches, equations)`."""
     rows = []
     for k, stretch in enumerate(stretches):
         first, *rest = [s.fit for i, s in enumerate(stretches) if i != k]
@@ -120,7 +130,7 @@ def _fitted(factor: Factor, base: BaseParameters) -> Array:
 
 
 def spreads(stretches: Sequence[Sequence[Log]], judge: Judge, used: Sequence[bool]) -> Array:
-    """Standard deviation over all stretches of the torques as the judge sees them."""
+    """Standard deviation over all `stretches` of the torques as `judge` sees them, of the joints that are `used`."""
     torques = np.concatenate(list(_torques(stretches, judge)))[:, np.flatnonzero(used)]
     return np.asarray(np.maximum(np.std(torques, axis=0), 1e-12))
 

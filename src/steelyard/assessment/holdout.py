@@ -15,7 +15,7 @@ from steelyard.signals.source import LogFile, Source
 
 
 def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
-    """The samples of some index ranges as a log of their own; each range stays a piece that nothing crosses."""
+    """The samples of index `ranges` of `log` as a log of their own; each range stays a piece that nothing crosses."""
     pieces: list[tuple[int, int]] = []
     for start, stop in ranges:
         for a, b in log.segments or ((0, len(log)),):
@@ -34,7 +34,7 @@ def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
 
 
 def moving_part(log: Log) -> Log:
-    """The log without its stand-stills, in which static friction may be anything and hides what is looked for."""
+    """`log` without its stand-stills, in which static friction may be anything and hides what is looked for."""
     part = part_of(log, moving_ranges(log))
     if part is None:
         raise LogError(f"{log.meta.get('source', 'The log')}: nothing moves in it.")

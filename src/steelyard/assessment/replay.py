@@ -91,11 +91,17 @@ def replay(
     bound: float = 1e4,
     method: Literal["rk45", "rk4"] = "rk45",
 ) -> Replay:
-    """Simulate a model under the torques of a log, held from sample to sample, by an adaptive Runge–Kutta method.
+    """Simulate `model` under the torques of `log`, held from sample to sample, by an adaptive Runge–Kutta method.
 
-    `method="rk4"` takes fixed steps instead, four per sample or as many as friction needs, which is much faster. The
-    run starts at the log's first state (or q0, dq0). A position beyond ±`bound`, a state that is not finite or a mass
-    matrix that is not positive definite end it.
+    Args:
+        model: what is simulated.
+        log: the torques, and the motion that the simulated one is held against.
+        q0, dq0: the state (rad, m, and per s) to start from; None: the log's first.
+        smoothing: bare signs of dry friction are rounded off at this speed, rad/s (m/s).
+        rtol, atol: tolerances of the adaptive steps, relative and in the state's unit.
+        bound: a position beyond ± this ends the run; so do a state that is not finite and a mass matrix that is not
+            positive definite.
+        method: "rk4" takes fixed steps instead, four per sample or as many as friction needs, which is much faster.
     """
     from steelyard.simulation import Ending, simulate
 
@@ -145,7 +151,10 @@ def _reconstruction(model: Model, log: Log) -> Array | None:
 
 
 def possibility(model: Model, postures: ArrayLike | None = None, seed: int = 0) -> Possibility:
-    """Look at a model's numbers: at given postures, or at random ones all around (±1 m for prismatic joints)."""
+    """Look at a `model`'s numbers: at `postures` (rad, m), or at random ones all around (±1 m for prismatic joints).
+
+    `seed` draws the random ones.
+    """
     robot = model.robot
     if postures is None:
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in robot.joints])

@@ -23,20 +23,20 @@ from steelyard.simulation.simulation import Ending
 
 
 def rms(observed: ArrayLike, predicted: ArrayLike) -> Array:
-    """Root mean square of the difference, per column, in the signal's own unit."""
+    """Root mean square of `observed` − `predicted` `(…, samples, columns)`, per column, in the signal's own unit."""
     o, p = _pair(observed, predicted)
     return np.asarray(np.sqrt(np.mean((o - p) ** 2, axis=-2)))
 
 
 def residual_standard_deviation(observed: ArrayLike, predicted: ArrayLike) -> Array:
-    """RSD: √(Σ(o − p)²/Σo²), per column; 0 is perfect, 1 as good as predicting nothing."""
+    """RSD: √(Σ(o − p)²/Σo²) of `observed` and `predicted`, per column; 0 is perfect, 1 as good as nothing."""
     o, p = _pair(observed, predicted)
     size = np.sum(o**2, axis=-2)
     return np.asarray(np.sqrt(np.sum((o - p) ** 2, axis=-2) / np.where(size > 0.0, size, np.nan)))
 
 
 def agreement_index(observed: ArrayLike, predicted: ArrayLike) -> Array:
-    """AI: 1 − Σ(o − p)²/Σ(|o − ō| + |p − ō|)², per column; 1 is perfect, 0 no agreement."""
+    """AI: 1 − Σ(o − p)²/Σ(|o − ō| + |p − ō|)² of `observed` and `predicted`, per column; 1 is perfect, 0 none."""
     o, p = _pair(observed, predicted)
     mean = np.mean(o, axis=-2, keepdims=True)
     most = np.sum((np.abs(o - mean) + np.abs(p - mean)) ** 2, axis=-2)
@@ -77,11 +77,12 @@ def sweep(
     steps: int = 11,
     **options: Any,
 ) -> Sensitivity:
-    """Each parameter from (1 − spread) to (1 + spread) of itself in `steps`, the others as they are.
+    """Each parameter of `model` from (1 − `spread`) to (1 + `spread`) of itself in `steps`, the others as they are.
 
-    Parameters are the base parameters, or with `directions` (rows: the change of the full parameters that doubles one)
-    any others, called `names`. `drive` and `options` are those of `simulate`: under a controller the loop hides much
-    of what a parameter does, and the figures say how far the closed loop, not the model, is sensitive.
+    Parameters are those of `base` (None: the structural ones), or with `directions` (rows: the change of the full
+    parameters that doubles one) any others, called `names`. `drive` and `options` are those of `simulate`: under a
+    controller the loop hides much of what a parameter does, and the figures say how far the closed loop, not the model,
+    is sensitive.
     """
     if not (spread > 0.0 and steps >= 2):
         raise SteelyardError(f"A sweep needs a positive spread and two steps or more, not {spread} and {steps}.")

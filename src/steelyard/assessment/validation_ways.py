@@ -91,7 +91,7 @@ def validate(
     step: float = 1e-3,
     horizon: float | None = None,
 ) -> Validation:
-    """Judge a model on a plant that is known, along a reference with `sample(t)`.
+    """Judge `model` on a known `plant`, along a `reference` with `sample(t)`, for `duration` (s), every `step` (s).
 
     1. Torque prediction: the model's torque along the plant's motion against the plant's.
     2. Open loop: the plant's torques are played to the model from the same start, for `horizon` s (default: all).

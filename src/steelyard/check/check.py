@@ -56,7 +56,7 @@ class Check(Outcome):
     excitation: Excitation | None
 
     def of(self, kind: str) -> tuple[Finding, ...]:
-        """The entries of one kind."""
+        """The entries of one `kind`."""
         return tuple(e for e in self.entries if e.kind == kind)
 
     @property

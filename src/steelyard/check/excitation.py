@@ -71,7 +71,10 @@ class Excitation:
 
 
 def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
-    """Weighted least squares over all joints, as far as the motion allows, and what its errors are."""
+    """Weighted least squares over all joints `seen`, as far as the motion allows, and what its errors are.
+
+    `fits` are of each joint by itself, by its number; their residuals give the weights.
+    """
     weights, blocks = [], []
     for e, joint in enumerate(seen.joints):
         y = seen.y[e]

@@ -23,13 +23,13 @@ HIGH_CONDITION = 100.0
 
 
 def free_fits(seen: Evidence) -> dict[int, Fit]:
-    """For every joint whose torque is used, the fit of its own equation by itself."""
+    """For every joint `seen` whose torque is used, the fit of its own equation by itself, by the joint's number."""
     rows = seen.thinned(MOST_ROWS)
     return {joint: fit(A[rows], y[rows]) for joint, A, y in zip(seen.joints, seen.A, seen.y, strict=True)}
 
 
 def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """Torques that the motion does not explain."""
+    """Torques in what was `seen` that by the joints' `fits` the motion does not explain."""
     for joint, found in fits.items():
         name, kind = seen.robot.joints[joint].name, seen.robot.joints[joint].kind
         if found.left > UNEXPLAINED and np.ptp(seen.q[:, joint]) > STILL[kind]:
@@ -52,7 +52,7 @@ def _friction_columns(seen: Evidence) -> list[list[int]]:
 
 
 def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
-    """Power that each joint's fitted friction takes, in standard errors; negative: it gives energy."""
+    """Power that each joint's friction takes by `fits` to what was `seen`, in standard errors; below 0 it gives."""
     out: dict[int, float] = {}
     rows = seen.thinned(MOST_ROWS)
     for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
@@ -66,7 +66,7 @@ def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
 
 
 def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
-    """Standard deviation of each joint's fitted friction against that of its torque."""
+    """Standard deviation of each joint's friction by `fits` against that of the torque `seen`."""
     out: dict[int, float] = {}
     for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
         part = seen.A[e][:, columns] @ fits[joint].values[columns]
@@ -75,13 +75,17 @@ def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
 
 
 def giving(seen: Evidence, fits: Mapping[int, Fit], powers: Mapping[int, float]) -> Iterator[Finding]:
-    """Joints whose friction gives energy: their torque, or their motion, has the wrong sign."""
+    """Joints whose friction gives energy (`powers`): their torque, or their motion, `seen` has the wrong sign.
+
+    A joint whose torque `fits` do not explain is not spoken of.
+    """
     for joint, power in powers.items():
         if power < -CERTAIN and fits[joint].left < UNEXPLAINED:
             yield wrong_sign(seen.robot.joints[joint].name, "its friction would give energy instead of taking it")
 
 
 def wrong_sign(name: str, reason: str) -> Finding:
+    """That the torque of the joint `name` has the wrong sign, for this `reason`, and what to do about it."""
     advice = f"Turn the sign of the torque of '{name}' (sign.torque, or torque_constants, in the mapping)."
     return Finding("sign", "problem", f"The torque of '{name}' has the wrong sign: {reason}.", advice, name)
 
@@ -99,7 +103,7 @@ ROOM = {"revolute": 1.0, "prismatic": 0.1}
 
 
 def check_motion(robot: Robot, seen: Excitation) -> Iterator[Finding]:
-    """Remarks on the excitation."""
+    """Remarks on the excitation `seen` of `robot`."""
     still = []
     for joint, motion in zip(robot.joints, seen.joints, strict=True):
         if motion.highest - motion.lowest < STILL[joint.kind]:
@@ -166,7 +170,7 @@ _DIRECTION_KNOWN = 0.02  # rad/s, m/s; slower than this the direction fades in
 
 
 def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
-    """One note for every joint whose friction rises or falls from the log's beginning to its end."""
+    """A note for each joint whose friction, by `fits` to what was `seen`, rises or falls over the log."""
     time = np.concatenate([m.t[m.keep] for m in seen.motions])
     for e, (joint, places) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
         if not places:

@@ -20,7 +20,7 @@ _GRADES: dict[str, Kind] = {"good": "good", "usable": "warning", "mend": "bad", 
 
 
 def print_check(found: Check, out: Console) -> None:
-    """Write all of it, the verdict and the advice last, where the eye is."""
+    """Write all that was `found` to `out`, the verdict and the advice last, where the eye is."""
     where = f", {escape(found.source)}" if found.source else ""
     out.print(f"[bold]{escape(found.robot)}[/bold]{where}\n")
     if found.excitation is not None:
@@ -56,7 +56,7 @@ def _print_motion(seen: Excitation, out: Console) -> None:
 
 
 def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
-    """Findings log by log, the gravest first; then the singular values of the whole fit's base columns."""
+    """Findings of `checks`, (name, check) by log, the gravest first; then singular `values` of the base columns."""
     pieces = [piece for name, found in checks for piece in _log(name, found)]
     figure = figure_html(
         singular_values(values, "1"),

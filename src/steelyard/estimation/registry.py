@@ -38,7 +38,7 @@ class Named:
         return tuple(f.name for f in fields(self.of) if f.name not in self.fixed)  # type: ignore[arg-type]
 
     def make(self, **options: Any) -> Estimator[Any]:
-        """The estimator with these settings; others are the defaults of its class."""
+        """The estimator with these settings, `options` by name; others are the defaults of its class."""
         for option in options:
             if option not in self.options:
                 raise UnknownNameError(f"option of estimator '{self.name}'", option, self.options)
@@ -80,7 +80,7 @@ def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[Class], Cla
 
 
 def estimator_names(**claims: Any) -> tuple[str, ...]:
-    """All names, family by family, or of those classes that claim this, as in `estimator_names(needs="rows")`."""
+    """All names, family by family, or of those classes with `claims` like these: `estimator_names(needs="rows")`."""
     order = {family: k for k, family in enumerate(get_args(Family))}
     some = [
         e for e in ESTIMATORS.values() if all(getattr(e.of, claim, None) == value for claim, value in claims.items())
@@ -114,7 +114,7 @@ def estimator_table() -> str:
 
 
 def make_estimator(name: str, **options: Any) -> Estimator[Any]:
-    """An estimator by its name; options are the fields of its class.
+    """The estimator called `name`; `options` are the fields of its class.
 
     >>> make_estimator("physical", weighting="huber").weighting
     'huber'
@@ -123,7 +123,7 @@ def make_estimator(name: str, **options: Any) -> Estimator[Any]:
 
 
 def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
-    """An estimator that takes an experiment, by its name.
+    """The estimator of experiments called `name`; `options` are the fields of its class.
 
     >>> make_experiment_estimator("cloe").signal
     'position'
@@ -134,8 +134,9 @@ def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
 
 
 def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
-    """The physically consistent fit that goes with a free one: the same weights, inside what is possible.
+    """The physically consistent fit that goes with the free one `name`: the same weights, inside what is possible.
 
+    `options` are the fields of `PhysicallyConsistent`.
     A ridge has no weights of its own; the log-det divergence takes its place. Recursive least squares and
     the networks end at, or near, ordinary least squares.
     """
@@ -212,7 +213,10 @@ def check_use(
 def fit_both(
     name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, from_log: bool = False
 ) -> tuple[Estimate, Estimate]:
-    """The free estimate of a named estimator and the physically possible one; arguments as for `fit_by_name`."""
+    """The free estimate of the estimator `name` and the physically possible one.
+
+    `data`, `base`, `prior` and `from_log` are as for `fit_by_name`.
+    """
     check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
     form = ESTIMATORS[name].of.physical_form
     if form == "constrained":
@@ -232,11 +236,11 @@ def fit_both(
 def fit_log(
     base: BaseParameters, log: Log, *, scheme: str | Scheme = "dynamic", estimator: str = "wls"
 ) -> Estimate:  # fmt: skip
-    """Estimate base parameters from the samples of a log, all of them, without filter or mask.
+    """Estimate the parameters of `base` from the samples of `log`, all of them, without filter or mask.
 
     For simulated logs and for signals that are smooth already; what the log lacks of dq and ddq is the backward
-    difference. `identify` is for logs of real sensors: it filters, masks, scores and keeps to what is physically
-    possible, and this does not.
+    difference. `scheme` and `estimator` are names as for `identify`, which is for logs of real sensors: it filters,
+    masks, scores and keeps to what is physically possible, and this does not.
     """
     from steelyard.regression.schemes import make_scheme, paper_motion
 

@@ -137,11 +137,11 @@ _KEYWORDS = frozenset(
 
 
 def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-    """Write `path` (.c) and the header beside it (.h); returns both paths.
+    """Write `model` to `path` (.c) and the header beside it (.h); returns both paths.
 
     Parameters are regrouped to the base parameters first, which changes no result and saves operations.
-    The functions `NAME_inverse_dynamics`, `NAME_gravity` and `NAME_mass_matrix` are straight-line code with the
-    model's numbers in it: no loops, no memory of their own and no state, so that
+    The functions `NAME_inverse_dynamics`, `NAME_gravity` and `NAME_mass_matrix` (NAME: `name`) are straight-line code
+    with the model's numbers in it: no loops, no memory of their own and no state, so that
     they may run in any thread. Friction, rotors and all other terms are included.
     """
     target = Path(path)

@@ -18,7 +18,7 @@ from steelyard.robot.robot import Robot
 
 
 def model_to_mjcf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Write a model as MJCF; returns, one sentence each, what the file leaves out or only approximates.
+    """Write `model` as MJCF to `path`; returns, one sentence each, what the file leaves out or only approximates.
 
     Bodies stand in the frames of their joints and have no geometry. Rotor inertia becomes `armature`, viscous
     friction `damping`, dry friction `frictionloss`, springs `stiffness`; every joint that moves on its own gets a

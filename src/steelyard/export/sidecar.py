@@ -68,13 +68,13 @@ class Sidecar:
 
 
 def sidecar_path(description: str | os.PathLike[str]) -> Path:
-    """Where the sidecar of a description stands: `arm.urdf` has `arm.steelyard.json`."""
+    """Where the sidecar of the file `description` stands: `arm.urdf` has `arm.steelyard.json`."""
     path = Path(description)
     return path.with_name(path.stem + SUFFIX)
 
 
 def model_to_sidecar(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write the sidecar of a model, whose inertias and kinematics go into a URDF or MJCF beside it."""
+    """Write to `path` the sidecar of `model`, whose inertias and kinematics go into a URDF or MJCF beside it."""
     robot = model.robot
     data = {
         "schema": SCHEMA,
@@ -153,11 +153,11 @@ def load_model(
     sidecar: str | os.PathLike[str] | None = None,
     custom: Mapping[str, Term] | None = None,
 ) -> Model:
-    """The model of an exported URDF or MJCF and its sidecar (default: the `.steelyard.json` beside it).
+    """The model of an exported URDF or MJCF and its `sidecar` (None: the `.steelyard.json` beside it).
 
-    Kinematics and inertias come from the description, everything else from the sidecar, also where the description
-    has friction of its own. `custom` gives the terms that are not of the package by the name the sidecar has.
-    A folder is taken for a run of `steelyard identify`, whose URDF is read.
+    Kinematics and inertias come from the file `description`, everything else from the sidecar, also where the
+    description has friction of its own. `custom` gives the terms that are not of the package by the name the sidecar
+    has. A folder is taken for a run of `steelyard identify`, whose URDF is read.
     """
     if Path(description).is_dir():
         inside = sorted(Path(description).glob("*.urdf"))
@@ -178,7 +178,7 @@ def load_model(
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
-    """The contents of a sidecar, checked."""
+    """The contents of the sidecar at `path`, checked."""
     source = Path(path)
     data = read_json(source, ExportError, "write it with model_to_sidecar")
     try:

@@ -18,7 +18,7 @@ COLUMNS = ("name", "unit", "value", "standard_error", "lower", "upper", "of")
 
 
 def parameters_to_csv(model: Model, path: str | os.PathLike[str], standard_errors: ArrayLike | None = None) -> None:
-    """Write one row per parameter, in the order of `model.theta`, with all digits.
+    """Write to `path` one row per parameter, in the order of `model`'s `theta`, with all digits.
 
     `lower` and `upper` are the bounds that physics sets (empty where there is none), `of` the link, joint or motor
     that the parameter belongs to. `standard_errors` has one entry per parameter, in the parameter's unit; those

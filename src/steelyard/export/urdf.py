@@ -254,7 +254,7 @@ def model_to_urdf(
     *,
     locked: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
-    """Write a model as URDF; returns, one sentence each, what the file leaves out or only approximates.
+    """Write `model` as URDF to `path`; returns, one sentence each, what the file leaves out or only approximates.
 
     With a URDF as `source` that file is kept as it is (meshes, fixed links, comments, layout), but for the
     inertials of the links that move and of what is welded to them, the joints' <dynamics>, and the placements of

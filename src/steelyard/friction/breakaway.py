@@ -32,7 +32,10 @@ class BreakAway:
 
 
 def break_away(log: Log, joint: int, model: Model | None = None, moved: float = _MOVED) -> BreakAway:
-    """The torque just before every start from rest."""
+    """The torque just before every start from rest of joint number `joint` (from 0) in `log`.
+
+    Gravity is taken off by `model` (None: there is none); `moved` (rad, m) from where it stood, a joint has started.
+    """
     if log.tau is None:
         raise LogError(f"{log.meta.get('source', 'The log')}: there is no torque in the log.")
     held = np.zeros(len(log)) if model is None else model.gravity_torque(log.q)[:, joint]

@@ -30,7 +30,10 @@ class Drift:
 
 
 def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> Drift:
-    """Regress the residual, taken in the direction of motion, on time; blocks of time tell the standard error."""
+    """Regress what `model` leaves of the torque of `log`, taken in the direction of motion, on time.
+
+    Blocks of time tell the standard error. `preparation` (None: the default) makes the signals ready.
+    """
     t, along, wide = [], [], []
     for motion in Study.of(model.robot, log, model.terms, preparation).motions():
         rest = motion.filter(motion.tau - model.torque(motion.q, motion.dq, motion.ddq))[motion.keep]
@@ -43,8 +46,9 @@ def friction_drift(log: Log, model: Model, preparation: Preparation | None = Non
 
 
 def drift_of(time: Array, along: Array, weight: Array) -> tuple[Array, Array]:
-    """The change of `along`/`weight` `(rows, joints)` from first to last, by a line through blocks of time, and its
-    standard error from how the blocks scatter about the line."""
+    """The change of `along`/`weight` `(rows, joints)` over `time` (s), by a line through blocks of it, and its
+    standard error from how the blocks scatter about the line.
+    """
     edges = np.linspace(time[0], time[-1], _BLOCKS + 1)
     block = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, _BLOCKS - 1)
     total = np.array([np.bincount(block, w, _BLOCKS) for w in along.T])

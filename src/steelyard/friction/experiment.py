@@ -45,7 +45,7 @@ class FrictionExperiment(Outcome):
         return self.motion.duration
 
     def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """q, q̇, q̈ at times t, each `(samples, joints)`."""
+        """q, q̇, q̈ (rad, m, s) at times `t` (s), each `(samples, joints)`."""
         return self.motion.sample(t)
 
     def times(self, rate: float) -> Array:

@@ -31,7 +31,7 @@ _KNOTS = 24
 
 
 def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
-    """The curves, by joint, of a folder that `steelyard friction … -o` wrote."""
+    """The curves, by joint, of a folder `path` that `steelyard friction … -o` wrote, or of its result.json."""
     source = Path(path) / "result.json" if Path(path).is_dir() else Path(path)
     try:
         document = json.loads(source.read_text("utf-8"))
@@ -77,6 +77,7 @@ class Rounded:
     smooth: float
 
     def __call__(self, v: Array) -> Array:
+        """Friction (N m, N) at velocities `v` (rad/s, m/s)."""
         return np.asarray(np.tanh(np.abs(v) / self.smooth) * self.curve(v))
 
     @property
@@ -86,7 +87,7 @@ class Rounded:
 
 
 def known_curves(robot: Robot, given: Given | None) -> dict[str, Rounded]:
-    """Curves by joint, rounded off where the direction of a filtered velocity is not known."""
+    """Curves `given` for joints of `robot`, rounded off where the direction of a filtered velocity is not known."""
     if given is None:
         return {}
     curves: Mapping[str, Curve] = given if isinstance(given, Mapping) else given.curves
@@ -97,7 +98,7 @@ def known_curves(robot: Robot, given: Given | None) -> dict[str, Rounded]:
 
 
 def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]:
-    """The default terms without friction where it is known already."""
+    """The default terms of `robot` without friction where it is `known` already, by joint."""
     others = [name for name in robot.joint_names if name not in known]
     if len(others) == robot.dof:
         return DEFAULT_TERMS
@@ -108,7 +109,7 @@ def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]
 
 
 def with_known_friction(model: Model, known: Mapping[str, Rounded]) -> Model:
-    """The model with the known curves as tables, so that it predicts, simulates and exports the whole torque."""
+    """`model` with the `known` curves, by joint, as tables: it predicts, simulates and exports the whole torque."""
     if not known:
         return model
     tables: list[Term] = []

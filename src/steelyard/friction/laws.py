@@ -56,11 +56,11 @@ class Law:
         return self.unknowns // 2 if self.both_ways else self.unknowns
 
     def terms_at(self, speed: float) -> tuple[Term, ...]:
-        """The terms with the shape at a speed in rad/s or m/s."""
+        """The terms with the shape at `speed` (rad/s or m/s)."""
         return tuple(term.shaped(self.shape, speed) for term in self.terms)
 
     def columns(self, v: Array, shape: float) -> list[Array]:
-        """The functions of velocity whose sum, times the coefficients, is friction."""
+        """Functions of velocity `v` (rad/s, m/s) whose sum, times coefficients, is friction, bent at speed `shape`."""
         made = [np.broadcast_to(c, np.shape(v)) for term in self.terms_at(shape) for c in term.force(0.0, v)]
         if not self.both_ways:
             return made
@@ -79,6 +79,7 @@ LAWS: dict[str, Law] = {
 
 
 def law_named(name: str) -> Law:
+    """The law called `name`."""
     if name not in LAWS:
         raise UnknownNameError("law of friction", name, LAWS)
     return LAWS[name]
@@ -108,6 +109,7 @@ class FittedLaw:
         object.__setattr__(self, "covariance", frozen(self.covariance))
 
     def __call__(self, velocity: ArrayLike, temperature: float | None = None, load: ArrayLike = 0.0) -> Array:
+        """Friction at `velocity` (rad/s, m/s), `temperature` (°C; None: the reference) and `load` (N m, N)."""
         v = np.asarray(velocity, dtype=float)
         out = np.stack(self.law.columns(v, self.shape), axis=-1) @ self._at(temperature)
         return np.asarray(out + self.load_gain * np.sign(v) * np.abs(np.asarray(load, dtype=float)))
@@ -127,7 +129,7 @@ class FittedLaw:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def band(self, velocity: ArrayLike) -> Array:
-        """Standard error of the curve at some velocities, at the reference temperature."""
+        """Standard error of the curve at `velocity` (rad/s, m/s), at the reference temperature."""
         v = np.asarray(velocity, dtype=float)
         X = np.stack(self.law.columns(v, self.shape), axis=-1)
         places = [*range(X.shape[-1])]
@@ -149,7 +151,13 @@ def fit_law(
 ) -> FittedLaw:
     """Weighted least squares of a law through points with standard errors.
 
-    With `temperature` every coefficient also has a slope over it; with `load` dry friction grows with the load's size.
+    Args:
+        law: what is fitted.
+        velocity: of the points, rad/s (m/s).
+        torque: of friction, N m (N).
+        error: standard errors of the torque.
+        temperature: of the points, °C; every coefficient then also has a slope over it.
+        load: on the gear, N m (N); dry friction then grows with its size.
     """
     v, y, weights = velocity, torque, 1.0 / np.maximum(error, 1e-12)
     reference = 0.0 if temperature is None else float(np.mean(temperature))
@@ -230,6 +238,8 @@ def choose_law(
 ) -> Choice:
     """The simplest law whose error on left-out points is within one standard error of the best (Breiman's rule).
 
+    `candidates` (none: all laws) are fitted to points of `velocity`, `torque`, `error`, `temperature` and `load` as in
+    `fit_law`.
     Points of one speed and direction are left out together: their neighbours in time are no independent witnesses.
     """
     laws = list(candidates) or list(LAWS.values())
@@ -257,7 +267,7 @@ def choose_law(
 
 
 def distinct_speeds(velocity: Array) -> int:
-    """How many different speeds there are, to 10 %."""
+    """How many different speeds there are in `velocity`, to 10 %."""
     levels = np.sort(np.abs(velocity))
     return int(np.count_nonzero(np.diff(np.log(levels)) > 0.1)) + 1 if len(levels) else 0
 

@@ -142,6 +142,7 @@ def measure_friction(
         model: an identified model whose gravity is trusted.
         law: a name, or "auto" to choose by leaving speeds out.
         loaded: whether dry friction may grow with the load on the gear (needs `model`).
+        preparation: how signals are made ready; None: the default way.
     """
     listed = [logs] if isinstance(logs, Log) else list(logs)
     if how not in ("auto", "plateaus", "table"):

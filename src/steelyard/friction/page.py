@@ -28,7 +28,14 @@ def friction_curve(
     joints: Sequence[str],
     unit: Sequence[str] | str = "N m",
 ) -> Figure:
-    """One panel per joint: points `(samples, joints)`, and the model's curve `(points, joints)`."""
+    """One panel per joint: points `(samples, joints)`, and the model's curve `(points, joints)`.
+
+    Args:
+        velocity, friction: the points, rad/s (m/s) and N m (N).
+        curve_velocity, curve: the model's curve, likewise.
+        joints: their names.
+        unit: of friction, one for all or one per joint.
+    """
     n, named = len(joints), units(unit, len(joints))
     v, f = by_joint("velocity", velocity, n), by_joint("friction", friction, n)
     cv, c = by_joint("curve_velocity", curve_velocity, n), by_joint("curve", curve, n)
@@ -80,6 +87,7 @@ def _name_axes(figure: Figure, row: int, unit: str) -> None:
 
 
 def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> None:
+    """Laws and remarks of what was `found`, to `out`, and the run's `folder`, if there is one."""
     rows = []
     for joint in found.joints:
         law = joint.law
@@ -100,7 +108,7 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
 
 
 def friction_report(found: FrictionCurves) -> str:
-    """The page, self-contained."""
+    """The page of what was `found`, self-contained."""
     robot = found.robot
     units = [robot.joints[robot.joint_index(j.joint)].effort_unit for j in found.joints]
     figure = figure_html(

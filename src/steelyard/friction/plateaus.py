@@ -51,7 +51,10 @@ class Plateau:
 def find_plateaus(
     log: Log, joint: int, shortest: float = 0.2, preparation: Preparation | None = None
 ) -> Iterator[Plateau]:
-    """The plateaus of one joint, at least `shortest` seconds long, with the torque as it was measured."""
+    """The plateaus of joint number `joint` (from 0) in `log`, at least `shortest` seconds long; torque as measured.
+
+    `preparation` (None: the default) makes the signals ready.
+    """
     settings = preparation or Preparation()
     yield from plateaus_in(log, prepare(log, settings, chosen_cutoff([log], settings)), joint, shortest)
 
@@ -193,7 +196,7 @@ def _by_model(plateaus: Sequence[Plateau], model: Model) -> list[Plateau]:
 def remove_gravity(
     plateaus: Sequence[Plateau], how: str, model: Model | None = None, middle: float | None = None
 ) -> list[Plateau]:
-    """One of "pairs", "symmetry" (about `middle`), "model" or "none"."""
+    """`plateaus` without gravity; `how`: "pairs", "symmetry" (about `middle`; rad, m), "model" (by `model`), "none"."""
     if how == "none":
         return list(plateaus)
     if how == "pairs":

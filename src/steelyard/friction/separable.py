@@ -80,7 +80,10 @@ class _Slot:
 def fit_shapes(
     bound: Terms, motions: Callable[[], Iterable[Motion]], mask: float = 0.0
 ) -> Shapes:  # fmt: skip
-    """The terms with the shapes that these motions ask for; what they do not show stays as it was."""
+    """The terms `bound` to a robot with the shapes that motions ask for; what these do not show stays as it was.
+
+    `motions` starts a pass over them; rows slower than `mask` (rad/s, m/s) do not count.
+    """
     slots, plain = _slots(bound, _top_speeds(bound, motions))
     if not slots:
         raise SteelyardError("None of the terms has a shape to fit; use stribeck or coulomb.")

@@ -19,6 +19,7 @@ class Recent(Generic[T]):
         self._kept: dict[Hashable, T] = {}
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The thing kept under `key`, or else what `make` makes now."""
         if key not in self._kept:
             while len(self._kept) >= self._most:
                 del self._kept[next(iter(self._kept))]

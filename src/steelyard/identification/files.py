@@ -32,10 +32,19 @@ def identify_files(
     period: float | None = None,
     **options: Any,
 ) -> Identification:
-    """Identify from log files; `holdout` keeps the last share of each log, `holdout_blocks` "seconds:every".
+    """Identify `robot` from log files; `options` are those of `identify`.
 
-    `delay` (s) is how far the torques lag behind the positions. `period` (s) averages the identification logs of a
-    periodic motion over their periods.
+    Args:
+        robot: the robot.
+        logs: files to identify from.
+        validate: files to judge by.
+        mapping: what their columns mean: a mapping file; None: they are recognised.
+        holdout: keeps the last share of each log to judge by.
+        holdout_blocks: "seconds:every" keeps every so many-th block.
+        cutoff: of the low-pass, Hz; None: by the rule.
+        mask: rows of joints slower than this, rad/s (m/s), do not count.
+        delay: how far the torques lag behind the positions, s.
+        period: of a periodic motion, s: averages the identification logs over their periods.
     """
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")

@@ -83,17 +83,17 @@ class Identification:
         return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Joint torques of a motion, `(samples, joints)`."""
+        """Joint torques at positions `q` (rad, m), velocities `dq` and accelerations `ddq`, all `(samples, joints)`."""
         return self.model.torque(q, dq, ddq)
 
     def simulate(self, *arguments: Any, **options: Any) -> Any:
-        """`steelyard.simulate` with the identified model."""
+        """`steelyard.simulate` with the identified model; `arguments` and `options` are its own, after the model."""
         from steelyard.simulation import simulate
 
         return simulate(self.model, *arguments, **options)
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write the report, one self-contained HTML page."""
+        """Write the report to `path`, one self-contained HTML page."""
         from steelyard.ground.files import write_whole
         from steelyard.identification.page import identification_report
 
@@ -114,7 +114,10 @@ class Identification:
         return IdentificationRun(self, (), None if source is None else Path(source)).save(folder, overwrite=overwrite)
 
     def to_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-        """Write the model as URDF; what URDF cannot hold goes into a sidecar beside it, and is returned in words."""
+        """Write the model as URDF to `path`, an edit of the URDF `source` if there is one.
+
+        What URDF cannot hold goes into a sidecar beside it, and is returned in words.
+        """
         from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
 
         notes = model_to_urdf(self.model, path, source)
@@ -122,13 +125,16 @@ class Identification:
         return notes
 
     def to_mjcf(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Write the model as MJCF; returns in words what it cannot hold."""
+        """Write the model as MJCF to `path`; returns in words what it cannot hold."""
         from steelyard.export import model_to_mjcf
 
         return model_to_mjcf(self.model, path)
 
     def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-        """Write inverse dynamics, gravity and mass matrix as C99, a .c file and its header; returns both paths."""
+        """Write inverse dynamics, gravity and mass matrix as C99, to `path` (.c) and its header; returns both paths.
+
+        Functions begin with `name`.
+        """
         from steelyard.export import model_to_c
 
         return model_to_c(self.model, path, name)

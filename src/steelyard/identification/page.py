@@ -27,7 +27,7 @@ from steelyard.report.terminal import number, table
 
 
 def identification_report(found: Identification) -> str:
-    """The page, self-contained."""
+    """The page of what was `found`, self-contained."""
     verdict = found.verdict
     kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
     sections: list[Section | None] = [
@@ -163,7 +163,7 @@ def _how(found: Identification) -> Section:
 
 
 def print_identification(found: Identification, console: Console, folder: str = "") -> None:
-    """Scores, verdict, and where to look."""
+    """Scores and verdict of what was `found`, to `console`, and where to look: the run's `folder`, if there is one."""
     kind = "physically possible" if found.physically_consistent else "not physically possible"
     console.print(
         f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "

@@ -19,6 +19,7 @@ from steelyard.robot.robot import Robot
 
 
 def base_parameters_section(found: Identification) -> Section:
+    """The base parameters that were `found`, with intervals, beside the free fit and the description."""
     estimate, errors = found.estimate, found.estimate.standard_errors
     before = _described(found)
     figure = parameter_intervals(found.base.names, found.base.units, estimate.beta, errors, before)
@@ -71,6 +72,7 @@ def _described(found: Identification) -> Array | None:
 
 
 def model_section(found: Identification) -> Section:
+    """One full model of what was `found`: links and terms."""
     links = found.robot.inertial_count
     blocks = found.model.theta[:links].reshape(-1, 10)
     eigenvalues = smallest_pseudo_eigenvalues(found.model.theta[:links])
@@ -119,7 +121,7 @@ def _clean(value: float, error: float) -> float:
 
 
 def reduced(found: Identification) -> Section | None:
-    """What was taken away and why, and what that does to the predictions; None if it was not asked for."""
+    """What was taken away of what was `found`, why, and what that does to predictions; None if it was not asked for."""
     if found.reduced is None:
         return None
     removals: Removals = found.reduced.details["removals"]
@@ -143,7 +145,7 @@ def reduced(found: Identification) -> Section | None:
 
 
 def significance_sentence(found: Identification) -> str:
-    """How many went, what it cost, and how the rest predicts."""
+    """How many parameters of what was `found` went, what it cost, and how the rest predicts."""
     assert found.reduced is not None
     removals: Removals = found.reduced.details["removals"]
     if not removals.steps:
@@ -192,10 +194,10 @@ def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
 
 
 def effort_units(robot: Robot) -> list[str]:
-    """One per joint whose torque is used: N m for those that turn, N for those that slide."""
+    """One per joint of `robot` whose torque is used: N m for those that turn, N for those that slide."""
     return [j.effort_unit for j, used in zip(robot.joints, robot.torque_used, strict=True) if used]
 
 
 def effort_unit(robot: Robot) -> str:
-    """For the head of a column that holds all of them."""
+    """For the head of a column that holds all joints of `robot`."""
     return ", ".join(dict.fromkeys(effort_units(robot)))

@@ -53,7 +53,7 @@ def excite_load(
     seed: int = 0,
     search: Settings | None = None,
 ) -> Plan:
-    """Design a motion for a force–torque sensor at `frame` (default: the last link's).
+    """Design a motion of `robot` for a force–torque sensor at `frame` (default: the last link's).
 
     Args:
         duration, rate: s and Hz; the motion starts and ends at rest (a Fourier series of five harmonics, or `family`).
@@ -62,6 +62,7 @@ def excite_load(
         sizes: what is expected of the load: kg, and metres from the sensor. The criterion counts every parameter in its
             own size, (m, m·l, m·l²); "a" then minimises the sum of relative variances.
         criterion: as for `excite`; "information" is cond₂(KᵀK).
+        seed, search: of the random starts, and how long and how the search goes on; None: the default way.
     """
     place = robot.frame(frame)
     if place.host < 0:

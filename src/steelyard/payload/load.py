@@ -88,7 +88,7 @@ class Load:
         return self._errors(lambda p: np.array([_about_com(p)[ij] for ij in _ENTRIES]))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of the mass, kg."""
+        """Confidence interval of the mass, kg, at `level` (of 1)."""
         from scipy.stats import norm, t
 
         low = 0.5 * (1.0 + level)
@@ -107,7 +107,7 @@ class Load:
     # ---------------------------------------------------------------- elsewhere
 
     def seen_from(self, robot: Robot, frame: str) -> Load:
-        """The same load in another frame of the same link."""
+        """The same load in another `frame` of the same link of `robot`."""
         here, there = robot.frame(self.frame), robot.frame(frame)
         transfer = between(here, there)
         return replace(
@@ -118,7 +118,7 @@ class Load:
         )
 
     def attached(self, robot: Robot) -> Robot:
-        """The robot that carries this load; the link it hangs on must have a known inertia."""
+        """`robot` while it carries this load; the link it hangs on must have a known inertia."""
         place = robot.frame(self.frame)
         link = robot.links[place.host]
         own = between(place, own_frame(link, place.host)) @ self.parameters
@@ -169,13 +169,13 @@ class Load:
 
 
 def between(here: Place, there: Place) -> Array:
-    """The 10×10 matrix that takes parameters in one frame of a link to another frame of the same link."""
+    """The 10×10 matrix that takes parameters in the frame `here` to those in `there`, of the same link."""
     rotation = there.rotation.T @ here.rotation
     return parameter_transfer(rotation, there.rotation.T @ (here.translation - there.translation))
 
 
 def own_frame(link: Link, host: int) -> Place:
-    """The frame of a link's own parameters."""
+    """The frame of the own parameters of `link`, which is number `host`."""
     return Place(host, link.frame_rotation, link.frame_translation)
 
 
@@ -239,7 +239,10 @@ def _about_com(parameters: Array) -> Array:
 
 
 def cuboid(mass: float, size: Array, center: Array) -> Array:
-    """The ten parameters of a homogeneous cuboid with its axes along the frame's."""
+    """The ten parameters of a homogeneous cuboid of `mass` (kg) with its axes along the frame's.
+
+    `size` (m) is that of its edges, `center` (m) the place of its middle.
+    """
     x, y, z = np.asarray(size, dtype=float) ** 2
     tensor = mass / 12.0 * np.diag([y + z, x + z, x + y])
     return move_parameters(np.concatenate([[mass], np.zeros(3), tensor[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]]),

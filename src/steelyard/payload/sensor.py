@@ -31,7 +31,7 @@ from steelyard.study import Study
 
 
 def wrench_regressor(m: FrameMotion) -> Array:
-    """K with W = K θ, `(samples, 6, 10)`: forces, then torques about the origin."""
+    """K with W = K θ, `(samples, 6, 10)`: forces, then torques about the origin of the frame that moves as `m` says."""
     spin, turn = _crossing(m.spin), _crossing(m.turn)
     out = np.zeros((len(m.spin), 6, 10))
     out[:, :3, 0] = m.pull
@@ -119,10 +119,11 @@ def weigh_by_sensor(
     physical: bool = True,
     preparation: Preparation | None = None,
 ) -> Load:
-    """Find the load on a sensor that stands at `frame` of the robot (default: the last link's).
+    """Find the load on a sensor that stands at `frame` of `robot` (default: the last link's).
 
-    The log's channel "wrench" is what the sensor exerts on the load, in the sensor's axes, about its origin. `tare` is
-    what the sensor carries besides, such as a gripper that was weighed before.
+    The channel "wrench" of `logs` is what the sensor exerts on the load, in the sensor's axes, about its origin. `tare`
+    is what the sensor carries besides, such as a gripper that was weighed before. `model` says how the wrench is
+    written, `physical` whether the load must be a possible body, `preparation` how signals are made ready.
     """
     listed = [logs] if isinstance(logs, Log) else list(logs)
     chosen = model or SensorModel()

@@ -36,7 +36,10 @@ from steelyard.study import Study
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Mean and standard deviation of the ten parameters over `count` weighings in one frame."""
+    """Mean and standard deviation of the ten parameters over `count` weighings in one frame.
+
+    Intervals of the mean are at a confidence `level` (of 1).
+    """
 
     count: int
     mean: Array
@@ -56,7 +59,7 @@ class Repeats:
 
 
 def repeats(loads: Sequence[Load]) -> Repeats:
-    """Statistics over several weighings of the same load."""
+    """Statistics over several weighings of the same load, `loads`, in one frame."""
     if len(loads) < 2:
         raise SteelyardError("Statistics need at least two weighings.")
     frames = {load.frame for load in loads}
@@ -140,7 +143,10 @@ def prepared_rows(
     terms: Sequence[str | Term] | Terms | None,
     preparation: Preparation | None,
 ) -> PreparedRows:
-    """Rows of all logs, without their stand-stills, filtered alike."""
+    """Rows of all logs of `robot`, `with_load` and `without`, less their stand-stills, filtered alike.
+
+    `terms` and `preparation` are as for `identify`; None: the default ones.
+    """
     bare, groups = _as_list(without), _groups(with_load)
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")

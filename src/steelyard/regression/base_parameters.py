@@ -108,7 +108,7 @@ class BaseParameters:
         return Expanded(parameters, frozen(written.matrix), written.formulas)
 
     def values(self, theta: ArrayLike) -> Array:
-        """β = `matrix` @ θ, for one vector of parameters or several `(…, parameters)`."""
+        """β = `matrix` @ θ, for `theta`: one vector of parameters or several `(…, parameters)`."""
         given = np.asarray(theta, dtype=float)
         if given.shape[-1:] != (len(self.parameters),):
             raise ShapeError(f"theta has shape {given.shape}; it needs {len(self.parameters)} parameters.")
@@ -116,7 +116,7 @@ class BaseParameters:
         return out
 
     def regressor_columns(self, regressor: ArrayLike) -> Array:
-        """The columns that belong to the base parameters, of any regressor of this robot `(…, parameters)`."""
+        """The columns of `regressor`, any of this robot `(…, parameters)`, that belong to the base parameters."""
         given = np.asarray(regressor, dtype=float)
         if given.shape[-1:] != (len(self.parameters),):
             raise ShapeError(f"the regressor has shape {given.shape}; it needs {len(self.parameters)} columns.")

@@ -54,7 +54,7 @@ class Reduction:
     samples: int = 0
 
     def merge(self, *others: Reduction) -> Reduction:
-        """Of all rows together; the equations must be the same."""
+        """Of these rows and those of `others` together; the equations must be the same."""
         every = (self, *others)
         return Reduction(
             self.factor.merge(*(o.factor for o in others)),
@@ -84,7 +84,10 @@ class RegressionData:
         cls, names: Sequence[str], columns: ArrayLike, A: Sequence[Array], y: Sequence[Array], parameters: int,
         period: float = 1.0,
     ) -> RegressionData:  # fmt: skip
-        """From one matrix and one right side per equation, all over the same columns."""
+        """From one matrix `A` and one right side `y` per equation.
+
+        The equations are called `names`; all are over the same `columns` of so many `parameters`.
+        """
         shared = np.asarray(columns, dtype=np.int64)
         blocks = [
             Block(e, np.asarray(a, float), np.asarray(b, float)) for e, (a, b) in enumerate(zip(A, y, strict=True))
@@ -107,7 +110,7 @@ class RegressionData:
 
     @classmethod
     def from_factor(cls, factor: Factor, period: float = 1.0) -> RegressionData:
-        """Rows that are gone, but for their triangles: enough for a fit, not for its error bars."""
+        """Rows that are gone, but for their triangles `factor`: enough for a fit, not for its error bars."""
         made = cls(factor.equations, factor.parameters, lambda: (), period)
         made._reduction.append(Reduction(factor, Spectra(factor.equations), np.zeros(len(factor.equations))))
         return made
@@ -159,7 +162,7 @@ class RegressionData:
         return self._reduction[0]
 
     def factor(self, weigh: Callable[[Block], Array] | None = None) -> Factor:
-        """The triangles of all rows; `weigh(block)` gives the square root of a weight for each row of a block."""
+        """The triangles of all rows; the function `weigh` of a block gives the square root of a weight for each row."""
         if weigh is None and self._reduction:
             return self._reduction[0].factor
         triangles = _Triangles(self.equations)
@@ -170,7 +173,7 @@ class RegressionData:
             return triangles.factor(self.parameters)
 
     def residuals(self, theta: ArrayLike) -> list[list[Array]]:
-        """y − A θ of every block, by equation; θ is the full vector of parameters."""
+        """y − A θ of every block, by equation; `theta` is the full vector of parameters."""
         full = np.asarray(theta, dtype=float)
         out: list[list[Array]] = [[] for _ in self.equations]
         for block in self.blocks():

@@ -44,7 +44,7 @@ class Factor:
         return np.unique(np.concatenate([e.columns for e in self.equations]))
 
     def merge(self, *others: Factor) -> Factor:
-        """The factor of all the data together; the equations must be the same."""
+        """The factor of these and the `others`' data together; the equations must be the same."""
         triangles = list(self.triangles)
         samples, methods, rows = self.samples, {self.method}, np.array(self.rows)
         for other in others:
@@ -82,7 +82,7 @@ class Factor:
         return triangle(np.vstack(blocks))
 
     def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
-        """Least squares over `columns`, which must be independent."""
+        """Least squares over `columns` (None: all), which must be independent, with `weights` (1/σ) per equation."""
         r = self.joined(weights, columns)
         self._check_digits(r)
         return solve_triangle(r[:-1, :-1], r[:-1, -1])
@@ -101,7 +101,7 @@ class Factor:
             )
 
     def residual_sums(self, theta: ArrayLike, columns: Sequence[int] | None = None) -> Array:
-        """Sum of squared residuals of every equation for parameters over `columns`."""
+        """Sum of squared residuals of every equation for parameters `theta` over `columns` (None: all)."""
         wanted = self.columns if columns is None else np.asarray(columns, dtype=np.int64)
         full = np.zeros(self.parameters)
         full[wanted] = theta
@@ -110,7 +110,7 @@ class Factor:
 
 
 def triangle(matrix: Array) -> Array:
-    """The square upper triangle R of a QR factorisation, rows of zeros appended where there are too few."""
+    """The square upper triangle R of a QR factorisation of `matrix`; rows of zeros where it has too few."""
     width = matrix.shape[1]
     r = np.asarray(np.linalg.qr(matrix, mode="r"))
     if len(r) < width:

@@ -110,7 +110,10 @@ class Inspection(Outcome):
 
 
 def inspect_robot(robot: Robot, terms: Terms | None = None, method: Method = "qr") -> Inspection:
-    """Look at a robot: its joints, links and drives, its base parameters, and what deserves a remark."""
+    """Look at `robot`: its joints, links and drives, its base parameters, and what deserves a remark.
+
+    `terms` (None: none) and `method` are those of `base_parameters`.
+    """
     notes = list(_notes(robot))
     base: BaseParameters | None = None
     try:

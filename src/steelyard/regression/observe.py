@@ -38,7 +38,7 @@ def observe(
     reversals: float = 0.0,
     unfiltered: bool = False,
 ) -> RegressionData:
-    """The rows of all motions over the base parameters' columns; `motions()` starts a pass over them.
+    """The rows of all motions over the columns of `base`; `motions` starts a pass over them, `dynamics` is the physics.
 
     `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
 

@@ -28,8 +28,12 @@ def reduce(
 ) -> Factor:
     """The factor of the given samples. Memory beyond the inputs does not depend on their number.
 
-    "qr" is accurate whatever the conditioning. "normal" adds up one Gram matrix per equation, several times
-    faster; the factor then refuses to be solved where conditioning would cost too many digits.
+    Args:
+        rows: the traced equations.
+        q, dq, ddq, tau: positions (rad, m), their rates, and torques (N m, N), `(samples, joints)` each.
+        method: "qr" is accurate whatever the conditioning. "normal" adds up one Gram matrix per equation, several times
+            faster; the factor then refuses to be solved where conditioning would cost too many digits.
+        threads: how many work at once; None: $STEELYARD_THREADS, or the cores there are.
     """
     batch = Batch(rows.function, {"q": q, "dq": dq, "ddq": ddq, "tau": tau})
     if batch.samples == 0:
@@ -54,7 +58,7 @@ def _qr(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
 
 
 def gram_matrices(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array]:
-    """Gram matrices [A y]ᵀ[A y] of the samples start…stop, one per equation."""
+    """Gram matrices [A y]ᵀ[A y] of `rows` at the samples `start` to `stop` of `batch`, one per equation."""
     if rows.pad % TILE:
         raise SteelyardError(f"The normal equations need Rows(..., pad={TILE}).")
     grams = rows.evaluator.machine.grams(batch, start, stop, rows.firsts, rows.sizes)

@@ -31,8 +31,8 @@ class Equation:
 class Rows:
     """[A y] of the torque equation τ = Y θ, joint by joint, restricted to `columns` (default: all that ever appear).
 
-    Equations of joints whose torque is not used are left out. `function` computes, per sample, the entries of
-    the first equation, its right side, then the second's, and so on; rows of each equation are padded with
+    Equations of joints whose torque is not used are left out. `function` computes from `dynamics`, per sample, the
+    entries of the first equation, its right side, then the second's, and so on; rows of each equation are padded with
     zeros to a multiple of `pad`, which the Gram kernel's tiles want.
     """
 

@@ -33,7 +33,7 @@ class Spectra:
     grams: dict[tuple[int, int], Array] = field(default_factory=dict)
 
     def add(self, equation: int, rows: Array) -> None:
-        """Take in consecutive rows [A y] of one equation, free of gaps."""
+        """Take in consecutive `rows` [A y] of one `equation` (its number), free of gaps."""
         for a, b in _pieces(len(rows)):
             for band, count, gram in _transform(rows[a:b]):
                 key = (equation, band)
@@ -44,7 +44,7 @@ class Spectra:
                     self.grams[key], self.counts[key] = gram, count
 
     def merge(self, *others: Spectra) -> Spectra:
-        """Of all rows together."""
+        """Of these rows and those of `others` together."""
         made = Spectra(self.equations, dict(self.counts), dict(self.grams))
         for other in others:
             for key, gram in other.grams.items():

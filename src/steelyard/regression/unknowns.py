@@ -50,7 +50,7 @@ class Part:
 
 
 def substituted(parts: Sequence[Part], unknowns: Unknowns) -> RegressionData:
-    """The rows of all parts over the unknowns; every part's equations stay its own, with a noise of their own."""
+    """The rows of all `parts` over the `unknowns`; every part's equations stay its own, with a noise of their own."""
     equations: list[Equation] = []
     for number, part in enumerate(parts):
         for equation in part.data.equations:

@@ -19,14 +19,17 @@ from steelyard.ground.arrays import Array
 
 
 class Rule(Protocol):
-    """`reach(n)` is c for n coordinates; `bend(D2)` are columns for the covariance."""
+    """`reach` is c for `n` coordinates; `bend` are columns for the covariance.
+
+    They are made of the `second` differences of the points, by column, and the `shift` of the mean.
+    """
 
     def reach(self, n: int) -> float: ...
     def bend(self, second: Array, shift: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
-class Unscented:
+class Unscented(Rule):
     """Julier & Uhlmann 2004; c² = α²(n + κ). The weight of the centre adds (β − α²) eeᵀ, e the shift of the mean.
 
     Written so, nothing is ever subtracted, although the centre's weight is negative for small α. α = 0.1 keeps points
@@ -53,7 +56,7 @@ class Unscented:
 
 
 @dataclass(frozen=True)
-class Cubature:
+class Cubature(Rule):
     """The spherical-radial rule of degree 3 (Arasaratnam & Haykin 2009): c² = n, no centre, no setting.
 
     Its points lie √n standard deviations out: it needs a start that is good to a few percent.
@@ -67,7 +70,7 @@ class Cubature:
 
 
 @dataclass(frozen=True)
-class CentralDifference:
+class CentralDifference(Rule):
     """Stirling's interpolation (Nørgaard, Poulsen & Ravn 2000): c = `step`, √3 for Gaussian errors, whatever n."""
 
     step: float = 3.0**0.5
@@ -92,12 +95,21 @@ class StepNoise:
 
 
 class Predictor(Protocol):
+    """One step of a Kalman filter."""
+
     def __call__(self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise) -> Array:
-        """Moves the belief; gives ∂(state)/∂(parameters, state), or what the points make of it, for smoothing."""
+        """Moves the belief; gives ∂(state)/∂(parameters, state), or what the points make of it, for smoothing.
+
+        Args:
+            belief: mean and covariance of parameters and state.
+            transition: a step of the model.
+            start, end: torques (N m, N) at the step's beginning and end.
+            noise: what the step adds.
+        """
 
 
 @dataclass(frozen=True)
-class ByDerivatives:
+class ByDerivatives(Predictor):
     """The extended Kalman filter: exact derivatives of the step as it is computed."""
 
     def __call__(self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise) -> Array:
@@ -108,7 +120,7 @@ class ByDerivatives:
 
 
 @dataclass(frozen=True)
-class BySigmaPoints:
+class BySigmaPoints(Predictor):
     """Two points for every parameter, coordinate of the state and torque, and the centre."""
 
     rule: Rule

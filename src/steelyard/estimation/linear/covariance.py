@@ -84,11 +84,11 @@ def covariance(
     bread: Array | None = None,
     sharpest: tuple[Array, Array] | None = None,
 ) -> Covariance:
-    """The covariance of base parameters that were found with `weights` (1/σ per equation).
+    """The covariance of base parameters `beta` that were found with `weights` (1/σ per equation) from `data`.
 
-    `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's equations have another matrix.
-    `sharpest`: β and weights of a better fit, whose residuals tell the noise: under equal weights the noisiest joint
-    leaks into the residuals of all others.
+    `base` says which columns they are. `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's
+    equations have another matrix. `sharpest`: β and weights of a better fit, whose residuals tell the noise: under
+    equal weights the noisiest joint leaks into the residuals of all others.
     """
     with one_blas_thread():
         best, best_weights = (beta, weights) if sharpest is None else sharpest
@@ -235,7 +235,7 @@ def _inverse(H: Array) -> Array:
 
 
 def relative_standard_deviations(estimate: Estimate) -> Array:
-    """Standard error of each base parameter in percent of its value; infinite where the value is zero."""
+    """Standard error of each base parameter of `estimate` in percent of its value; infinite where the value is zero."""
     size = np.abs(estimate.beta)
     return np.asarray(
         np.divide(100.0 * estimate.standard_errors, size, out=np.full_like(size, np.inf), where=size > 0.0)
@@ -243,7 +243,7 @@ def relative_standard_deviations(estimate: Estimate) -> Array:
 
 
 def confidence_intervals(estimate: Estimate, level: float = 0.95) -> Array:
-    """Lower and upper end for each base parameter, `(rank, 2)`, with t quantiles."""
+    """Lower and upper end for each base parameter of `estimate`, `(rank, 2)`, at `level` (of 1), with t quantiles."""
     from scipy.special import stdtrit  # takes a fifth of a second to import
 
     if not 0.0 < level < 1.0:

@@ -34,7 +34,10 @@ class WeightedLeastSquares(LinearEstimator):
 
 
 def weighted(problem: Problem, iterations: int, tolerance: float) -> FreeFit:
-    """Solve and reweigh in turn, starting from equal weights."""
+    """Solve `problem` and reweigh in turn, starting from equal weights.
+
+    It ends after `iterations`, or when no spread changes by more than `tolerance` of itself.
+    """
     floor = problem.floor
     weights = np.ones(len(problem.blocks))
     history: list[dict[str, Any]] = []

@@ -34,7 +34,7 @@ class Problem:
     def of(
         cls, data: RegressionData, base: Columns, weigh: Callable[[Block], Array] | None = None
     ) -> Problem:  # fmt: skip
-        """One pass over the data; `weigh` gives the square root of each row's weight."""
+        """One pass over `data`, for the columns of `base`; `weigh` gives the square root of each row's weight."""
         factor = data.reduction().factor if weigh is None else data.factor(weigh)
         if not all(np.all(np.isfinite(r)) for r in factor.triangles):
             raise EstimationError(_first_bad_row(data))
@@ -60,17 +60,18 @@ class Problem:
         return np.array(self.factor.rows, dtype=float)
 
     def joined(self, weights: Array) -> Array:
-        """The triangle [R y] of all equations under weights per equation."""
+        """The triangle [R y] of all equations under `weights` (1/σ) per equation."""
         with one_blas_thread():
             return triangle(np.vstack([w * b for w, b in zip(weights, self.blocks, strict=True)]))
 
     def solve(self, joined: Array) -> Array:
-        """β of a joined triangle; refuses where the data do not show every base parameter."""
+        """β of a `joined` triangle; refuses where the data do not show every base parameter."""
         with one_blas_thread():
             self.check_rank(joined[:-1, :-1])
             return solve_triangle(joined[:-1, :-1], joined[:-1, -1])
 
     def check_rank(self, R: Array) -> None:
+        """Refuse a triangle `R` over the base columns that does not show them apart."""
         lengths = np.linalg.norm(R, axis=0)
         hidden = [name for name, length in zip(self.base.names, lengths, strict=True) if length == 0.0]
         if not hidden:
@@ -85,7 +86,10 @@ class Problem:
         )
 
     def spreads(self, beta: Array, joined: Array, weights: Array) -> Array:
-        """Standard deviation of each equation's residuals, its own degrees of freedom taken off."""
+        """Standard deviation of each equation's residuals at `beta`, its own degrees of freedom taken off.
+
+        These follow from the triangle `joined` under `weights`, by which β was found.
+        """
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []
         with one_blas_thread():

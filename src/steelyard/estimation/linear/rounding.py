@@ -29,7 +29,10 @@ Change = Callable[[Log], Log]
 
 
 def rounding_noise(logs: Sequence[Log], cutoff: float) -> tuple[Array, Array]:
-    """By joint: the step of the positions (0: none seen), and its noise in ddq over the spread of ddq."""
+    """By joint: the step of the positions in `logs` (0: none seen), and its noise in ddq over the spread of ddq.
+
+    `cutoff` (Hz) is that of the low-pass that acts on positions.
+    """
     steps = np.max([position_steps(log) for log in logs], axis=0)
     if not steps.any():
         return steps, np.zeros_like(steps)
@@ -54,7 +57,8 @@ def rounding_shift(
 ) -> Array | None:  # fmt: skip
     """How far rounding has moved each base parameter; None where there are no ticks, or too fine ones to matter.
 
-    `refit(change)` gives the base parameters of the same fit to changed logs.
+    `logs` and `cutoff` are as for `rounding_noise`; `beta` are the base parameters found, and the function `refit` of a
+    change gives those of the same fit to changed logs.
     """
     steps, noise = rounding_noise(logs, cutoff)
     if not np.any(noise > NEGLIGIBLE):
@@ -67,7 +71,7 @@ def rounding_shift(
 
 
 def widened(estimate: Estimate, shift: Array) -> Estimate:
-    """The estimate with the lean in its error bars: it is not known well enough to be taken off, but it is known."""
+    """`estimate` with its lean `shift` in the error bars: not known well enough to be taken off, but it is known."""
     errors = estimate.standard_errors
     shift = np.where(errors > 0.0, shift, 0.0)  # what was taken away stays away
     relative = np.divide(np.abs(shift), errors, out=np.zeros_like(shift), where=errors > 0.0)

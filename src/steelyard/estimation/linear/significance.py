@@ -49,12 +49,12 @@ class Significance:
     p: Array
 
     def unsupported(self, level: float = 0.05) -> tuple[str, ...]:
-        """The parameters that could as well be zero."""
+        """The parameters that could as well be zero: as large by chance with a probability above `level`."""
         return tuple(name for name, p in zip(self.names, self.p, strict=True) if p > level)
 
 
 def significance(estimate: Estimate) -> Significance:
-    """t tests with the estimate's own error bars (correlated residuals included) and degrees of freedom."""
+    """t tests with `estimate`'s own error bars (correlated residuals included) and degrees of freedom."""
     from scipy.special import stdtr  # takes a fifth of a second to import
 
     degrees = _degrees(estimate)
@@ -68,7 +68,7 @@ def significance(estimate: Estimate) -> Significance:
 
 
 def joint_test(estimate: Estimate, names: Sequence[str]) -> tuple[float, float]:
-    """F test that all the named base parameters are zero together: (F, probability)."""
+    """F test that all base parameters `names` of `estimate` are zero together: (F, probability)."""
     from scipy.special import fdtrc
 
     which = [_place(estimate.base, name) for name in names]
@@ -93,6 +93,7 @@ def fit_significant(
 ) -> Estimate:
     """Fit, take away the least supported base parameter, fit again, until all are supported at `level`.
 
+    `estimator` fits `base` to `data` with `prior`, as its `fit` says.
     The result is over the same base: what was taken away is zero with zero error, and the notes say which, in what
     order and why (as data: `details["removals"]`, a `Removals`). Parameters named in `keep` stay. For free estimators
     only: a body cannot be asked to have combinations of exactly zero. Backward elimination overstates what is left; do

@@ -122,7 +122,7 @@ class RestrictedTotalLeastSquares(LinearEstimator):
         )  # fmt: skip
 
     def exact_columns(self, base: BaseParameters) -> NDArray[np.bool_]:
-        """Which of the base columns are free of error."""
+        """Which of the columns of `base` are free of error."""
         known = [False] * base.robot.inertial_count
         known += base.terms.per_parameter(lambda term, _: term.exact if self.exact is None else term.kind in self.exact)
         return np.array([known[k] for k in base.independent])

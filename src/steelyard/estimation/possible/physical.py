@@ -58,8 +58,9 @@ def nearest_possible(
     """min ½(β − β̂)ᵀ Σ⁻¹ (β − β̂) + strength·(log-det divergence from the reference bodies), pseudo-inertias ≻ 0.
 
     A physically consistent form for estimators that have none of their own: instruments, likelihood.
-    What `PhysicallyConsistent` does with the triangle of the rows is done with the covariance Σ of any estimate; for
+    What `PhysicallyConsistent` does with the triangle of the rows is done with the covariance Σ of any `estimate`; for
     weighted least squares with white residuals the two are the same. The error bars are those of the free estimate.
+    `prior`, `strength` and `margin` are as for `PhysicallyConsistent`.
     """
     base = estimate.base
     with one_blas_thread():
@@ -146,7 +147,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
     def fit_both(
         self, data: RegressionData, base: BaseParameters, prior: Prior | None = None
     ) -> tuple[Estimate, Estimate]:
-        """The free fit it starts from, and the physically possible one."""
+        """The free fit it starts from, and the physically possible one, of `data`, `base` and `prior` as for `fit`."""
         under: Any = make_estimator(self.weighting)
         free: FreeFit = under.free(data, base)
         return free.estimate(prior), self._constrained(free, base, prior)

@@ -16,7 +16,7 @@ from steelyard.robot.spatial import inertial_parameters, move_parameters, pseudo
 
 
 def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
-    """The description's inertias, link by link where they are given; nothing is known of the terms.
+    """The inertias of `robot`'s description, link by link where they are given; nothing is known of the `terms`.
 
     A link that is stated to weigh nothing is known to: in a physically possible fit it stays light. One that is stated
     to be an impossible body gets a default body in its place there, and a note (`reference_bodies` does both). One of
@@ -63,9 +63,9 @@ class Reference:
 
 
 def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Array) -> Reference:
-    """The prior's links where they are possible bodies; others are default bodies of a density that fits.
+    """The `prior`'s links where they are possible bodies; others are default bodies of a density that fits.
 
-    `R`, `y`: the weighted triangle, from which the density is taken where no link is known.
+    `R`, `y`: the weighted triangle over `base`, from which the density is taken where no link is known.
     """
     robot = base.robot
     count = len(robot.links)
@@ -95,7 +95,7 @@ def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Arr
 
 
 def default_bodies(robot: Robot) -> Array:
-    """Rods from each joint to the next, of one density, in the links' own frames; the mass of the whole is 1 kg."""
+    """Rods from each joint of `robot` to the next, of one density, in the links' own frames; 1 kg all together."""
     reach = _spans(robot)
     lengths = np.array([np.linalg.norm(t) for t in reach])
     longest = float(lengths.max()) if lengths.max() > 0.0 else 1.0

@@ -13,13 +13,16 @@ from steelyard.estimation.recursion._information import Information
 
 
 class Forgetting(Protocol):
-    """Settings are fields of a frozen dataclass; `absorb` takes the rows in the buffer in."""
+    """Settings are fields of a frozen dataclass; `absorb` takes in the rows in the buffer of `state`.
+
+    With `solve` the estimate follows at once.
+    """
 
     def absorb(self, state: Information, solve: bool) -> None: ...
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Forgetting):
     """P⁻¹ ← λ P⁻¹ + AᵀA: a row that is n updates old counts λⁿ; a memory of 1/(1 − λ) updates.
 
     `factor` is λ. Where nothing excites the robot, P grows without bound ("wind-up") until it has lost everything; at
@@ -36,7 +39,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Directional:
+class Directional(Forgetting):
     """Forgets only in the directions that the new rows show: P⁻¹ ← P⁻¹ − (1 − λ) P⁻¹Aᵀ(A P⁻¹Aᵀ)⁻¹A P⁻¹ + AᵀA.
 
     After Cao & Schwartz 2000 ("A directional forgetting algorithm based on the decomposition of the information
@@ -62,7 +65,7 @@ class Directional:
 
 
 @dataclass(frozen=True)
-class Variable:
+class Variable(Forgetting):
     """Forgets as much as the new rows surprise: λ = 1 − eᵀ(1 + A P Aᵀ)⁻¹e / (memory·noise²), at least `smallest`.
 
     After Fortescue, Kershenbaum & Ydstie 1981 ("Implementation of self-tuning regulators with variable forgetting
@@ -93,7 +96,7 @@ class Variable:
 
 
 def make_forgetting(given: float | Forgetting) -> Forgetting:
-    """A number is a constant factor."""
+    """What is `given`; a number is a constant factor."""
     return Constant(float(given)) if isinstance(given, int | float) else given
 
 

@@ -33,7 +33,8 @@ GAP = 5.0
 class LiveRows(Protocol):
     """Fills `out` `(equations, columns)`, contiguous, with [A y] at every sample at which the scheme gives rows.
 
-    `sample` holds q, q̇, τ and q̈ (where needed) one after the other; write there, then `add`.
+    `sample` holds q, q̇, τ and q̈ (where needed) one after the other; write there, then `add` the time `t` (s).
+    `restore` takes what `state` gave: arrays by name.
     """
 
     equations: int
@@ -52,7 +53,7 @@ class LiveRows(Protocol):
 
 
 def live_rows(dynamics: Dynamics, base: BaseParameters, scheme: Scheme) -> LiveRows:
-    """The rows of a scheme; tell them where to go by `out`."""
+    """The rows of `scheme` for `dynamics` over the columns of `base`; tell them where to go by `out`."""
     if isinstance(scheme, Balanced):
         return _Intervals(dynamics, base, scheme)
     return _Instants(dynamics, base, scheme)

@@ -52,6 +52,7 @@ class RecursiveLeastSquares(LinearEstimator):
         return self.free(data, base, prior).estimate(prior)
 
     def free(self, data: RegressionData, columns: BaseParameters, prior: Prior | None = None) -> FreeFit:
+        """As for all linear estimators; `prior` gives the base parameters to start from (None: zero)."""
         base = columns
         problem = Problem.of(data, base)
         weights = np.ones(len(data.equations))

@@ -35,7 +35,10 @@ class StateError(SteelyardError):
 
 
 def identity(robot: Robot, base: BaseParameters, scheme: Any, forgetting: Any, settings: Any) -> dict[str, str]:
-    """What a state belongs to. Numbers of the robot's description are in the hash of its structure."""
+    """What a state belongs to: `robot`, `base`, `scheme`, `forgetting` and `settings`, as texts that are compared.
+
+    Numbers of the robot's description are in the hash of its structure.
+    """
     return {
         "robot": f"{robot.name} {'/'.join(robot.joint_names)} {robot.fingerprint[:16]} {robot.torque_used}",
         "parameters": f"{len(base.parameters)} {', '.join(base.names)} {_digest(base.matrix)} {base.terms.terms!r}",
@@ -51,6 +54,7 @@ def _digest(array: Array) -> str:
 
 
 def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: Mapping[str, Array]) -> None:
+    """Write `arrays`, by name, and the `owner` they belong to, to `path` (.npz)."""
     buffer = io.BytesIO()
     head = np.array(json.dumps({"format": _FORMAT, **owner}))
     np.savez(buffer, head=head, **arrays)  # type: ignore[arg-type]
@@ -58,7 +62,7 @@ def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: 
 
 
 def read_state(path: str | os.PathLike[str], owner: Mapping[str, str]) -> dict[str, Array]:
-    """The arrays of a state that belongs to `owner`."""
+    """The arrays of a state at `path` that belongs to `owner`."""
     source = Path(path)
     try:
         with np.load(source, allow_pickle=False) as data:

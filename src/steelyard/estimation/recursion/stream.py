@@ -53,7 +53,7 @@ class Settings:
         return f"noise {noise} reset {reset} window {self.window} {self.tolerance} moments {self.moments}"
 
     def start(self, base: BaseParameters) -> tuple[Array, Prior | None]:
-        """The base parameters to begin with, and the full ones where they were given."""
+        """The parameters of `base` to begin with, and the full ones where they were given."""
         theta0 = self.theta0
         if theta0 is None:
             return np.zeros(base.rank), None
@@ -68,7 +68,7 @@ class Settings:
         raise ShapeError(f"theta0 has shape {given.shape}; {counts} are needed.")
 
     def spreads(self, equations: int) -> Array:
-        """The rows' standard deviation by equation."""
+        """The rows' standard deviation, for so many `equations`."""
         given = np.asarray(self.noise, dtype=float)
         if given.shape not in ((), (equations,)) or not np.all(np.isfinite(given) & (given > 0.0)):
             raise SteelyardError(f"noise must be a positive number, or {equations} of them (one per equation).")
@@ -171,7 +171,10 @@ class Snapshot:
 
 
 class Recursive:
-    """An estimation on its way: an iterator of snapshots that can be saved at any moment."""
+    """An estimation on its way: an iterator of snapshots that can be saved at any moment. Made by `recursive`.
+
+    It looks for `base` in the rows of `scheme`, forgets by `forgetting`, and keeps to the checked `settings`.
+    """
 
     def __init__(self, base: BaseParameters, scheme: Scheme, forgetting: Forgetting, settings: Settings) -> None:
         self.base, self.scheme, self.forgetting, self._settings = base, scheme, forgetting, settings
@@ -282,7 +285,7 @@ class Recursive:
     # ---------------------------------------------------------------- by hand
 
     def reset(self, P0: ArrayLike | None = None) -> None:
-        """Set P back (to the P0 of the start) and keep the estimate: something has changed, learn it anew."""
+        """Set P back to `P0` (None: that of the start) and keep the estimate: something has changed, learn it anew."""
         self.information.reset(self._settings.P0 if P0 is None else P0)
 
     @property
@@ -295,12 +298,12 @@ class Recursive:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that the future depends on (.npz); `recursive(…, resume=path)` goes on bit by bit the same."""
+        """Write all that the future depends on to `path` (.npz); `recursive(…, resume=path)` goes on just the same."""
         arrays = {f"{name}.{key}": x for name, part in self._stateful.items() for key, x in part.state().items()}
         write_state(path, self._owner, {**arrays, "samples": np.array(self.samples)})
 
     def restore(self, path: str | os.PathLike[str]) -> None:
-        """Go on from a saved state; one of another robot, of other terms or of another scheme is refused."""
+        """Go on from the state at `path`; one of another robot, of other terms or of another scheme is refused."""
         arrays = read_state(path, self._owner)
         for name, part in self._stateful.items():
             part.restore({key.partition(".")[2]: x for key, x in arrays.items() if key.startswith(f"{name}.")})

@@ -148,7 +148,7 @@ class SequentialIdentification:
     steps: tuple[Step, ...]
 
     def value(self, combination: Combination) -> tuple[float, float]:
-        """A found name, a parameter or any sum of parameters that the movements together determine; standard error."""
+        """Value and standard error of `combination`: a found name, a parameter, or a sum that the movements show."""
         if isinstance(combination, str) and combination in self.found.names:
             k = self.found.names.index(combination)
             return float(self.found.values[k]), float(self.found.standard_errors[k])

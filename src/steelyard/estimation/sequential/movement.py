@@ -64,7 +64,7 @@ class Movement:
 
     @staticmethod
     def path(robot: Robot, profiles: Mapping[str, ArrayLike], rest: ArrayLike | None = None) -> Array:
-        """Joint positions `(samples, joints)` when the named joints or motors follow profiles and the others rest.
+        """Joint positions `(samples, joints)` when joints or motors of `robot` follow `profiles`, by name, others rest.
 
         Motors are given at the output of their gears (drive coordinates); `rest` are joint positions. The same
         function makes velocities of velocities and accelerations of accelerations (with `rest` zero).
@@ -81,7 +81,7 @@ class Movement:
         return np.asarray(np.linalg.solve(to_coordinates, u.T).T)
 
     def check_still(self, robot: Robot, motion: Motion) -> None:
-        """Refuse a log in which something moves that should rest."""
+        """Refuse a `motion` of `robot` in which something moves that should rest."""
         names, to_coordinates = _names(robot, tuple(self.moves)), coordinates(robot, tuple(self.moves))[1]
         speed = np.sqrt(np.mean((motion.dq @ to_coordinates.T) ** 2, axis=0))
         moving = [names.index(name) for name in self.moves]
@@ -109,7 +109,7 @@ def _names(robot: Robot, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def coordinates(robot: Robot, given: Sequence[str]) -> tuple[Array, Array]:
-    """For named joints or motors: the rows that make their torques of joint torques, and the map from q to all u."""
+    """For joints or motors of `robot`, `given` by name: rows from joint torques to theirs; the map from q to u."""
     names = _names(robot, given)
     if names == robot.joint_names or robot.transmission is None:
         to_coordinates = np.eye(robot.dof)
@@ -125,7 +125,7 @@ def coordinates(robot: Robot, given: Sequence[str]) -> tuple[Array, Array]:
 
 
 def functional(base: BaseParameters, combination: Combination) -> Array:
-    """The coefficients over the base parameters of a sum of parameters; refuses what no motion can show."""
+    """The coefficients over `base` of a `combination`, a sum of parameters; refuses what no motion can show."""
     names = [p.name for p in base.parameters]
     wanted = {combination: 1.0} if isinstance(combination, str) else combination
     if isinstance(combination, str) and combination in base.names:

@@ -66,7 +66,7 @@ class _Recorded:
 
 
 def read_control_loop(path: str | os.PathLike[str], robot: Robot) -> ControlLoop:
-    """Read a control loop from YAML or TOML.
+    """Read the control loop of `robot` from the YAML or TOML at `path`.
 
     Keys: `kind` (pd, pd-gravity, computed-torque, feed-forward, pid); `kp`, `kd`, for pid `ki`, and `limit` (N m), each
     a number or one per joint; for pid `lag` (s) of the velocity that it sees; `rate` (Hz) of the control instants,
@@ -123,7 +123,7 @@ def _recorded(log: Log, source: str, follows: Sequence[str]) -> _Recorded:
 
 
 def as_control_loop(given: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:
-    """A loop as it is, or read from its document."""
+    """A loop of `robot` as it is `given`, or read from its document."""
     return read_control_loop(given, robot) if isinstance(given, str | os.PathLike) else given
 
 

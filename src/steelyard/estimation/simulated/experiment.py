@@ -158,7 +158,7 @@ class Experiment:
         return self.dynamics.terms
 
     def regression(self, base: BaseParameters) -> RegressionData:
-        """The rows of the dynamic scheme, τ = Y θ, from the motions as measured and filtered."""
+        """The rows of the dynamic scheme, τ = Y θ, over `base`, from the motions as measured and filtered."""
         self.check()
         return observe(self.dynamics, base, lambda: [run.motion for run in self.runs], self.mask)
 

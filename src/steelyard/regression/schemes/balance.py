@@ -76,9 +76,10 @@ class Balance:
         return inner(tau0, dq0) if rule == "paper" else 0.5 * (inner(tau, dq) + inner(tau0, dq0))
 
     def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, Index, Index]:
-        """One function for the stored and then the lost entries over some columns, and their equations and columns.
+        """One function for the stored and then the lost entries over `columns`, and their equations and columns.
 
-        Only entries that are not always zero on both sides are in it. Inputs are q and q̇; at instants also τ and q̈.
+        Only entries of `dynamics` that are not always zero on both sides are in it. Inputs are q and q̇; at instants
+        also τ and q̈.
         """
         robot = dynamics.robot
         rows = [0] if self.scalar else [j for j, used in enumerate(robot.torque_used) if used]
@@ -143,15 +144,19 @@ class Quadrature:
         return (0.0, 1.0) if self.rule == "paper" else (0.5, 0.5)
 
     def mean(self, x: Array) -> Array:
-        """Of a function of the state."""
+        """Over each interval, of a function of the state whose values at the samples are `x`."""
         return x[:-1] if self.rule == "paper" else 0.5 * (x[1:] + x[:-1])
 
     def change(self, x: Array, period: float) -> Array:
+        """The rate of change of `x`, given at the samples, over each interval of `period` (s)."""
         return np.diff(x, axis=0) * (self.bracket / period)
 
 
 class BalanceRows:
-    """Both sides of a balance over chosen columns, for samples of prepared motions."""
+    """Both sides of a `balance` of `dynamics` over chosen `columns`, for samples of a prepared `motion`.
+
+    `friction` is known before, and taken off the torque.
+    """
 
     def __init__(self, balance: Balance, dynamics: Dynamics, columns: Sequence[int], friction: KnownFriction) -> None:
         self.balance, self.dynamics, self.friction = balance, dynamics, friction
@@ -165,7 +170,7 @@ class BalanceRows:
             self.equations = Rows(dynamics, columns).equations
 
     def means(self, motion: Motion, part: slice, quadrature: Quadrature) -> Array:
-        """[A y] of every interval between samples of `part`, `(intervals, equations, columns + 1)`."""
+        """[A y] of every interval between samples of `part`, `(intervals, equations, columns + 1)`, by `quadrature`."""
         q, dq, tau, h = motion.q[part], motion.dq[part], motion.tau[part], motion.filter.period
         stored, lost = (self._regressor(names, motion, part) for names in (self.balance.stored, self.balance.lost))
         A = quadrature.change(stored, h) + quadrature.mean(lost)
@@ -174,7 +179,7 @@ class BalanceRows:
         return self._joined(A, given - quadrature.mean(self._counted(self.friction.torque(dq), dq)))
 
     def instants(self, motion: Motion, part: slice) -> Array:
-        """[A y] of the samples of `part`, `(samples, equations, columns + 1)`, where nothing is stored."""
+        """[A y] of the samples of `part` of `motion`, `(samples, equations, columns + 1)`, where nothing is stored."""
         dq = motion.dq[part]
         A = self._regressor(self.balance.lost, motion, part)
         return self._joined(A, self._counted(motion.tau[part] - self.friction.torque(dq), dq))
@@ -203,11 +208,12 @@ class BalanceRows:
 
 
 def inner(a: Array, b: Array) -> Array:
-    """aᵀb of every row, or of the only one (by the way that is fastest there)."""
+    """aᵀb of every row of `a` and `b`, or of the only one (by the way that is fastest there)."""
     return np.asarray(a @ b) if a.ndim == 1 else np.asarray(np.sum(a * b, axis=-1))
 
 
 def check_all_torques(dynamics: Dynamics) -> None:
+    """Refuse `dynamics` of a robot some of whose torques are not used, since all are added up."""
     unused = [n for n, used in zip(dynamics.robot.joint_names, dynamics.robot.torque_used, strict=True) if not used]
     if unused:
         raise SteelyardError(
@@ -217,5 +223,6 @@ def check_all_torques(dynamics: Dynamics) -> None:
 
 
 def check_rule(rule: str, rules: Sequence[str] = RULES) -> None:
+    """Refuse a `rule` for the torque between samples that is none of `rules`."""
     if rule not in rules:
         raise SteelyardError(f"Torque between samples can be {' or '.join(rules)}, not '{rule}'.")

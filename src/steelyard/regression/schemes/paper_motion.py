@@ -31,7 +31,7 @@ class Unfiltered(LowPass):
 
 
 def paper_motion(log: Log) -> list[Motion]:
-    """The pieces of a log with its own signals; what it lacks of dq and ddq is the backward difference (first 0)."""
+    """The pieces of `log` with its own signals; what it lacks of dq and ddq is the backward difference (first 0)."""
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     out = []

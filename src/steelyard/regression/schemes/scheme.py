@@ -36,10 +36,11 @@ _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class LiveSums(Protocol):
-    """What a scheme does with the means over sampling intervals as they come, one interval of h seconds at a time.
+    """What a scheme does with the means over sampling intervals as they come, one interval of `h` seconds at a time.
 
-    A vector of means holds the entries of several equations. `add` says which equations have a row now; it stands in
-    `result`. An equation that is left out for a while (its joint stands still) starts afresh afterwards.
+    A vector `mean` holds the entries of several equations. `add` says which equations have a row now; it stands in
+    `result`. An equation that is left out for a while (flags `equations`: its joint stands still) starts afresh
+    afterwards. `restore` takes what `state` gave: arrays by name.
     """
 
     result: Array
@@ -86,7 +87,7 @@ class Scheme(ABC):
 
     @abstractmethod
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
-        """What `data` gives, from both sides of the balance."""
+        """What `data` gives, with the same `base`, `motions` and `mask`, from both `sides` of the balance."""
 
 
 class Balanced(Scheme):
@@ -115,14 +116,14 @@ class Balanced(Scheme):
         return speed
 
     def stillness(self, sides: BalanceRows, mask: float) -> Stillness:
-        """Where the equations of joints cannot be trusted."""
+        """Where the equations of joints of `sides` cannot be trusted; any slower than `mask` (rad/s, m/s) cannot."""
         if self.balance.scalar:
             return Stillness.never(sides.dynamics.robot.dof)
         return Stillness.of(sides.dynamics, sides.friction, self.still_speed, mask)
 
     @abstractmethod
     def live(self, owner: NDArray[np.int64]) -> LiveSums:
-        """What is done with means that come one by one; `owner[k]` is the equation of entry k."""
+        """What is done with means that come one by one; entry k belongs to equation `owner`[k]."""
 
 
 def option(default: Any, about: str, unit: str = "", hidden: bool = False, **more: Any) -> Any:
@@ -145,7 +146,7 @@ def _options_of(scheme: type[Scheme] | Scheme) -> dict[str, Field[Any]]:
 
 
 def make_scheme(text: str | Scheme) -> Scheme:
-    """A scheme by name, with options if any: "filtered-dynamic:cutoff_hz=1.5,order=2", "energy:growing=yes".
+    """The scheme that `text` names, options if any: "filtered-dynamic:cutoff_hz=1.5,order=2", "energy:growing=yes".
 
     >>> make_scheme("filtered-dynamic:cutoff_hz=1.5,order=2").order
     2
@@ -168,7 +169,7 @@ def make_scheme(text: str | Scheme) -> Scheme:
 
 
 def scheme_text(scheme: Scheme) -> str:
-    """What `make_scheme` would be given to make it; options at their defaults are left out."""
+    """What `make_scheme` would be given to make `scheme`; options at their defaults are left out."""
     found = {
         name: getattr(scheme, name) for name, f in _options_of(scheme).items() if getattr(scheme, name) != f.default
     }
@@ -177,7 +178,7 @@ def scheme_text(scheme: Scheme) -> str:
 
 
 def scheme_names(**facts: bool) -> str:
-    """The schemes of which the given facts hold, as a sentence lists them.
+    """The schemes of which the given `facts` (class variables with their values) hold, as a sentence lists them.
 
     >>> scheme_names(uses_acceleration=True)
     'dynamic or power'

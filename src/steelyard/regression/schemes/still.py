@@ -29,7 +29,7 @@ class KnownFriction:
 
     @classmethod
     def of(cls, robot: Robot, given: Curves | None) -> KnownFriction:
-        """From a mapping by joint name, or one entry (a curve or None) per joint."""
+        """Of `robot`, as `given`: a mapping by joint name, one entry (a curve or None) per joint, or None."""
         if given is None:
             return cls((None,) * robot.dof)
         if isinstance(given, Mapping):
@@ -42,7 +42,7 @@ class KnownFriction:
         return cls(tuple(given))
 
     def torque(self, dq: Array) -> Array:
-        """`(samples, joints)`."""
+        """At velocities `dq` (rad/s, m/s), `(samples, joints)`, and of that shape."""
         out = np.zeros_like(dq)
         for joint, curve in enumerate(self.curves):
             if curve is None:
@@ -70,11 +70,15 @@ class Stillness:
 
     @classmethod
     def never(cls, joints: int) -> Stillness:
+        """For so many `joints`, none of which is ever too slow."""
         return cls(np.zeros((0, joints)), np.zeros((0, joints), dtype=bool), np.zeros(0))
 
     @classmethod
     def of(cls, dynamics: Dynamics, friction: KnownFriction, speed: float | None, mask: float) -> Stillness:
-        """`speed` for all (default: the rule above), at the places of dry friction; `mask` for every joint."""
+        """`speed` (rad/s, m/s) for all (default: the rule above) where there is dry friction; `mask` for every joint.
+
+        Dry friction is that of the terms of `dynamics`, and `friction` that is known.
+        """
         robot = dynamics.robot
         found: list[tuple[Array, float]] = []
         for term, coordinate in dynamics.terms.placed:
@@ -92,12 +96,13 @@ class Stillness:
         return cls(directions, directions != 0.0, np.array([limit for _, limit in found]))
 
     def moving(self, dq: Array) -> NDArray[np.bool_]:
-        """Whether each joint's equation can be trusted over each interval, `(intervals, joints)`."""
+        """Whether each joint's equation can be trusted between samples of `dq` (rad/s, m/s), `(intervals, joints)`."""
         slow = np.abs(dq @ self.directions.T) < self.limits
         slow = slow[1:] | slow[:-1]
         return np.asarray(slow.astype(float) @ self.reaches.astype(float) == 0.0)
 
 
 def check_still(speed: float | None) -> None:
+    """Refuse a `speed` (rad/s, m/s; None: by the rule) that is negative or not finite."""
     if speed is not None and not (np.isfinite(speed) and speed >= 0.0):
         raise SteelyardError(f"still is a speed from 0 on (rad/s, m/s), not {speed}.")
