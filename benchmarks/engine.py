@@ -140,8 +140,8 @@ def limits() -> dict[str, float]:
     """What one core can do at best: fused multiply-adds in LLVM vectors, and writing memory."""
     import ctypes
 
-    from steelyard.dynamics.native.code import Code, vector_width
-    from steelyard.dynamics.native.text import Text
+    from steelyard.dynamics.native._code import Code, vector_width
+    from steelyard.dynamics.native._text import Text
 
     w, kind = vector_width(), f"<{vector_width()} x double>"
     chains = 12  # independent sums, to hide the latency of the multiply-add

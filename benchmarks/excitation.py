@@ -19,8 +19,8 @@ from common import arm, best_times, machine, one_core, save, show
 
 import steelyard as sy
 from steelyard.excitation import CRITERIA, Settings
+from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.motion_rows import TorqueRows
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
 

@@ -22,7 +22,7 @@ from steelyard.dynamics import regressors
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import Node, arguments, live
-from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native._code import vector_width
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import aligned
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steelyard.demo import DURATION, find_motion, run_demo
+from steelyard.demo import DURATION, _find_motion, run_demo
 from steelyard.robot.library import builtin
 
 
@@ -29,7 +29,7 @@ def test_the_demo_finds_the_arm_it_simulated(tmp_path: Path) -> None:
 
 def test_its_motion_keeps_the_limits_and_starts_at_rest() -> None:
     robot = builtin("ns16")
-    motion = find_motion(robot, 1)
+    motion = _find_motion(robot, 1)
     q, dq, ddq = motion.sample(np.linspace(0.0, DURATION, 20_001))
     for k, joint in enumerate(robot.joints):
         assert joint.lower <= q[:, k].min()

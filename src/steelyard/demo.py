@@ -51,6 +51,7 @@ class Fourier:
     duration: float = DURATION
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
+        """q (rad), q̇, q̈ `(samples, joints)` at times `t` (s)."""
         time = np.asarray(t, dtype=float)
         w = self.fundamental * HARMONICS
         angle = time[..., None, None] * w[:, None] + self.phases
@@ -71,7 +72,7 @@ def _envelope(t: Array) -> tuple[Array, Array, Array]:
     return e, de, dde
 
 
-def find_motion(robot: Robot, seed: int) -> Fourier:
+def _find_motion(robot: Robot, seed: int) -> Fourier:
     """The best of some random series within the limits, by the condition number of the scaled base columns."""
     rng = np.random.default_rng(seed)
     base = base_parameters(robot)
@@ -101,8 +102,8 @@ def _random_motion(robot: Robot, rng: np.random.Generator) -> Fourier:
 
 
 def simulated_log(truth: Model, seed: int) -> Log:
-    """The robot follows a motion under its own controller, and its sensors write a log."""
-    motion = find_motion(truth.robot, seed)
+    """The robot `truth` follows a motion under its own controller, and its sensors write a log; `seed` chooses both."""
+    motion = _find_motion(truth.robot, seed)
     return play(truth, motion, RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
 
 
@@ -146,16 +147,16 @@ class Demo(Outcome):
         }
 
     def tell(self, out: Console, folder: str = "") -> None:
-        print_demo(self, out)
+        _print_demo(self, out)
 
 
 def demo_truth(robot: Robot) -> Model:
-    """The nominal model with the terms as they are fitted."""
+    """The nominal model of `robot` with the terms as they are fitted."""
     return Model(robot, identification_terms(robot, TERMS), Model.nominal(robot).theta)
 
 
 def run_demo(folder: Path) -> Demo:
-    """Motion, log, check, identification, report; the run folder is replaced."""
+    """Motion, log, check, identification, report; the run `folder` is replaced."""
     from steelyard.check import check_log
 
     robot = builtin("ns16")
@@ -167,7 +168,7 @@ def run_demo(folder: Path) -> Demo:
     return Demo(truth, found, check, folder)
 
 
-def print_demo(demo: Demo, console: Console) -> None:
+def _print_demo(demo: Demo, console: Console) -> None:
     from steelyard.identification.page import print_identification
     from steelyard.report.terminal import number, table
 

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.compare import NOISES, Comparison, Protocol, Run, advice, monte_carlo
-from steelyard.compare.bench import Bench, Truth
-from steelyard.compare.comparison import quantile
+from steelyard.compare._bench import Bench, Truth
+from steelyard.compare.comparison import _quantile
 from steelyard.compare.methods import GROUPS, METHODS
-from steelyard.compare.monte_carlo import Records, all_runs
+from steelyard.compare.monte_carlo import _all_runs, _Records
 from steelyard.compare.protocol import Cell
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation import ESTIMATORS
@@ -74,7 +74,7 @@ def test_an_interrupted_comparison_ends_as_if_it_had_not_been(whole: Comparison,
 def test_the_order_of_completion_does_not_matter(whole: Comparison) -> None:
     truth = Truth.of(ROBOT, TINY.smoothing)
     backwards = [(cell, TINY.estimators[::-1]) for cell in reversed(list(TINY.cells()))]
-    found = {run.key: run for run in all_runs(truth, TINY, backwards, workers=1)}
+    found = {run.key: run for run in _all_runs(truth, TINY, backwards, workers=1)}
     assert bare(found[run.key] for run in whole.runs) == bare(whole.runs)
 
 
@@ -84,11 +84,11 @@ def test_processes_give_the_same_numbers(whole: Comparison) -> None:
 
 def test_runs_of_another_comparison_are_not_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
-    with Records(file, {"seed": 0}).writing() as writer:
+    with _Records(file, {"seed": 0}).writing() as writer:
         writer.add(Run("a", "wls", "refused", "x"))
-    assert Records(file, {"seed": 0}).load() == [Run("a", "wls", "refused", "x")]
+    assert _Records(file, {"seed": 0}).load() == [Run("a", "wls", "refused", "x")]
     with pytest.raises(SteelyardError, match="another comparison"):
-        Records(file, {"seed": 1}).load()
+        _Records(file, {"seed": 1}).load()
 
 
 def test_noise_free_sensors_give_back_the_robot() -> None:
@@ -129,9 +129,9 @@ def test_all_estimators_of_the_registry_take_part() -> None:
 
 
 def test_a_missing_number_counts_as_infinitely_wrong() -> None:
-    assert quantile([1.0, 2.0, None]) == 2.0
-    assert quantile([1.0, None]) is None
-    assert quantile([]) is None
+    assert _quantile([1.0, 2.0, None]) == 2.0
+    assert _quantile([1.0, None]) is None
+    assert _quantile([]) is None
 
 
 def test_advice_names_only_what_is_reliable() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import trace
-from steelyard.dynamics.native import code as cache
+from steelyard.dynamics.native import _code as cache
 from steelyard.dynamics.native.drivers import driver
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_code_is_kept_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _ = double_of(1.0).kernel
     assert len(list(folder.glob("*.o"))) == 1
-    monkeypatch.setattr("steelyard.dynamics.native.code._compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("steelyard.dynamics.native._code._compile", lambda *_: pytest.fail("compiled again"))
     again = double_of(1.0)
     _ = again.kernel
     assert again({"x": [3.0]}).tolist() == [7.0]

@@ -7,7 +7,7 @@ import pytest
 from oracles import relative, states
 
 from steelyard.dynamics import Model
-from steelyard.dynamics.jax_backend import jax_function, jitted
+from steelyard.dynamics._jax_backend import jax_function, jitted
 from steelyard.robot.library import builtin
 
 jax = pytest.importorskip("jax", reason="JAX is an extra (pip install 'steelyard[jax]')")

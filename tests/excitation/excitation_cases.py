@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import steelyard as sy
+from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.criteria import CRITERIA
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.motion_rows import TorqueRows
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
 from steelyard.robot import Joint, Link, Robot

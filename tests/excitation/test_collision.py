@@ -8,7 +8,7 @@ from excitation_cases import central
 
 import steelyard as sy
 from steelyard.excitation import Settings
-from steelyard.excitation.constraints.collision import collision
+from steelyard.excitation.constraints._collision import collision
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
 pytest.importorskip("pinocchio", reason="collision needs Pinocchio (pip install 'steelyard[oracle]')")

@@ -13,7 +13,7 @@ from random_robots import make_tree
 import steelyard as sy
 from steelyard.dynamics.graph import evaluate
 from steelyard.excitation.constraints import JointLimits, Plane, Point, box
-from steelyard.excitation.constraints.certify import Interval, IntervalLibrary
+from steelyard.excitation.constraints._certify import Interval, IntervalLibrary
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.constraints.traced_limit import power_limit, torque_limit, workspace
 from steelyard.excitation.trajectories import Fourier, Trajectory

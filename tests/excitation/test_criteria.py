@@ -7,9 +7,9 @@ import pytest
 from excitation_cases import central, pendulum, szabo, torque_goal
 
 import steelyard as sy
+from steelyard.excitation._motion_rows import SchemeRows, Windows
 from steelyard.excitation.criteria import CRITERIA, Linear, UnitColumns, Wanted
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.motion_rows import SchemeRows, Windows
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
 

@@ -18,7 +18,7 @@ from steelyard.excitation.interpolator import (
     interpolate,
     profile,
 )
-from steelyard.excitation.trajectories.pieces import evaluate, piece_extents
+from steelyard.excitation.trajectories._pieces import evaluate, piece_extents
 from steelyard.robot import load_robot
 from steelyard.robot.kinematics.inverse import InverseKinematics, Pose
 

@@ -8,7 +8,7 @@ from oracles import public_robot_path
 
 import steelyard as sy
 from steelyard.excitation import Settings
-from steelyard.excitation.constraints.collision import collision
+from steelyard.excitation.constraints._collision import collision
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the oracle (pip install 'steelyard[oracle]')")
 

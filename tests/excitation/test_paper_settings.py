@@ -8,7 +8,7 @@ from excitation_cases import pendulum, szabo
 
 import steelyard as sy
 from steelyard.excitation import Settings
-from steelyard.excitation.motion_rows import SchemeRows, Windows
+from steelyard.excitation._motion_rows import SchemeRows, Windows
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
 

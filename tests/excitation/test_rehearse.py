@@ -15,7 +15,7 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse import rehearse
-from steelyard.rehearse.planted import planted
+from steelyard.rehearse._planted import planted
 
 QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 
@@ -65,11 +65,11 @@ def test_wrong_error_bars_are_noticed(plan):
     found = rehearse(robot, plan.trajectory, terms=["rotor", "viscous", "coulomb"], truth="nominal")
     from dataclasses import replace
 
-    from steelyard.rehearse.rehearse import judge_parameters
+    from steelyard.rehearse.rehearse import _judge_parameters
 
     wrong = found.truth.theta.copy()
     wrong[30:] *= 1.5  # half as much friction again, which the log never saw
-    judged = judge_parameters(found.found, replace(found.truth, theta=wrong), [plan.trajectory], found.noise)
+    judged = _judge_parameters(found.found, replace(found.truth, theta=wrong), [plan.trajectory], found.noise)
     assert len(terms) == 9
     assert not judged.passed
 

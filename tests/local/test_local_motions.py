@@ -15,7 +15,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.excitation import Settings
 from steelyard.local import CartesianRegion, Design, LocalError, design, random_motion
 from steelyard.local.design import information
-from steelyard.local.motions import looks, motion_from_dict, motion_limits, motion_to_dict, too_much_torque
+from steelyard.local.motions import _motion_limits, _too_much_torque, looks, motion_from_dict, motion_to_dict
 from steelyard.regression.base_parameters import base_parameters
 
 NS16 = load_robot("ns16")
@@ -24,7 +24,7 @@ BOX = CartesianRegion("A", [0.8, -0.3, 0.9], [1.3, 0.3, 1.4])
 
 @pytest.mark.parametrize(("robot", "region"), [(ROBOT, LEFT), (NS16, BOX)])
 def test_random_motions_stay_inside(robot, region) -> None:
-    limits = motion_limits(robot)
+    limits = _motion_limits(robot)
     motion = random_motion(robot, region, np.random.default_rng(1), points=4)
     q, dq, ddq = motion.sample(looks(motion))
     assert np.all(region.contains(robot, q))
@@ -37,12 +37,12 @@ def test_random_motions_stay_inside(robot, region) -> None:
 
 
 def test_a_motion_that_takes_too_much_torque_is_slowed_down() -> None:
-    own = motion_limits(ROBOT)
+    own = _motion_limits(ROBOT)
     wild = replace(own, velocity=4.0 * own.velocity, acceleration=16.0 * own.acceleration, jerk=64.0 * own.jerk)
     fast = random_motion(ROBOT, LEFT, np.random.default_rng(4), points=4, limits=wild)
-    assert too_much_torque(TRUTH, fast)
+    assert _too_much_torque(TRUTH, fast)
     slow = random_motion(ROBOT, LEFT, np.random.default_rng(4), points=4, limits=wild, model=TRUTH)
-    assert not too_much_torque(TRUTH, slow)
+    assert not _too_much_torque(TRUTH, slow)
     assert slow.slowed > 1.0
     assert slow.duration == pytest.approx(slow.slowed * fast.duration)
     assert_allclose(slow.sample(slow.duration)[0], fast.sample(fast.duration)[0], atol=1e-12)

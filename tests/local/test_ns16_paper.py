@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from steelyard.papers.ns16 import PAPER
-from steelyard.papers.ns16.lab import PLANTS, Lab
-from steelyard.papers.ns16.tables import friction_labels, printed_coefficients, printed_values, table_2
+from steelyard.papers.ns16._lab import PLANTS, Lab
+from steelyard.papers.ns16.tables import _printed_coefficients, friction_labels, printed_values, table_2
 from steelyard.papers.run import run_paper
 
 
@@ -18,7 +18,7 @@ def test_statements_about_the_tables_hold(item) -> None:
 
 
 def test_printed_rows_are_read_with_their_signs() -> None:
-    read = printed_coefficients("I3xx - I3zz - 0.034 m4 + I4zz + 0.355 m5 + 0.355 m6")
+    read = _printed_coefficients("I3xx - I3zz - 0.034 m4 + I4zz + 0.355 m5 + 0.355 m6")
     assert read == {"Ixx3": 1.0, "Izz3": -1.0, "m4": -0.034, "Izz4": 1.0, "m5": 0.355, "m6": 0.355}
 
 

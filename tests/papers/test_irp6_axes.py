@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import steelyard as sy
-from steelyard.papers.irp6.lab import AXES, cosine, settled, splines, via
+from steelyard.papers.irp6._lab import AXES, cosine, settled, splines, via
 from steelyard.papers.irp6.load import STEP, start_motion
 
 # Joint motion when one motor turns and the others stand: with motor 2 the forearm keeps its direction.

@@ -22,10 +22,10 @@ from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.papers import load_paper
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Item, Paper, Reproduction, asserted, measured, printed, shown, table
-from steelyard.papers.prrrp.histories import EightFilter
-from steelyard.papers.prrrp.lab import Lab, inertia
-from steelyard.papers.run import item_from_json, item_to_json, paper_page, reproduce, reproduction_to_json, run_paper
-from steelyard.papers.szabo3r.lab import formula
+from steelyard.papers.prrrp._lab import Lab, inertia
+from steelyard.papers.prrrp.histories import _EightFilter
+from steelyard.papers.run import _item_from_json, _item_to_json, paper_page, reproduce, reproduction_to_json, run_paper
+from steelyard.papers.szabo3r._lab import formula
 from steelyard.signals.log import Log
 
 HOME = Path(steelyard.papers.__file__).parent
@@ -154,7 +154,7 @@ def test_the_filter_of_eight_stays_at_the_truth() -> None:
     log = lab.log(5.0)
     part = Log(log.joints, log.t[:50], log.q[:50], tau=np.asarray(log.tau)[:50])
     first = np.concatenate([log.q[0], np.asarray(log.dq)[0]])
-    found = EightFilter(1e-4, "rk4").run(part, first, lab.true)
+    found = _EightFilter(1e-4, "rk4").run(part, first, lab.true)
     assert_allclose(found[-1], lab.true, rtol=1e-3)  # torques are joined by lines between samples of 20 ms
 
 
@@ -283,9 +283,9 @@ def test_the_page_says_what_holds(holds: bool) -> None:
 @pytest.mark.parametrize("name", HERE)
 def test_results_survive_json(done: dict[str, Reproduction], name: str) -> None:
     for item in done[name].items:
-        again = item_from_json(json.loads(json.dumps(item_to_json(item))))
+        again = _item_from_json(json.loads(json.dumps(_item_to_json(item))))
         assert again.statements == item.statements
-        assert item_to_json(again) == item_to_json(item)  # gaps in lines are NaN, which equals nothing, and null there
+        assert _item_to_json(again) == _item_to_json(item)  # gaps in lines are NaN, which equals nothing; null there
         assert again.title == item.title
     json.dumps(reproduction_to_json(done[name]), allow_nan=False)
 

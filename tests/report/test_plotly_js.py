@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from steelyard.report.plotly_js import SCRIPTS, UnknownShapeError, compressed, installed_script, statements, trimmed
+from steelyard.report.plotly_js import SCRIPTS, UnknownShapeError, _statements, compressed, installed_script, trimmed
 
 HEAD = """/* licence */
 var Plotly=(()=>{var D=Object.defineProperty;var M=(e,t)=>()=>(e&&(t=e(e=0)),t);\
@@ -27,7 +27,7 @@ SCRIPT = HEAD + MODULES + "})();/* more licences */window.Plotly=Plotly;"
 
 def test_statements_leave_no_gaps():
     begin = SCRIPT.index("var D")
-    found = list(statements(SCRIPT, begin))
+    found = list(_statements(SCRIPT, begin))
     assert "".join(s.text for s in found) == SCRIPT[begin : SCRIPT.index("})();/* more")]
     assert [s.declares for s in found][-4:] == [("one",), ("t", "init"), ("all",), ()]
     assert "big" not in found[3].mentions  # neither the string nor the regular expression mentions it

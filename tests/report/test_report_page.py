@@ -13,7 +13,7 @@ from report_pages import figures, own_part, unpacked
 from synthetic_report import JOINTS, synthetic_report
 
 from steelyard.errors import ShapeError
-from steelyard.excitation.page import skeleton
+from steelyard.excitation.page import _skeleton
 from steelyard.report.elements import Column, Html, callout, figure_html, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots import autocorrelation, residuals, singular_values
@@ -47,7 +47,7 @@ def test_what_draws_is_there_once_and_fits_the_figures(page):
     assert page.count("<script>") == 1
     assert '"scatter3d"' not in library(page)
     arm = builtin("rotradi")
-    moving = figure_html(skeleton(arm, np.arange(9.0), np.zeros((9, 3))), "The arm")
+    moving = figure_html(_skeleton(arm, np.arange(9.0), np.zeros((9, 3))), "The arm")
     assert '"scatter3d"' in library(render_report("t", [Section("s", moving)]))
     bare = render_report("No figures", [Section("Text", Html("<p>only</p>"))])
     assert len(bare) < 20_000

@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.parameters import terms
 from steelyard.robot import load_robot
 from steelyard.simulation import simulate
-from steelyard.simulation.plant import lump
+from steelyard.simulation.plant import _lump
 
 
 def test_a_frictionless_pendulum_keeps_its_energy():
@@ -83,7 +83,7 @@ def test_inverse_dynamics_returns_the_torques():
 @pytest.mark.parametrize("name", ["arm7", "irp6-wrist", "prrrp", "ns16"])
 def test_lumped_parameters_move_the_robot_alike(name):
     robot = load_robot(name)
-    lumps = lump(robot)
+    lumps = _lump(robot)
     theta = np.random.default_rng(0).normal(size=robot.inertial_count)
     lumped = np.zeros_like(theta)
     lumped[list(lumps.kept)] = lumps.matrix @ theta

@@ -12,7 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.parameters import AsymmetricCoulomb, Coulomb, terms
 from steelyard.robot import load_robot
 from steelyard.simulation import simulate
-from steelyard.simulation.stick import _relax, solve_box
+from steelyard.simulation._stick import _relax, solve_box
 
 METHODS = ("rk4", "rk45")
 

@@ -64,7 +64,7 @@ class Comparison(Viewed):
         return {factor: names for factor, names in levels.items() if len(names) > 1}
 
     def some(self, estimator: str, **levels: str) -> list[Run]:
-        """The runs of one estimator, all or those of some levels, such as noise="low"."""
+        """The runs of one `estimator`, all or those of some `levels`, such as noise="low"."""
         own = self._by_estimator.get(estimator, [])
         return [r for r in own if all(r.level(factor) == name for factor, name in levels.items())]
 
@@ -76,7 +76,8 @@ class Comparison(Viewed):
         return out
 
     def summary(self, estimator: str, **levels: str) -> Summary:
-        return summed_up(estimator, self.some(estimator, **levels))
+        """The runs of one `estimator`, all or those of some `levels`, summed up."""
+        return _summed_up(estimator, self.some(estimator, **levels))
 
     @cached_property
     def ranking(self) -> tuple[Summary, ...]:
@@ -88,7 +89,7 @@ class Comparison(Viewed):
         return tuple(sorted(made, key=lambda s: _place(s, s.torque_error_90)))
 
     def ranked(self, noise: str) -> tuple[Summary, ...]:
-        """For one level of noise, by the median."""
+        """For one level of `noise`, by the median."""
         made = [self.summary(name, noise=noise) for name in self.protocol.estimators]
         return tuple(sorted(made, key=lambda s: _place(s, s.torque_error_percent)))
 
@@ -113,12 +114,12 @@ class Comparison(Viewed):
         }
 
     def view(self) -> Presentation:
-        from steelyard.compare.estimators_page import estimators_report, print_estimators
+        from steelyard.compare._estimators_page import estimators_report, print_estimators
 
         return estimators_report, print_estimators
 
 
-def summed_up(estimator: str, runs: Sequence[Run]) -> Summary:
+def _summed_up(estimator: str, runs: Sequence[Run]) -> Summary:
     count = max(len(runs), 1)
     found = [run for run in runs if run.found]
     return Summary(
@@ -128,16 +129,16 @@ def summed_up(estimator: str, runs: Sequence[Run]) -> Summary:
         sum(run.result == "not-converged" for run in runs) / count,
         sum(run.simulable is False for run in runs) / count,
         sum(run.possible is True for run in runs) / count,
-        quantile([run.distance_percent for run in runs]),
-        quantile([run.median_error_percent for run in runs]),
-        quantile([run.torque_error_percent for run in runs]),
-        quantile([run.torque_error_percent for run in runs], 0.9),
-        quantile([run.position_error for run in runs]),
+        _quantile([run.distance_percent for run in runs]),
+        _quantile([run.median_error_percent for run in runs]),
+        _quantile([run.torque_error_percent for run in runs]),
+        _quantile([run.torque_error_percent for run in runs], 0.9),
+        _quantile([run.position_error for run in runs]),
         float(np.median([run.seconds for run in found])) if found else None,
     )
 
 
-def quantile(values: Sequence[float | None], share: float = 0.5) -> float | None:
+def _quantile(values: Sequence[float | None], share: float = 0.5) -> float | None:
     """Of numbers of which some are missing, and count as infinite; None where that many are."""
     if not values:
         return None
@@ -178,7 +179,7 @@ class Advice:
 
 
 def advice(comparison: Comparison) -> tuple[Advice, ...]:
-    """Over all noise levels, at each of them, for those who must not leave what is possible, and what to leave."""
+    """What a `comparison` says to use: over all noise levels, at each, where it must be possible; and what to leave."""
     out = [
         *_choice("No controller known", comparison.ranking, _from_log_alone),
         *_choice("Controller and reference known exactly", comparison.ranking, lambda name: True),

@@ -50,7 +50,10 @@ class Method:
     def fit(
         self, experiment: Experiment, base: BaseParameters, prior: Prior | None, from_log: bool = False
     ) -> Estimate:
-        """Rows are made anew for every fit, so that the time of each includes them."""
+        """An estimate of `base` from an `experiment`. Rows are made anew for every fit, so that its time includes them.
+
+        `prior`: what is known before, None for nothing. `from_log` as in `fit_by_name`.
+        """
         data = experiment.regression(base) if self._known.of.needs == "rows" else experiment
         return fit_by_name(self._known.name, data, base, prior, physical=self.physical, from_log=from_log)
 
@@ -77,7 +80,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def chosen_methods(names: Sequence[str]) -> tuple[Method, ...]:
-    """By names and groups of names, in the order of the registry, each once; "-ukf" takes one away again."""
+    """By `names` and groups of names, in the order of the registry, each once; "-ukf" takes one away again."""
     wanted, away = set[str](), set[str]()
     for name in names:
         plain = name.removeprefix("-")
@@ -132,7 +135,7 @@ class Run:
         return self.result in FOUND
 
     def level(self, factor: str) -> str:
-        """What of the cell's key one factor had, such as the cut-off."""
+        """What of the cell's key one `factor` had, such as the cut-off."""
         return self.cell.split("/")[FACTORS.index(factor)]
 
     def to_json(self) -> dict[str, Any]:
@@ -140,6 +143,7 @@ class Run:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Run:
+        """What `to_json` wrote, read as a `document`."""
         return cls(**{f.name: document[f.name] for f in fields(cls) if f.name in document})
 
 
@@ -148,7 +152,14 @@ class TooSlowError(BaseException):
 
 
 def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[Run, Estimate | None]:
-    """The estimate, and how it came about; never an exception but the user's own interruption."""
+    """The estimate, and how it came about; never an exception but the user's own interruption.
+
+    Args:
+        cell: the key of the experiment.
+        method: whose fit it is.
+        fit: makes the estimate.
+        limit: seconds of processor time.
+    """
     begun = time.process_time()
 
     def ended(result: str, reason: str) -> Run:

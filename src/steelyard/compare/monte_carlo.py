@@ -16,11 +16,11 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from steelyard.compare.bench import Truth
+from steelyard.compare._bench import Truth
+from steelyard.compare._work import ONE_THREAD, Worker, serve
 from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import Run
 from steelyard.compare.protocol import Cell, Protocol
-from steelyard.compare.work import ONE_THREAD, Worker, serve
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import RunFolderError, check_target
 from steelyard.robot.robot import Robot
@@ -30,7 +30,7 @@ RUNS = "runs.jsonl"
 
 
 def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
-    """Make a comparison's folder ready: a new one, an old one emptied, or one that was broken off to go on with."""
+    """Make a comparison's `folder` ready: a new one, one to `overwrite`, or one that was broken off, to `resume`."""
     if resume:
         if overwrite:
             raise SteelyardError("--resume keeps the runs of a folder, --overwrite throws them away; give one.")
@@ -52,7 +52,7 @@ def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
 FORMAT = "steelyard-runs-1"
 
 
-class Records:
+class _Records:
     """A file of lines that only grows: a header that says what was compared, then runs in the order they ended."""
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ def _key(header: dict[str, Any]) -> str:
 Job = tuple[Cell, tuple[str, ...]]
 
 
-def all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[Run]:
+def _all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[Run]:
     """The runs of all jobs in the order in which they end; one worker works in this process.
 
     A process that dies leaves a result, not a gap.
@@ -253,7 +253,7 @@ def monte_carlo(
     truth = Truth.of(robot, plan.smoothing)
     header = {"robot": robot.name, "fingerprint": robot.fingerprint, "protocol": plan.to_json(),
               "version": version("steelyard")}  # fmt: skip
-    store = None if records is None else Records(Path(records), header)
+    store = None if records is None else _Records(Path(records), header)
     cells = list(plan.cells())
     wanted = {(cell.key, name) for cell in cells for name in plan.estimators}
     done = {run.key: run for run in (store.load() if store is not None else []) if run.key in wanted}
@@ -265,7 +265,7 @@ def monte_carlo(
     progress(len(done), len(wanted), None)
 
     def gather(write: Callable[[Run], None]) -> None:
-        for run in all_runs(truth, plan, jobs, workers or cores()):
+        for run in _all_runs(truth, plan, jobs, workers or cores()):
             write(run)
             done[run.key] = run
             progress(len(done), len(wanted), run)

@@ -98,7 +98,7 @@ class LogComparison(Viewed):
         }
 
     def view(self) -> Presentation:
-        from steelyard.compare.on_log_page import log_report, print_log_estimators
+        from steelyard.compare._on_log_page import log_report, print_log_estimators
 
         return log_report, print_log_estimators
 
@@ -122,6 +122,16 @@ def compare_on_log(
     Estimators that simulate the closed loop need its `controller` (a file, or a `ControlLoop`), which a log does not
     hold; without, they are listed with that reason. `limit`: seconds of processor time for one fit. `horizon`: length
     (s) of the open-loop replays.
+
+    Args:
+        robot: as it was logged.
+        log: to identify from.
+        validate: logs to judge by; none: the last part of `log`.
+        estimators: names, or groups of names.
+        holdout: share of `log` (0 to 1) that is kept for judging where there is no other log.
+        terms: friction and the like; None: those of `identify`.
+        preparation: how the log is filtered; None: by the rule of `identify`.
+        progress: called with the name of each estimator before its fit.
     """
     if not (horizon > 0.0 and limit > 0.0):
         raise SteelyardError("horizon and limit are times in seconds; both must be positive.")

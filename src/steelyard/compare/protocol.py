@@ -148,6 +148,7 @@ class Protocol:
             yield Cell(trajectory, noise, rate, cutoff, controller, start)
 
     def noise(self, name: str) -> Noise:
+        """The level of noise called `name`."""
         return next(noise for noise in self.noises if noise.name == name)
 
     def to_json(self) -> dict[str, Any]:
@@ -158,7 +159,7 @@ class Protocol:
 
 
 def cutoff_hz(text: str, rate: float) -> float | None:
-    """Hz of a cut-off by its name; None for the rule of `identify`."""
+    """Hz of a cut-off named `text` at `rate` Hz; None for the rule of `identify`."""
     if text == "auto":
         return None
     if text == "none":
@@ -173,7 +174,7 @@ def cutoff_hz(text: str, rate: float) -> float | None:
 
 
 def noise_from(text: str) -> Noise:
-    """A level by name, or of one's own as NAME=DEGREES:TORQUE."""
+    """A level by name, or of one's own: `text` is NAME or NAME=DEGREES:TORQUE."""
     name, equals, levels = text.partition("=")
     if not equals:
         if name not in NOISES:

@@ -85,7 +85,7 @@ class SchemeComparison(Viewed):
         }
 
     def view(self) -> Presentation:
-        from steelyard.compare.on_log_page import print_schemes, schemes_report
+        from steelyard.compare._on_log_page import print_schemes, schemes_report
 
         return schemes_report, print_schemes
 
@@ -104,6 +104,15 @@ def compare_schemes(
     """Identify by every scheme from the same log, and judge all on the same others (default: its last 30 %).
 
     `horizon` (s): torques are replayed to each model, open loop, in stretches of this length from measured states.
+
+    Args:
+        robot: as it was logged.
+        log: to identify from.
+        validate: logs to judge by; none: the last part of `log`.
+        schemes: names.
+        holdout: share of `log` (0 to 1) that is kept for judging where there is no other log.
+        progress: called with the name of each scheme before its fit.
+        options: of `identify`.
     """
     if not horizon > 0.0:
         raise SteelyardError(f"A horizon of {horizon:g} s has no length; give a positive time.")
@@ -127,9 +136,12 @@ def compare_schemes(
 
 
 def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
-    """Root mean square position error per joint over open-loop stretches, or None where any of them diverges."""
+    """Root mean square position error of `model` per joint (rad, m), or None where it diverges.
+
+    The torques of `logs` are replayed open loop, in stretches of `horizon` s.
+    """
     squares, count = np.zeros(model.robot.dof), 0
-    for piece in stretches(logs, horizon):
+    for piece in _stretches(logs, horizon):
         made = replay(model, piece, method="rk4")
         if made.position_rmse is None:
             return None
@@ -138,7 +150,7 @@ def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
     return np.asarray(np.sqrt(squares / count)) if count else None
 
 
-def stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
+def _stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
     """Up to twenty stretches of a given length, spread over the logs."""
     out: list[Log] = []
     for log in logs:

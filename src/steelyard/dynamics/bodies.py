@@ -25,7 +25,10 @@ def _tensor(p: Parameters) -> list[list[Scalar]]:
 
 
 def inverse_dynamics(robot: Robot, q: Vector, dq: Vector, ddq: Vector, theta: Parameters) -> list[Scalar]:
-    """Joint torques by recursive Newton–Euler (Luh, Walker & Paul 1980)."""
+    """Joint torques by recursive Newton–Euler (Luh, Walker & Paul 1980).
+
+    `robot` moves at `q` (rad, m), `dq`, `ddq`; `theta` holds ten parameters per link, each a scalar or a node.
+    """
     places = placements(robot, q)
     forces: list[list[Scalar]] = []
     moments: list[list[Scalar]] = []
@@ -83,7 +86,10 @@ def _joint_frame_body(robot: Robot, i: int, theta: Parameters) -> list[Scalar]:
 
 
 def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, int], Scalar]:
-    """The non-zero entries of M(q), both triangles, by composite rigid bodies (Walker & Orin 1982)."""
+    """The non-zero entries of M(q), both triangles, by composite rigid bodies (Walker & Orin 1982).
+
+    `robot` stands at `q` (rad, m); `theta` holds ten parameters per link.
+    """
     places = placements(robot, q)
     composite = [_joint_frame_body(robot, i, theta) for i in range(len(robot.links))]
     for i in reversed(range(len(robot.links))):
@@ -114,13 +120,13 @@ def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, i
 
 
 def elimination_order(robot: Robot) -> list[int]:
-    """Coordinates from the leaves to the base: eliminated so, a tree's mass matrix fills in nowhere."""
+    """Coordinates of `robot` from the leaves to the base: eliminated so, a tree's mass matrix fills in nowhere."""
     deepest = {link.coordinate: i for i, link in enumerate(robot.links)}
     return sorted(range(robot.dof), key=lambda c: -deepest.get(c, -1))
 
 
 def solve_spd(matrix: Mapping[tuple[int, int], Scalar], right: Vector, order: Sequence[int]) -> list[Scalar]:
-    """x with M x = right, M positive definite and sparse, by L D Lᵀ in the given order of elimination."""
+    """x with M x = `right`, the `matrix` M positive definite and sparse, by L D Lᵀ in the `order` of elimination."""
     n = len(order)
     position = {c: k for k, c in enumerate(order)}
     lower: dict[tuple[int, int], Scalar] = {}

@@ -22,9 +22,17 @@ from steelyard.robot.robot import Robot
 class Dynamics:
     """The physics of one robot with its joint terms.
 
-    Every method takes arrays `(samples, joints)` or single states `(joints,)`; `theta` is the vector of
-    `parameters`: ten per link, then the terms'. Work of a few samples runs at once; more is compiled to
-    machine code on first use and kept on disk for the next time.
+    Every method takes arrays `(samples, joints)` or single states `(joints,)`: `q` in rad (m on slides), its rates `dq`
+    and `ddq`, `tau` in N m (N). `theta` is the vector of `parameters`: ten per link, then the terms', in SI units. Work
+    of a few samples runs at once; more is compiled to machine code on first use and kept on disk for the next time.
+
+    A function has a `name`, that of its method, and `inputs`, the method's arguments. `derivative` is empty, or
+    "adjoint" or "tangent" with the inputs it is taken by. Results go to `out` where it is given. `threads`: None takes
+    as many as the machine has.
+
+    Args:
+        robot: the tree of links.
+        terms: friction, rotors and the like; None: rigid bodies alone.
     """
 
     def __init__(self, robot: Robot, terms: Terms | None = None) -> None:
@@ -111,7 +119,7 @@ class Dynamics:
         return dict(zip(function.inputs, np.split(joined, ends, axis=-1), strict=True))
 
     def tangent(self, name: str, tangents: Mapping[str, ArrayLike], **inputs: ArrayLike) -> Array:
-        """Forward mode: Σ (∂f/∂x) · tangents[x]; inputs without a tangent are held."""
+        """Forward mode: Σ (∂f/∂x) · `tangents`[x]; inputs without a tangent are held."""
         function = self.function(name)
         for x in tangents:
             if x not in function.inputs:
@@ -120,7 +128,7 @@ class Dynamics:
         return self.evaluator(name, "tangent", *tangents)({**inputs, **moves})
 
     def jacobian(self, name: str, wrt: str, **inputs: ArrayLike) -> Array:
-        """∂f/∂wrt, `(samples, *shape of f, width of wrt)`, by forward mode."""
+        """∂f/∂x by the input x named `wrt`, `(samples, *shape of f, width of wrt)`, by forward mode."""
         width = self.function(name).inputs.get(wrt)
         if width is None:
             raise UnknownNameError(f"input of {name}", wrt, self.function(name).inputs)
@@ -195,7 +203,7 @@ class Dynamics:
         return _row(self._with_terms({}, self.terms.dissipation(q, dq)))
 
     def _inverse(self, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
-        return dict(enumerate_keys(self.inverse_over_scalars(q, dq, ddq, theta)))
+        return dict(_enumerate_keys(self.inverse_over_scalars(q, dq, ddq, theta)))
 
     def _bias(self, q: Vector, dq: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
         return self._inverse(q, dq, [0.0] * self.robot.dof, theta)
@@ -208,12 +216,12 @@ class Dynamics:
         return self.mass_over_scalars(q, theta)
 
     def _forward(self, q: Vector, dq: Vector, tau: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
-        return dict(enumerate_keys(self.forward_over_scalars(q, dq, tau, theta)))
+        return dict(_enumerate_keys(self.forward_over_scalars(q, dq, tau, theta)))
 
     # ---------------------------------------------------------------- over scalars, for those who trace more
 
     def over_scalars(self, name: str, signals: Mapping[str, Vector]) -> Mapping[Any, Any]:
-        """The non-zero entries of a function by index, over the scalars of its inputs (others are passed over)."""
+        """The non-zero entries of a function by index; `signals` holds its inputs by name, as scalars."""
         inputs, body, _ = self._known(name)
         return body(*(signals[x] for x in inputs.split()))
 
@@ -245,5 +253,5 @@ def _row(entries: Entries) -> dict[tuple[int, ...], Any]:
     return {(column,): value for (_, column), value in entries.items()}
 
 
-def enumerate_keys(values: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
+def _enumerate_keys(values: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
     return [((k,), value) for k, value in enumerate(values)]

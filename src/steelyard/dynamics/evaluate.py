@@ -36,7 +36,7 @@ def compiled_at_once() -> Iterator[None]:
 
 
 class Evaluator:
-    """One function, ready to run. Small work is interpreted; once it adds up, the function is compiled."""
+    """One `function`, ready to run. Small work is interpreted; once it adds up, the function is compiled."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -63,7 +63,8 @@ class Evaluator:
     def __call__(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
         """The dense result, `(samples…, *shape)`.
 
-        `out` (in C order, and zero where the result always is) is filled if given.
+        `values` holds each input by name, `(samples…, width)` or `(width,)` for all samples. `out` (in C order, and
+        zero where the result always is) is filled if given. `threads`: None takes as many as the machine has.
         """
         batch = Batch(self.function, values)
         f = self.function

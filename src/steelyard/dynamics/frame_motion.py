@@ -34,7 +34,10 @@ class FrameMotion:
 
 
 class FrameKinematics:
-    """The motion of one frame of a robot, compiled for many samples."""
+    """The motion of one frame of a `robot`, compiled for many samples.
+
+    `place` is the frame on its link. Calls take `q` (rad, m), `dq` and `ddq`, `(samples, joints)`.
+    """
 
     def __init__(self, robot: Robot, place: Place) -> None:
         if place.host < 0:

@@ -66,15 +66,15 @@ class Function:
         moves = {(x, k): graph.input(f"tangent_{x}", k) for x in names for k in range(self.inputs[x])}
         flat = forward(graph, self.outputs, moves)
         more = {f"tangent_{x}": self.inputs[x] for x in names}
-        return sparse(f"{self.name}_tangent", graph, {**self.inputs, **more}, flat, self.shape, self.places)
+        return _sparse(f"{self.name}_tangent", graph, {**self.inputs, **more}, flat, self.shape, self.places)
 
 
 def dense(name: str, graph: Graph, inputs: Mapping[str, int], flat: Sequence[Any]) -> Function:
-    """A function whose result is the vector `flat`; entries that are the number zero are left out."""
-    return sparse(name, graph, inputs, flat, (len(flat),), range(len(flat)))
+    """The function `name` of `inputs` (name: width) over a `graph`: the vector `flat`, less entries that are zero."""
+    return _sparse(name, graph, inputs, flat, (len(flat),), range(len(flat)))
 
 
-def sparse(
+def _sparse(
     name: str, graph: Graph, inputs: Mapping[str, int], values: Sequence[Any], shape: tuple[int, ...], places: Any
 ) -> Function:
     """A function whose result is zero but for `values` at flat positions `places`."""
@@ -101,8 +101,11 @@ class Trace:
 def trace(
     name: str, inputs: dict[str, int], body: Callable[..., Mapping[Any, Any]], shape: tuple[int, ...]
 ) -> Function:
-    """Trace `body(*inputs)`, which returns its non-zero entries by index, into a `Function`."""
+    """Trace `body`, which makes non-zero entries by index from a list of scalars per input, into a `Function`.
+
+    `name` is for messages, `inputs` holds the width of each input, `shape` is that of the dense result.
+    """
     tracer = Trace(inputs)
     entries = body(*tracer.all())
     places = [int(np.ravel_multi_index(key, shape)) for key in entries]
-    return sparse(name, tracer.graph, inputs, list(entries.values()), shape, places)
+    return _sparse(name, tracer.graph, inputs, list(entries.values()), shape, places)

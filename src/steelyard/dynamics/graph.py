@@ -38,7 +38,7 @@ Operation = tuple[Any, ...]
 
 
 class Node:
-    """A scalar of the graph. Arithmetic on nodes gives nodes, or plain numbers where the result is constant."""
+    """Scalar `index` of a `graph`. Arithmetic on nodes gives nodes, or plain numbers where the result is constant."""
 
     __slots__ = ("graph", "index")
 
@@ -154,7 +154,12 @@ _UFUNC_BINARY: dict[Any, Callable[..., Any]] = {
 
 
 class Graph:
-    """The operations, in an order in which each comes after its arguments."""
+    """The operations, in an order in which each comes after its arguments.
+
+    An `operation` is its `name` and what it reads: the indices of others, the `value` of a constant, or the `position`
+    in the input of that name, which has `count` scalars. `unary` takes `x`, `binary` takes `a` and `b`: nodes or
+    numbers.
+    """
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -201,12 +206,12 @@ class Graph:
 
 
 def arguments(operation: Operation) -> tuple[int, ...]:
-    """The indices that an operation reads."""
+    """The indices that an `operation` reads."""
     return () if operation[0] in ("const", "in") else operation[1:]
 
 
 def live(graph: Graph, outputs: Iterable[Any]) -> list[int]:
-    """The indices that the outputs need, arguments first."""
+    """The indices of `graph` that the `outputs` need, arguments first."""
     needed: set[int] = set()
     stack = [node.index for node in outputs if isinstance(node, Node)]
     while stack:
@@ -218,7 +223,7 @@ def live(graph: Graph, outputs: Iterable[Any]) -> list[int]:
 
 
 def count_operations(graph: Graph, outputs: Iterable[Any]) -> dict[str, int]:
-    """How many operations of each kind the outputs need."""
+    """How many operations of each kind of `graph` the `outputs` need."""
     counts: dict[str, int] = {}
     for index in live(graph, outputs):
         kind = graph.operations[index][0]
@@ -258,7 +263,7 @@ def _local_derivatives(graph: Graph, index: int) -> list[tuple[int, Any]]:
 
 
 def reverse(graph: Graph, outputs: Sequence[Any], seeds: Sequence[Any]) -> dict[tuple[str, int], Any]:
-    """Adjoints of all inputs: Σ_k seed_k · ∂output_k/∂input, by reverse accumulation."""
+    """Adjoints of all inputs of `graph`, Σ_k `seeds`[k] · ∂`outputs`[k]/∂input, by reverse accumulation."""
     adjoint: dict[int, Any] = {}
     for output, seed in zip(outputs, seeds, strict=True):
         if isinstance(output, Node):
@@ -272,7 +277,7 @@ def reverse(graph: Graph, outputs: Sequence[Any], seeds: Sequence[Any]) -> dict[
 
 
 def forward(graph: Graph, outputs: Sequence[Any], tangents: Mapping[tuple[str, int], Any]) -> list[Any]:
-    """Tangents of the outputs: Σ ∂output/∂input · tangent, by forward accumulation."""
+    """Tangents of the `outputs` of `graph`, Σ ∂output/∂input · `tangents`[input], by forward accumulation."""
     tangent: dict[int, Any] = {}
     for index in live(graph, outputs):
         op = graph.operations[index]
@@ -289,7 +294,7 @@ def forward(graph: Graph, outputs: Sequence[Any], tangents: Mapping[tuple[str, i
 
 
 def evaluate(graph: Graph, outputs: Sequence[Any], inputs: Mapping[str, Sequence[Any]], library: Any = np) -> list[Any]:
-    """The outputs on arrays of samples (`inputs[name][position]`), one array operation per node.
+    """The `outputs` of `graph` on arrays of samples (`inputs`: by name, then position), one array operation per node.
 
     Runs at once, without a compiler; `library` may be `jax.numpy`. Values are dropped after their last use,
     so that a block of samples stays in the cache.

@@ -32,19 +32,20 @@ class Placement:
     origin: list[Scalar]
 
     def inward(self, x: Vector) -> list[Scalar]:
-        """A free vector of the parent, in the child's coordinates."""
+        """A free vector `x` of the parent, in the child's coordinates."""
         return matvec(transposed(self.rotation), x)
 
     def outward(self, x: Vector) -> list[Scalar]:
-        """A free vector of the child, in the parent's coordinates."""
+        """A free vector `x` of the child, in the parent's coordinates."""
         return matvec(self.rotation, x)
 
     def screw(self, s: Screw) -> Screw:
-        """A rigid velocity known at the parent's origin, at the child's."""
+        """A rigid velocity `s` known at the parent's origin, at the child's."""
         return Screw(self.inward(plus(s.linear, cross(s.angular, self.origin))), self.inward(s.angular))
 
 
 def constant(matrix: Array) -> list[list[Scalar]]:
+    """A `matrix` of numbers as rows of scalars."""
     return [[float(x) for x in row] for row in matrix]
 
 
@@ -67,7 +68,7 @@ def _turned(axis: Array, angle: Scalar) -> list[list[Scalar]]:
     return out
 
 
-def joint_placement(link: Link, position: Scalar) -> Placement:
+def _joint_placement(link: Link, position: Scalar) -> Placement:
     """The moved joint frame of a link in its parent's joint frame, at a position of the tree joint."""
     rotation = constant(link.rotation)
     origin = [float(x) for x in link.translation]
@@ -78,36 +79,37 @@ def joint_placement(link: Link, position: Scalar) -> Placement:
 
 
 def own_placement(link: Link) -> Placement | None:
-    """The frame of a link's parameters in its joint frame, or None where they are the same."""
+    """The frame of the parameters of a `link` in its joint frame, or None where they are the same."""
     if not link.own_frame:
         return None
     return Placement(constant(link.frame_rotation), [float(x) for x in link.frame_translation])
 
 
 def unit_screw(link: Link) -> Screw:
-    """The velocity of the link's joint frame for a unit rate of its tree joint."""
+    """The velocity of the joint frame of a `link` for a unit rate of its tree joint."""
     axis = [float(x) for x in link.axis]
     return Screw(list(ZERO), axis) if link.kind == "revolute" else Screw(axis, list(ZERO))
 
 
-def tree_positions(robot: Robot, q: Vector) -> list[Scalar]:
+def _tree_positions(robot: Robot, q: Vector) -> list[Scalar]:
     """Positions of the tree joints: the coordinates, stretched and shifted where a joint mimics another."""
     return [link.ratio * q[link.coordinate] + link.offset for link in robot.links]
 
 
-def tree_rates(robot: Robot, rates: Vector) -> list[Scalar]:
+def _tree_rates(robot: Robot, rates: Vector) -> list[Scalar]:
     """Velocities or accelerations of the tree joints."""
     return [link.ratio * rates[link.coordinate] for link in robot.links]
 
 
 def placements(robot: Robot, q: Vector) -> list[Placement]:
-    return [joint_placement(k, x) for k, x in zip(robot.links, tree_positions(robot, q), strict=True)]
+    """Every link's joint frame in its parent's, `robot` standing at `q` (rad, m)."""
+    return [_joint_placement(k, x) for k, x in zip(robot.links, _tree_positions(robot, q), strict=True)]
 
 
 def velocities(robot: Robot, places: list[Placement], dq: Vector) -> list[Screw]:
-    """The velocity of every link's joint frame, in that frame."""
+    """The velocity of every joint frame, in that frame: `robot` at `places`, with joint rates `dq` (rad/s, m/s)."""
     out: list[Screw] = []
-    for link, place, rate in zip(robot.links, places, tree_rates(robot, dq), strict=True):
+    for link, place, rate in zip(robot.links, places, _tree_rates(robot, dq), strict=True):
         linear, angular = place.screw(out[link.parent]) if link.parent >= 0 else (list(ZERO), list(ZERO))
         unit = unit_screw(link)
         out.append(Screw(plus(linear, times(rate, unit.linear)), plus(angular, times(rate, unit.angular))))
@@ -129,6 +131,7 @@ class Motion:
 
 
 def motion(spin: list[Scalar], turn: list[Scalar], pull: list[Scalar]) -> Motion:
+    """Of a frame: angular velocity `spin` (rad/s) and acceleration `turn`, acceleration less gravity `pull` (m/s²)."""
     w, a = spin, turn
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
@@ -137,16 +140,16 @@ def motion(spin: list[Scalar], turn: list[Scalar], pull: list[Scalar]) -> Motion
 
 
 def moved(place: Placement, m: Motion) -> Motion:
-    """The same rigid motion, seen from a frame that is fixed to the body at `place`."""
+    """The same rigid motion `m`, seen from a frame that is fixed to the body at `place`."""
     pull = place.inward(plus(m.pull, matvec(m.field, place.origin)))
     return motion(place.inward(m.spin), place.inward(m.turn), pull)
 
 
 def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> list[Motion]:
-    """The motion of every link's joint frame, gravity included."""
+    """The motion of every joint frame, gravity included: `robot` at `places`, with joint rates `dq` and `ddq`."""
     still = motion(list(ZERO), list(ZERO), [-float(g) for g in robot.gravity])
     out: list[Motion] = []
-    rates, changes = tree_rates(robot, dq), tree_rates(robot, ddq)
+    rates, changes = _tree_rates(robot, dq), _tree_rates(robot, ddq)
     for link, place, rate, change in zip(robot.links, places, rates, changes, strict=True):
         parent = out[link.parent] if link.parent >= 0 else still
         pull = place.inward(plus(parent.pull, matvec(parent.field, place.origin)))
@@ -162,7 +165,10 @@ def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> l
 
 
 def ancestral(robot: Robot, places: list[Placement], own: list[Screw]) -> list[list[tuple[int, Screw]]]:
-    """For every link, what its ancestors and itself carry (`own[k]`, in frame k), seen from the link's joint frame."""
+    """For every link of `robot`, what its ancestors and itself carry, seen from the link's joint frame.
+
+    `own`[k] is what link k carries, in frame k; `places` are the joint frames, each in its parent's.
+    """
     out: list[list[tuple[int, Screw]]] = []
     for index, (link, place) in enumerate(zip(robot.links, places, strict=True)):
         inherited = out[link.parent] if link.parent >= 0 else []
@@ -171,7 +177,7 @@ def ancestral(robot: Robot, places: list[Placement], own: list[Screw]) -> list[l
 
 
 def base_pose(robot: Robot, places: list[Placement]) -> list[tuple[list[list[Scalar]], list[Scalar]]]:
-    """Rotation and origin of every joint frame in the base."""
+    """Rotation and origin of every joint frame of `robot` in the base, from `places`, each in its parent's."""
     out: list[tuple[list[list[Scalar]], list[Scalar]]] = []
     for link, place in zip(robot.links, places, strict=True):
         if link.parent < 0:

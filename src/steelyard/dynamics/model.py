@@ -18,7 +18,10 @@ from steelyard.robot.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A robot with values for all its parameters: ten per link, then the terms'."""
+    """A robot with values `theta` for all its parameters: ten per link, then the terms', in SI units.
+
+    Motions are `(samples, joints)`: `q` in rad (m on slides), its rates `dq` and `ddq`, torques `tau` in N m (N).
+    """
 
     robot: Robot
     terms: Terms
@@ -32,7 +35,7 @@ class Model:
 
     @classmethod
     def nominal(cls, robot: Robot) -> Model:
-        """The model that the robot's description states: its inertias, friction and rotors."""
+        """The model that the description of `robot` states: its inertias, friction and rotors."""
         terms, values = nominal_terms(robot)
         return cls(robot, terms, np.concatenate([robot.inertial_parameters, values]))
 

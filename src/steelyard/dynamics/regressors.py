@@ -83,6 +83,7 @@ def _own_screw(own: Placement | None, s: Screw) -> Screw:
 
 
 def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> Entries:
+    """Y with τ = Y θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`, `ddq`."""
     places = placements(robot, q)
     moves = motions(robot, places, dq, ddq)
     units = ancestral(robot, places, [unit_screw(link) for link in robot.links])
@@ -96,6 +97,7 @@ def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> Entrie
 
 
 def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
+    """P with M q̇ = P θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`."""
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
     units = ancestral(robot, places, [unit_screw(link) for link in robot.links])
@@ -109,10 +111,11 @@ def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
 
 
 def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
-    """D: −∂K/∂q_j is the momentum along S_j × V_j, ∂U/∂q_j the weight along S_j.
+    """D with τ = d/dt(P θ) + D θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`.
 
-    Moving q_j turns all links behind it as one body, which changes no energy of theirs, except that their
-    velocities did not turn along: what is left is −h · (S_j × V_j) for the momentum h of each link.
+    −∂K/∂q_j is the momentum along S_j × V_j, ∂U/∂q_j the weight along S_j. Moving q_j turns all links behind it as one
+    body, which changes no energy of theirs, except that their velocities did not turn along: what is left is −h · (S_j
+    × V_j) for the momentum h of each link.
     """
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
@@ -147,6 +150,7 @@ def _up_vectors(robot: Robot, places: list[Placement]) -> list[list[Scalar]]:
 
 
 def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
+    """Kinetic energy per parameter, by (0, parameter): of `robot` at `q` (rad, m), `dq`."""
     speeds = velocities(robot, placements(robot, q), dq)
     entries: Entries = {}
     for i, link in enumerate(robot.links):
@@ -158,6 +162,7 @@ def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
 
 
 def potential_regressor(robot: Robot, q: Vector) -> Entries:
+    """Potential energy per parameter, by (0, parameter): of `robot` at `q` (rad, m)."""
     entries: Entries = {}
     up = [-float(g) for g in robot.gravity]
     for i, (rotation, origin) in enumerate(base_pose(robot, placements(robot, q))):

@@ -122,7 +122,7 @@ class Criterion:
     larger_is_better: bool = False
 
     def __call__(self, gram: Array) -> float:
-        return self.value(eigenvalues(gram))
+        return self.value(_eigenvalues(gram))
 
     def gradient(self, gram: Array, sharpness: float = np.inf) -> tuple[float, Array]:
         """The objective and its derivative with respect to G."""
@@ -131,7 +131,7 @@ class Criterion:
         return objective, (vectors * slope) @ vectors.T
 
 
-def eigenvalues(gram: Array) -> Array:
+def _eigenvalues(gram: Array) -> Array:
     """Ascending, with rounding below the smallest representable share of the largest lifted to it."""
     return _floored(np.linalg.eigvalsh(gram))
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ExcitationError, UnknownNameError
+from steelyard.excitation._motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.criteria import Criterion, Linear, UnitColumns, View, Wanted, criterion_named
 from steelyard.excitation.goal import Goal, Observation
-from steelyard.excitation.motion_rows import SchemeRows, TorqueRows, Windows
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
@@ -41,7 +41,7 @@ def independent_of(gram: Array) -> list[int]:
     return kept
 
 
-def named_columns(base: BaseParameters, names: Sequence[str] | None) -> list[int]:
+def _named_columns(base: BaseParameters, names: Sequence[str] | None) -> list[int]:
     """Positions among the base parameters of those with these names (default: all)."""
     if names is None:
         return list(range(base.rank))
@@ -92,7 +92,7 @@ class Design:
             windows = Windows.along(len(times), rate, window or 1.0 / rate, long_windows)
             return SchemeRows(self.base.structure.dynamics, columns, sampled, scheme, rows, windows)
 
-        chosen = named_columns(self.base, parameters)
+        chosen = _named_columns(self.base, parameters)
         first = observe(chosen)
         kept = independent_of(self._random_gram(first, len(chosen), seed))
         if not kept:

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, SteelyardError
 from steelyard.excitation.constraints import Limits
-from steelyard.excitation.constraints.space import keeps_apart
+from steelyard.excitation.constraints._space import keeps_apart
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite

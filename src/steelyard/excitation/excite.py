@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints import Constraint, Limits
+from steelyard.excitation.constraints._space import keeps_apart, stays_in
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.constraints.space import keeps_apart, stays_in
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
 from steelyard.excitation.plan import Plan
@@ -118,7 +118,7 @@ def excite(
     _check_times(duration, rate)
     bounds = limits_from(robot, limits)
     if family is None or isinstance(family, str):
-        family = family_named(family or "fourier", harmonics, duration)
+        family = _family_named(family or "fourier", harmonics, duration)
     apart, notes = keeps_apart(robot, collision, clearance, packages)
     regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":
@@ -152,7 +152,7 @@ def excite(
         )
 
 
-def family_named(kind: str, harmonics: int, duration: float) -> Family:
+def _family_named(kind: str, harmonics: int, duration: float) -> Family:
     """A family by name, with as much freedom as a series of so many harmonics; `duration` in s."""
     if kind not in FAMILIES:
         raise UnknownNameError("family", kind, FAMILIES)

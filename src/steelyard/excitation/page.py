@@ -25,7 +25,7 @@ from steelyard.robot.robot import Robot
 FRAMES = 60
 
 
-def joint_motion(
+def _joint_motion(
     t: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, limits: Any, joints: Sequence[str]
 ) -> Figure:
     """One panel per joint: position, velocity and acceleration as shares of their limits, so that one scale serves."""
@@ -40,7 +40,7 @@ def joint_motion(
     return _over_time(t, series, joints, ["% of limit"] * n, ["%"] * n, np.full(n, 100.0))
 
 
-def torque_limits(
+def _torque_limits(
     t: ArrayLike, tau: ArrayLike, limits: Array, joints: Sequence[str], unit: Sequence[str] | str
 ) -> Figure:
     """One panel per joint: the torque that the nominal model needs, and what the drive allows."""
@@ -73,7 +73,7 @@ def _over_time(
     return figure
 
 
-def workspace_coverage(places: ArrayLike) -> Figure:
+def _workspace_coverage(places: ArrayLike) -> Figure:
     """The way of the last joint's origin `(samples, 3)`, from above and from the side."""
     p = np.asarray(places, dtype=float)
     figure = Figure.panels(["from above", "from the side"], shared=False, height=320)
@@ -87,7 +87,7 @@ def workspace_coverage(places: ArrayLike) -> Figure:
     return figure
 
 
-def search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
+def _search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
     """The best value so far over the evaluations that it took."""
     figure = Figure(320)
     n, value = [h[0] for h in history], [h[1] for h in history]
@@ -99,7 +99,7 @@ def search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
     return figure
 
 
-def skeleton(robot: Robot, t: ArrayLike, q: ArrayLike) -> Figure:
+def _skeleton(robot: Robot, t: ArrayLike, q: ArrayLike) -> Figure:
     """The arm as a stick figure that moves, one line from joint to joint, with a slider for the time."""
     time, table = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
     keep = np.unique(np.linspace(0, len(time) - 1, FRAMES).astype(int))
@@ -267,10 +267,10 @@ def _arm(made: Designed, plan: Plan) -> Html:
     keep = np.unique(np.linspace(0, len(t) - 1, 800).astype(int))
     return join(
         figure_html(
-            skeleton(made.robot, t, q), "The arm", "Lines join the joints' origins; press ▶ or drag the slider."
+            _skeleton(made.robot, t, q), "The arm", "Lines join the joints' origins; press ▶ or drag the slider."
         ),
         figure_html(
-            workspace_coverage(np.round(origins[keep, -1], 4)), "Where it goes", "The origin of the last joint."
+            _workspace_coverage(np.round(origins[keep, -1], 4)), "Where it goes", "The origin of the last joint."
         ),
     )
 
@@ -280,7 +280,7 @@ def _signals(made: Designed, plan: Plan) -> Html:
     names = made.robot.joint_names
     parts = [
         figure_html(
-            joint_motion(t, *plan.trajectory.sample(t), plan.limits, names),
+            _joint_motion(t, *plan.trajectory.sample(t), plan.limits, names),
             "Joints",
             "Positions (from the middle of their range), velocities and accelerations as shares of their limits.",
         )
@@ -292,7 +292,7 @@ def _signals(made: Designed, plan: Plan) -> Html:
         units = [j.effort_unit for j in made.robot.joints]
         parts.append(
             figure_html(
-                torque_limits(found[0], found[1], plan.limits.tau, names, units),
+                _torque_limits(found[0], found[1], plan.limits.tau, names, units),
                 "Torques",
                 "By the nominal model; dashed: the drives' limits.",
             )
@@ -324,4 +324,4 @@ def _search(plan: Plan) -> Html:
     )
     if len(plan.history) < 2:
         return paragraph(said)
-    return join(paragraph(said), figure_html(search_history(plan.history, plan.criterion), "Best so far"))
+    return join(paragraph(said), figure_html(_search_history(plan.history, plan.criterion), "Best so far"))

@@ -39,8 +39,8 @@ def requirements(
 
     Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them.
     """
-    out: list[Constraint] = [JointLimits(limits, families, grid(families, _LINEAR_GRID), robot.joint_names)]
-    coarse = grid(families, _TRACED_GRID)
+    out: list[Constraint] = [JointLimits(limits, families, _grid(families, _LINEAR_GRID), robot.joint_names)]
+    coarse = _grid(families, _TRACED_GRID)
     drives = [x for x in ("tau", "power") if np.any(np.isfinite(getattr(limits, x)))]
     if model is None and robot.has_inertia:
         model = Model.nominal(robot)
@@ -58,7 +58,7 @@ def requirements(
     return (*out, *(c(families) if callable(c) else c for c in constraints))
 
 
-def grid(families: Sequence[Family], per_coefficient: int) -> Array:
+def _grid(families: Sequence[Family], per_coefficient: int) -> Array:
     """Times all over the motion, both ends included."""
     count = max(64, per_coefficient * max(f.size for f in families))
     return np.linspace(0.0, families[0].duration, count + 1)
@@ -90,7 +90,7 @@ def random_motion(
     Random coefficients, every joint up to 80 % of its limits, drawn back until `needs` hold at every instant.
     """
     calm = centre or Trajectory.standing(families, limits.middle)
-    keep = JointLimits(limits, families, grid(families, 40))
+    keep = JointLimits(limits, families, _grid(families, 40))
     edge = _start(keep, calm.coefficients, np.random.default_rng([seed, 8]))
     return settle(calm.with_coefficients(edge), calm, (keep, *needs))
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import ExcitationError
+from steelyard.excitation._lagrangian import Iterate, step
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
-from steelyard.excitation.lagrangian import Iterate, step
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import Problem
 from steelyard.excitation.settle import holds, settle
@@ -80,7 +80,7 @@ class Progress:
 
 
 @dataclass
-class State:
+class _State:
     """Where a search stands; all of it goes into the checkpoint."""
 
     stage: int = 0
@@ -107,9 +107,9 @@ class State:
         }
 
     @staticmethod
-    def from_dict(document: dict[str, Any]) -> State:
+    def from_dict(document: dict[str, Any]) -> _State:
         d = document
-        return State(
+        return _State(
             int(d["stage"]),
             None if d["current"] is None else Iterate.from_dict(d["current"]),
             [(float(rank), Iterate.from_dict(i)) for rank, i in d["pool"]],
@@ -267,9 +267,9 @@ class Search:
         best = self.problem.goal.value(s.best)
         return self.progress(Progress(s.stage, self.settings.stages, s.evaluations, best, doing)) is True
 
-    def _restored(self) -> State:
+    def _restored(self) -> _State:
         if self.checkpoint is None or not self.checkpoint.exists():
-            return State()
+            return _State()
         try:
             document = json.loads(self.checkpoint.read_text())
             same = document["format"] == FORMAT and document["problem"] == self.key
@@ -278,7 +278,7 @@ class Search:
                     f"{self.checkpoint} belongs to another search (another robot, goal, limits or seed); delete it, "
                     "or name another file."
                 )
-            state = State.from_dict(document)
+            state = _State.from_dict(document)
         except (ValueError, KeyError, TypeError) as error:
             raise ExcitationError(f"{self.checkpoint} is no checkpoint of a search ({error}); delete it.") from None
         return state

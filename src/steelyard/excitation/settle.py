@@ -16,7 +16,7 @@ from steelyard.ground.arrays import Array
 _HALVINGS = 7
 
 
-def within_joint_limits(trajectory: Trajectory, centre: Trajectory, limits: JointLimits) -> Trajectory:
+def _within_joint_limits(trajectory: Trajectory, centre: Trajectory, limits: JointLimits) -> Trajectory:
     """Each joint's deviation from the centre scaled down by as little as its limits need.
 
     Extents are convex in the coefficients, so those of a mixture are no wider than the mixture of the extents.
@@ -62,7 +62,7 @@ def settle(trajectory: Trajectory, centre: Trajectory, constraints: Sequence[Con
     out = trajectory
     for constraint in constraints:
         if isinstance(constraint, JointLimits):
-            out = within_joint_limits(out, centre, constraint)
+            out = _within_joint_limits(out, centre, constraint)
     if holds(out, constraints):
         return out
     ones = np.ones(trajectory.joints)

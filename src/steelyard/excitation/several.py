@@ -105,7 +105,7 @@ def excite_next(
     return plan
 
 
-def motion_factor(base: BaseParameters, trajectory: Trajectory, rate: float) -> Factor:
+def _motion_factor(base: BaseParameters, trajectory: Trajectory, rate: float) -> Factor:
     """What playing a motion would show, as the factor of a log."""
     q, dq, ddq = trajectory.sample(trajectory.times(rate))
     return reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
@@ -133,7 +133,7 @@ def excite_several(
     base = base_parameters(robot, terms)
 
     def alone(plan: Plan) -> Factor:
-        return Given(motion_factor(base, plan.trajectory, plan.rate), _ones(base.robot), 1.0).of(equations).factor
+        return Given(_motion_factor(base, plan.trajectory, plan.rate), _ones(base.robot), 1.0).of(equations).factor
 
     def designed(others: Sequence[Plan], number: int) -> Plan:
         known = [f for f in (prior, *(alone(p) for p in others)) if f is not None]

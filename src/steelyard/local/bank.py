@@ -28,6 +28,7 @@ class LocalModel:
     `model` is what predicts. `beta` are the base parameters of the free fit with their `covariance`, which drift is
     judged by; `spread` the residuals' standard deviation per joint (N m, N); `seconds` of log went into it, of which
     `inside` (0 to 1) lay in the region. `cutoff` (Hz) is that of the fit, `motion` what was played, where it is known.
+    Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and `ddq`.
     """
 
     region: Region
@@ -50,6 +51,7 @@ class LocalModel:
     def of(
         region: Region, found: Identification, seconds: float, inside: float, motion: MotionLike | None = None
     ) -> LocalModel:
+        """From what was `found` for a `region`, with `seconds` of log, of which the share `inside` lay in it."""
         used = [k for k, used in enumerate(found.robot.torque_used) if used]
         spread = np.full(found.robot.dof, np.nan)
         spread[used] = found.estimate.spread
@@ -121,9 +123,10 @@ class Prediction:
 class Bank:
     """Local models of one robot.
 
-    Inside a region (further than `blend` from its border) its model predicts alone; across borders and in overlaps
-    the models are blended with weights that are continuously differentiable in the posture. Beyond `blend` outside
-    of every region nothing is known: an error, or a flag.
+    Inside a region (further than `blend` from its border) its model predicts alone; across borders and in overlaps the
+    models are blended with weights that are continuously differentiable in the posture. Beyond `blend` outside of every
+    region nothing is known: an error, or a flag. Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and
+    `ddq`. `outside` all regions, "error" refuses and "flag" lets the nearest answer.
     """
 
     robot: Robot
@@ -148,13 +151,13 @@ class Bank:
         return tuple(local.name for local in self.models)
 
     def local(self, name: str) -> LocalModel:
-        """The model of a region."""
+        """The model of the region called `name`."""
         if name not in self.names:
             raise UnknownNameError("region", name, self.names)
         return self.models[self.names.index(name)]
 
     def with_model(self, local: LocalModel) -> Bank:
-        """The same bank with another model for that region."""
+        """The same bank with `local` as the model of its region."""
         self.local(local.name)
         return replace(self, models=tuple(local if x.name == local.name else x for x in self.models))
 

@@ -50,7 +50,7 @@ class BankRun(Outcome):
         more = {} if self.drift is None else {"drift": self.drift.to_json()}
         out: dict[str, Content] = {"result.json": json_text(plain({**bank_json(self.bank), **more}))}
         for local in self.bank.models:
-            out |= {f"{local.name}/{name}": content for name, content in local_files(local).items()}
+            out |= {f"{local.name}/{name}": content for name, content in _local_files(local).items()}
         return out
 
     def page(self) -> str:
@@ -68,12 +68,12 @@ class BankRun(Outcome):
 
 
 def save_bank(bank: Bank, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a bank as a folder that appears whole or not at all; `overwrite` replaces an existing one."""
+    """Write `bank` as a `folder` that appears whole or not at all; `overwrite` replaces an existing one."""
     return BankRun(bank).save(folder, overwrite=overwrite, report=False)
 
 
 def bank_json(bank: Bank) -> dict[str, Any]:
-    """What a bank is, for machines; the numbers of each model stand in its region's folder."""
+    """What a `bank` is, for machines; the numbers of each model stand in its region's folder."""
     return {
         "schema": SCHEMA,
         "robot": {
@@ -112,7 +112,7 @@ def bank_json(bank: Bank) -> dict[str, Any]:
 
 
 def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
-    """A bank that `save_bank` wrote, for the robot it was made with."""
+    """The bank that `save_bank` wrote into `folder`, for the `robot` it was made with."""
     place = Path(folder)
     data = _read(place / "result.json")
     if data.get("schema") != SCHEMA:
@@ -128,7 +128,7 @@ def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
         models = []
         base: BaseParameters | None = None
         for entry in data["regions"]:
-            local = read_local(place / entry["name"], entry["name"], mounted, base)
+            local = _read_local(place / entry["name"], entry["name"], mounted, base)
             models.append(local)
             base = local.base
         return Bank(mounted, tuple(models), float(data["blend"]))
@@ -136,7 +136,7 @@ def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
         raise LocalError(f"{place}: the bank cannot be read: {error!r} is missing or of the wrong kind.") from None
 
 
-def local_files(local: LocalModel) -> dict[str, Content]:
+def _local_files(local: LocalModel) -> dict[str, Content]:
     """One region's model and motion."""
     model = {
         "region": local.region.to_dict(),
@@ -160,8 +160,8 @@ def local_files(local: LocalModel) -> dict[str, Content]:
     return out
 
 
-def read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
-    """What `local_files` holds; `known` are base parameters of the same robot, to be used if the terms are the same."""
+def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
+    """What `_local_files` holds; `known` are base parameters of the same robot, used if its terms are the same."""
     data = _read(folder / "model.json")
     terms = _terms(folder / "model.steelyard.json", robot)
     base = known if known is not None and known.terms.terms == terms.terms else base_parameters(robot, terms)
@@ -201,7 +201,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def whole_model(bank: Bank, run: str | os.PathLike[str]) -> LocalModel:
-    """A model for the whole workspace from a run of `steelyard identify`, to be held against the bank's."""
+    """A model for the whole workspace from a `run` folder of `steelyard identify`, to hold against those of `bank`."""
     model = load_model(run)
     if model.robot.joint_names != bank.robot.joint_names:
         raise LocalError(

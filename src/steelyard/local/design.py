@@ -42,15 +42,19 @@ def evolved_plan(
     rate: float = 50.0,
     seed: int = 0,
 ) -> Plan:
-    """The best program of `points` via-points in a region by log det(HᵀH), H scaled by nominal torques if they are
-    known ("torque": as printed; "torque-inverse": as meant)."""
+    """The best program of `points` via-points in a `region` of `robot` by log det(HᵀH).
+
+    `weights` scale H by nominal torques where these are known ("torque": as printed; "torque-inverse": as meant; None:
+    not at all). `terms` have columns in H, too. `optimiser` None takes the usual one; `model` foretells torques (None:
+    they are not limited); rows are taken at `rate` Hz; `seed` chooses the search's chances.
+    """
     limits = with_jerk(default_limits(robot))
     finite = bool(np.all(np.isfinite(limits.tau)))
     home = home_posture(robot, region)
     tip = region.tip(robot) if isinstance(region, CartesianRegion) else None
     genome = ViaPoints(
         robot,
-        genes(robot, region, home),
+        _genes(robot, region, home),
         points,
         limits,
         start=home,
@@ -74,7 +78,7 @@ def evolved_plan(
     )
 
 
-def genes(robot: Robot, region: Region, home: Array) -> Genes:
+def _genes(robot: Robot, region: Region, home: Array) -> Genes:
     """The box of genes: poses in a box of space, orientations within the region's spread about the home posture's;
     postures where the region is one of joints, or where poses have no closed form."""
     if not isinstance(region, CartesianRegion):
@@ -131,7 +135,11 @@ def design(
     model: Model | None = None,
     base: BaseParameters | None = None,
 ) -> MotionLike:
-    """A motion for one region (None: for the whole range of the joints), within the robot's limits."""
+    """A motion for one `region` of `robot` (None: the whole range of its joints), within the robot's limits.
+
+    `terms` are to be seen as well (None: links alone), `how` says by which search (None: the usual one), `model`
+    foretells torques, `base` are known base parameters of the same robot and terms, which saves finding them.
+    """
     settings = how or Design()
     if settings.how == "gradient":
         return _optimised(robot, region, terms, settings, model)
@@ -196,12 +204,12 @@ def _best_program(robot: Robot, region: Region, base: BaseParameters, how: Desig
     home = home_posture(robot, region)
     found: list[tuple[float, ViaPointMotion]] = []
     for _ in range(max(how.candidates, 1)):
-        motion = filling_motion(robot, region, rng, how.duration, home, model)
+        motion = _filling_motion(robot, region, rng, how.duration, home, model)
         found.append((information(base, motion, how.duration, _row_weights(robot, how.weights)), motion))
     return max(found, key=lambda pair: pair[0])[1]
 
 
-def filling_motion(
+def _filling_motion(
     robot: Robot, region: Region, rng: np.random.Generator, duration: float, home: Array, model: Model | None
 ) -> ViaPointMotion:
     """A random via-point motion that takes at least `duration` seconds."""
@@ -214,9 +222,9 @@ def filling_motion(
 
 
 def information(base: BaseParameters, motion: MotionLike, duration: float, weights: Array) -> float:
-    """log10 det(HᵀH), H being the base columns of the motion's torque rows, times `weights` joint by joint.
+    """log10 det(HᵀH), H being the `base` columns of the torque rows of `motion`, times `weights` joint by joint.
 
-    Pedrocchi et al. 2013, eqs. (6), (7); −∞ where the motion leaves something unseen.
+    Of the first `duration` s. Pedrocchi et al. 2013, eqs. (6), (7); −∞ where the motion leaves something unseen.
     """
     t = np.arange(0.0, min(duration, motion.duration), 1.0 / _RATE)
     Y = base.structure.dynamics.torque_regressor(*motion.sample(t))

@@ -30,7 +30,7 @@ Player = Callable[[MotionLike, int], Log]
 
 
 def default_sensors(robot: Robot, percent: float = 2.0) -> Sensors:
-    """19-bit encoders; torque noise in percent of the stated torque (0.1 N m or N where none is stated)."""
+    """Of `robot`: 19-bit encoders, torque noise in `percent` of the stated torque (0.1 N m or N if none is stated)."""
     noise = tuple(0.01 * percent * j.effort if np.isfinite(j.effort) and j.effort > 0 else 0.1 for j in robot.joints)
     return Sensors(position_resolution=ENCODER, torque_noise=noise)
 
@@ -39,7 +39,8 @@ def default_sensors(robot: Robot, percent: float = 2.0) -> Sensors:
 class SimulatedArm:
     """Plays motions under computed torque control; `truth` may rub and bend in ways that the fit knows nothing of.
 
-    `rate` (Hz) is that of the log, `substeps` steps of control and integration lie between two samples.
+    `rate` (Hz) is that of the log, `substeps` steps of control and integration lie between two samples. A call plays a
+    `motion` and gives its log; `run` counts the calls, so that each has noise of its own.
     """
 
     truth: Model
@@ -97,7 +98,7 @@ def identify_locally(
         known = motions if isinstance(motions, Mapping) else {}
         made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), **options) for r in where]
         return Bank(made[0].model.robot, tuple(made), blend)
-    played = planned(robot, where, bound, motions, nominal)
+    played = _planned(robot, where, bound, motions, nominal)
     player = player_of(source)
     made = []
     seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
@@ -117,7 +118,17 @@ def identify_globally(
     run: int = 900,
     **options: Any,
 ) -> LocalModel:
-    """One model for the whole workspace, to hold local ones against: from a motion over all of it, or from all logs."""
+    """One model for the whole workspace, to hold local ones against: from a motion over all of it, or from all logs.
+
+    Args:
+        robot: as it was logged.
+        source: what plays motions, a model to be simulated, or logs by region.
+        terms: friction and the like; None: those of `identify`.
+        motion: what is played, or how to design it; None: designed as usual.
+        nominal: the model by which a designed motion keeps to the robot's torques; None: the robot's own.
+        run: number of the motion, for its noise.
+        options: of `identify`.
+    """
     bound = identification_terms(robot, terms)
     everywhere = JointRegion.of(robot, GLOBAL)
     if isinstance(source, Mapping):
@@ -130,7 +141,7 @@ def identify_globally(
     return fit_region(robot, everywhere, [beginning(player_of(source)(motion, run), seconds)], bound, motion, **options)
 
 
-def planned(
+def _planned(
     robot: Robot,
     regions: Sequence[Region],
     terms: Terms,
@@ -162,13 +173,13 @@ def design_regions(
         terms: joint terms that are to be identified, as for `identify`.
         how: how they are designed (default: optimised by gradient).
     """
-    return RegionMotions(robot, regions, planned(robot, regions, identification_terms(robot, terms), how or Design()))
+    return RegionMotions(robot, regions, _planned(robot, regions, identification_terms(robot, terms), how or Design()))
 
 
 def fit_region(
     robot: Robot, region: Region, logs: Sequence[Log], terms: Terms, motion: MotionLike | None, **options: Any
 ) -> LocalModel:
-    """Identify from logs of one region."""
+    """Identify `robot` with `terms` from `logs` of one `region`, where `motion` was played; `options` of `identify`."""
     inside = np.concatenate([region.contains(robot, log.q) for log in logs])
     share = float(inside.mean())
     if share < _LEAST_INSIDE and region.name != GLOBAL:
@@ -182,7 +193,7 @@ def fit_region(
 
 
 def beginning(log: Log, seconds: float) -> Log:
-    """The first seconds of a log: models that are compared shall have seen the same amount of data."""
+    """The first `seconds` of a `log`: models that are compared shall have seen the same amount of data."""
     count = int(np.searchsorted(log.t, log.t[0] + seconds + 1e-9, side="right"))
     if count >= len(log):
         return log
@@ -191,7 +202,7 @@ def beginning(log: Log, seconds: float) -> Log:
 
 
 def player_of(source: Plant) -> Player:
-    """A simulated arm for a model; what plays already is left alone."""
+    """A simulated arm where `source` is a model; what plays already is left alone."""
     return SimulatedArm(source) if isinstance(source, Model) else source
 
 

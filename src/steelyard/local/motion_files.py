@@ -61,7 +61,7 @@ class RegionMotions(Outcome):
 
 
 def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, MotionLike]:
-    """The motions that `RegionMotions.save` wrote, by region."""
+    """The motions of `robot` that `RegionMotions.save` wrote into `folder`, by region."""
     path = Path(folder) / "result.json"
     data = read_json(path, LocalError, "give a folder of `steelyard local design`")
     try:

@@ -39,14 +39,17 @@ _TRIES = 20
 _PLACES = 4
 
 
-def position_limits(robot: Robot) -> tuple[Array, Array]:
+def _position_limits(robot: Robot) -> tuple[Array, Array]:
     """Bounds of the joints (rad, m), infinite where there are none."""
     return np.array([j.lower for j in robot.joints]), np.array([j.upper for j in robot.joints])
 
 
 def home_posture(robot: Robot, region: Region, seed: int = 0) -> Array:
-    """A posture near the middle of a region from which motions have room: far from joint limits and singularities."""
-    low, high = position_limits(robot)
+    """A posture of `robot` (rad, m) near the middle of a `region`, far from joint limits and singularities.
+
+    The best of some that are drawn by `seed`.
+    """
+    low, high = _position_limits(robot)
     if not isinstance(region, CartesianRegion):
         return np.clip(region.middle, np.maximum(low, region.lower), np.minimum(high, region.upper))
     tip = region.tip(robot)
@@ -66,11 +69,12 @@ def home_posture(robot: Robot, region: Region, seed: int = 0) -> Array:
 def sample_postures(
     robot: Robot, region: Region, count: int, rng: np.random.Generator, home: ArrayLike | None = None
 ) -> Array:
-    """Random postures inside a region, `(count, joints)`: uniform in its box.
+    """Random postures of `robot` inside a `region`, `(count, joints)`, drawn by `rng`: uniform in its box.
 
-    In space, the place of the point is drawn, then the posture nearest to one that is drawn about `home`.
+    There are `count` of them. In space, the place of the point is drawn, then the posture nearest to one that is drawn
+    about `home` (rad, m; None: `home_posture`).
     """
-    low, high = position_limits(robot)
+    low, high = _position_limits(robot)
     if not isinstance(region, CartesianRegion):
         region.check(robot)
         return rng.uniform(np.maximum(region.lower, low), np.minimum(region.upper, high), (count, robot.dof))
@@ -129,6 +133,7 @@ class ViaPointMotion(ProgramMotion):
     @staticmethod
     def of(motion: ProgramMotion, slowed: float = 1.0) -> ViaPointMotion:
         # Pieces count their own time from 0 to 1, so that longer pieces are the same motion at less speed.
+        """The same `motion`, `slowed` times slower."""
         times = motion.breaks * slowed, motion.via_times * slowed
         return ViaPointMotion(motion.program, times[0], motion.table, times[1], motion.via_postures, slowed)
 
@@ -145,12 +150,16 @@ class Repeated:
         return self.times * self.motion.duration
 
     def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """q (rad, m), q̇, q̈ `(samples, joints)` at times `t` (s)."""
         time = np.asarray(t, dtype=float)
         return self.motion.sample(np.where(time >= self.duration, self.motion.duration, time % self.motion.duration))
 
 
 class MotionLike(Protocol):
-    """What can be played: a `Trajectory`, a `ProgramMotion`, or anything of yours with these two."""
+    """What can be played: a `Trajectory`, a `ProgramMotion`, or anything of yours with these two.
+
+    Times `t` are in s.
+    """
 
     @property
     def duration(self) -> float: ...
@@ -158,7 +167,7 @@ class MotionLike(Protocol):
     def sample(self, t: ArrayLike) -> tuple[Array, Array, Array]: ...
 
 
-def motion_limits(robot: Robot) -> MotionLimits:
+def _motion_limits(robot: Robot) -> MotionLimits:
     """The robot's own limits; where it states none, those that excitation assumes."""
     own = default_limits(robot)
     return MotionLimits(
@@ -182,16 +191,18 @@ def random_motion(
     limits: MotionLimits | None = None,
     model: Model | None = None,
 ) -> ViaPointMotion:
-    """A joint-move program past `points` random postures of a region that never leaves it.
+    """A joint-move program of `robot` past `points` random postures of a `region` that never leaves it.
 
     The speed, one for all moves, is drawn from `speed` (shares of the velocity limits). With a `model`, a motion that
     would take more torque than the robot states to have is slowed down. Where the straight ways between postures leave
-    the box, the via-points are drawn together.
+    the box, the via-points are drawn together. `rng` draws; `fly` (0 to 1) says how much of the slowing down of a move
+    is given to the next; it starts and ends at `home` (rad, m; None: `home_posture`), within `limits` (None: those of
+    the robot).
     """
     if points < 1:
         raise LocalError(f"A motion has {points} via-points; give at least one.")
     start = home_posture(robot, region) if home is None else np.asarray(home, dtype=float)
-    used = limits or motion_limits(robot)
+    used = limits or _motion_limits(robot)
     targets = sample_postures(robot, region, points + 1, rng, start)
     share = float(rng.uniform(*speed))
     return _inside(robot, region, targets, share, fly, used, model, start)
@@ -231,7 +242,7 @@ def _straight_ways(targets: Array) -> Array:
 def _bearable(motion: ProgramMotion, model: Model | None) -> ViaPointMotion:
     """The motion, slowed down until the robot's torques suffice."""
     slowed = ViaPointMotion.of(motion)
-    while model is not None and too_much_torque(model, slowed):
+    while model is not None and _too_much_torque(model, slowed):
         slowed = ViaPointMotion.of(motion, slowed.slowed * _SLOWER)
         if slowed.slowed > _SLOWEST:
             raise LocalError(
@@ -242,18 +253,18 @@ def _bearable(motion: ProgramMotion, model: Model | None) -> ViaPointMotion:
 
 
 def looks(motion: MotionLike) -> Array:
-    """Times all over a motion, both ends included."""
+    """Times (s) all over a `motion`, both ends included."""
     return np.linspace(0.0, motion.duration, max(2, int(np.ceil(motion.duration / _LOOK)) + 1))
 
 
-def too_much_torque(model: Model, motion: MotionLike) -> bool:
+def _too_much_torque(model: Model, motion: MotionLike) -> bool:
     """Whether a motion would take more than the torque that the robot states to have."""
     effort = np.array([j.effort if j.effort > 0.0 else np.inf for j in model.robot.joints])
     return bool(np.any(np.abs(model.torque(*motion.sample(looks(motion)))) > effort))
 
 
 def motion_to_dict(motion: MotionLike) -> dict[str, Any]:
-    """A motion as plain data."""
+    """A `motion` as plain data."""
     if isinstance(motion, Trajectory):
         return motion.to_dict()
     if isinstance(motion, Repeated):
@@ -264,9 +275,12 @@ def motion_to_dict(motion: MotionLike) -> dict[str, Any]:
 
 
 def motion_from_dict(data: dict[str, Any], robot: Robot, limits: MotionLimits | None = None) -> MotionLike:
-    """What `motion_to_dict` wrote; a program is run again, within the same limits."""
+    """A motion of `robot` from `data` of `motion_to_dict`; a program is run again, within the same `limits`.
+
+    None: the robot's own.
+    """
     if str(data.get("format", "")).startswith("steelyard-program"):
-        motion = interpolate(robot, program_from_dict(data), limits or motion_limits(robot))
+        motion = interpolate(robot, program_from_dict(data), limits or _motion_limits(robot))
         return ViaPointMotion.of(motion, float(data.get("slowed", 1.0)))
     if data.get("format") == _REPEATED:
         return Repeated(Trajectory.from_dict(data["motion"]), int(data["times"]))

@@ -36,7 +36,7 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 
-def regions_in_space(robot: Robot, models: Sequence[LocalModel]) -> Figure:
+def _regions_in_space(robot: Robot, models: Sequence[LocalModel]) -> Figure:
     """Boxes with the way of the point through them and the arm in one posture of each; joint boxes show their ways."""
     figure = Figure(560, flat=False)
     for k, local in enumerate(models):
@@ -76,7 +76,7 @@ def _edges(lower: Array, upper: Array) -> tuple[list[float | None], ...]:
     return out
 
 
-def error_distributions(found: Validation, models: Mapping[str, Sequence[str]]) -> Figure:
+def _error_distributions(found: Validation, models: Mapping[str, Sequence[str]]) -> Figure:
     """One panel per region: errors of all motions in percent of nominal torque, joint by joint; `models` by region."""
     figure = Figure.panels([f"region {r.region}" for r in found.regions], height=260)
     joints = list(found.robot.joint_names)
@@ -100,7 +100,7 @@ def error_distributions(found: Validation, models: Mapping[str, Sequence[str]]) 
     return figure
 
 
-def torque_band(example: Example, joints: Sequence[str], unit: Sequence[str], measured: str = "measured") -> Figure:
+def _torque_band(example: Example, joints: Sequence[str], unit: Sequence[str], measured: str = "measured") -> Figure:
     """Measured and predicted torque with the ±σ band about the prediction."""
     figure = Figure.panels(list(joints))
     most = share(4 * len(joints))
@@ -119,6 +119,7 @@ def torque_band(example: Example, joints: Sequence[str], unit: Sequence[str], me
 
 
 def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
+    """`bank` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["region", "of", "seconds of log", "inside [%]", "possible"]
     rows = [
         [escape(x.name), x.region.kind, number(x.seconds, 3), number(100.0 * x.inside, 3), _yes(x.possible)]
@@ -130,17 +131,19 @@ def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
 
 
 def print_validation(found: Validation, out: Console, folder: str = "") -> None:
+    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["model", *(f"in {r.region}" for r in found.regions)]
     rows = [[escape(m), *(number(x, 3) for x in row)] for m, row in zip(found.models, found.table(), strict=True)]
     title = "Torque error, mean over motions and joints, in percent of nominal torque"
     out.print(table(title, columns, rows, right=columns[1:]))
-    for sentence in against_sentences(found):
+    for sentence in _against_sentences(found):
         out.print(f" • {escape(sentence)}")
     if folder:
         out.print(f"Written to {escape(folder)}: result.json, report.html")
 
 
 def print_drift(found: Drift, out: Console, folder: str = "") -> None:
+    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["joint", "change of torque", "by noise alone", "[% of nominal]", "p", "drift"]
     rows = [
         [escape(j.joint), number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
@@ -148,12 +151,12 @@ def print_drift(found: Drift, out: Console, folder: str = "") -> None:
         for j in found.joints
     ]  # fmt: skip
     out.print(table(f"Region {escape(found.region)}, recalibrated", columns, rows, right=columns[1:5]))
-    out.print(drift_sentence(found))
+    out.print(_drift_sentence(found))
     if folder:
         out.print(f"Written to {escape(folder)}: the bank with the new model, result.json, report.html")
 
 
-def drift_sentence(found: Drift) -> str:
+def _drift_sentence(found: Drift) -> str:
     """What happened, in one sentence."""
     if not found.significant:
         return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than noise does."
@@ -163,7 +166,7 @@ def drift_sentence(found: Drift) -> str:
     return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than noise does.{which}"
 
 
-def against_sentences(found: Validation) -> list[str]:
+def _against_sentences(found: Validation) -> list[str]:
     """Local models against the others that are for everything."""
     out = []
     own = [r.region for r in found.regions]
@@ -178,7 +181,7 @@ def against_sentences(found: Validation) -> list[str]:
 
 
 def bank_report(bank: Bank, validation: Validation | None = None, drift: Drift | None = None) -> str:
-    """The page, self-contained."""
+    """The page of `bank`, self-contained, with its `validation` and `drift` where there are any."""
     sections = [Section("Regions", _regions(bank))]
     if drift is not None:
         sections.insert(0, Section(f"Drift of region {drift.region}", _drift(drift)))
@@ -198,7 +201,7 @@ def bank_report(bank: Bank, validation: Validation | None = None, drift: Drift |
 
 def _verdict(bank: Bank, validation: Validation | None, drift: Drift | None) -> Verdict:
     if drift is not None:
-        return Verdict("warning" if drift.significant else "good", drift_sentence(drift))
+        return Verdict("warning" if drift.significant else "good", _drift_sentence(drift))
     possible = "All models are physically possible." if bank.possible else "Not all models are physically possible."
     if validation is None:
         return Verdict("note", f"{len(bank.models)} local models; they have not been validated yet.", (possible,))
@@ -207,7 +210,7 @@ def _verdict(bank: Bank, validation: Validation | None, drift: Drift | None) -> 
     head = (
         f"In their own regions the local models err by {min(errors):.2g}–{max(errors):.2g} % of nominal torque, {best}."
     )
-    return Verdict("good" if _diagonal_best(validation) else "note", head, (possible, *against_sentences(validation)))
+    return Verdict("good" if _diagonal_best(validation) else "note", head, (possible, *_against_sentences(validation)))
 
 
 def _diagonal_best(validation: Validation) -> bool:
@@ -234,7 +237,7 @@ def _regions(bank: Bank) -> Html:
     return join(
         table_html(head, rows),
         paragraph(f"{shared} Models are blended over ±{bank.blend:g} m (rad) about the borders."),
-        figure_html(regions_in_space(bank.robot, bank.models), "Regions, and the motions played in them"),
+        figure_html(_regions_in_space(bank.robot, bank.models), "Regions, and the motions played in them"),
     )
 
 
@@ -256,7 +259,7 @@ def _errors(found: Validation) -> Html:
     count = max(len(r.samples) for r in found.regions)
     return join(
         figure_html(
-            error_distributions(found, {r: [r, *others] for r in own}),
+            _error_distributions(found, {r: [r, *others] for r in own}),
             "Errors of all motions",
             f"Root mean square of the torque error of each of {count} motions per region, in percent of the joint's "
             "nominal torque. Measured and predicted torque went through the same filter.",
@@ -272,7 +275,7 @@ def _errors(found: Validation) -> Html:
 def _transfer(found: Validation) -> Html:
     head: list[Column | str] = ["model", *(Column(f"in {r.region}", "%", digits=3) for r in found.regions)]
     rows: list[list[Cell]] = [[m, *map(float, row)] for m, row in zip(found.models, found.table(), strict=True)]
-    notes = [callout("note", sentence) for sentence in against_sentences(found)]
+    notes = [callout("note", sentence) for sentence in _against_sentences(found)]
     title = "Mean torque error in percent of nominal torque: models down, regions across"
     return join(table_html(head, rows, title), *notes)
 
@@ -281,9 +284,9 @@ def _bands(found: Validation, k: int) -> Section:
     r = found.regions[k]
     units = [j.effort_unit for j in found.robot.joints]
     names, e = found.robot.joint_names, r.example
-    torque = figure_html(torque_band(e, names, units), f"The first motion in region {r.region}")
+    torque = figure_html(_torque_band(e, names, units), f"The first motion in region {r.region}")
     error = figure_html(
-        torque_band(Example(e.t, e.measured - e.predicted, 0.0 * e.predicted, e.band), names, units, "error"),
+        _torque_band(Example(e.t, e.measured - e.predicted, 0.0 * e.predicted, e.band), names, units, "error"),
         "Measured less predicted",
         "The band is ±σ of a measurement: the parameters' uncertainty and the residuals of the fit together. Two "
         "thirds of the measurements are to lie within it.",
@@ -306,7 +309,7 @@ def _drift(found: Drift) -> Html:
         "Base parameters of the free fits, the most changed first",
     )  # fmt: skip
     kind = "warning" if found.significant else "good"
-    return join(callout(kind, drift_sentence(found)), joints, parameters)  # type: ignore[arg-type]
+    return join(callout(kind, _drift_sentence(found)), joints, parameters)  # type: ignore[arg-type]
 
 
 def _parameters(bank: Bank) -> Html:

@@ -23,7 +23,10 @@ from steelyard.robot.robot import Robot
 
 @dataclass(frozen=True, eq=False)
 class Region(ABC):
-    """A named box; `lower` and `upper` are its corners in the coordinates that the kind of region looks at."""
+    """A named box; `lower` and `upper` are its corners in the coordinates that the kind of region looks at.
+
+    Postures `q` (rad, m) of a `robot` are `(…, joints)`; an `other` region is one to compare with.
+    """
 
     name: str
     lower: Array
@@ -117,6 +120,7 @@ class CartesianRegion(Region):
     The point is the origin of `frame` (a frame or link of the robot; none: the last link), moved by `offset` (m) in
     that frame. `spread` (rad, m) says how far the other joints may wander from the middle posture in motions that are
     designed or drawn for the region: a tool may stand in one place in many postures. It is no part of the border.
+    `robot` is the one it belongs to.
     """
 
     frame: str = ""
@@ -168,7 +172,10 @@ class JointRegion(Region):
 
     @staticmethod
     def of(robot: Robot, name: str, bounds: Mapping[str, tuple[float, float]] | None = None) -> JointRegion:
-        """From bounds by joint; the others have the robot's own limits, or a turn (2 m) where there are none."""
+        """The region `name` of `robot`, from `bounds` (low, high in rad, m) by joint.
+
+        Other joints have the robot's own limits, or a turn (2 m) where there are none.
+        """
         given = dict(bounds or {})
         for wanted in given:
             robot.joint_index(wanted)  # refuses names that are not the robot's
@@ -200,7 +207,7 @@ class JointRegion(Region):
 
 
 def region_from_dict(name: str, data: Mapping[str, Any]) -> Region:
-    """What `to_dict` wrote."""
+    """The region `name` from `data` that `to_dict` wrote."""
     values = dict(data)
     space = values.pop("space", "cartesian")
     kinds = {"cartesian": CartesianRegion, "joints": JointRegion}

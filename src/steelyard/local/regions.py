@@ -21,7 +21,7 @@ _SAMPLES = 60
 
 
 def checked_regions(robot: Robot, regions: Sequence[Region]) -> tuple[Region, ...]:
-    """The regions, if there are any, their names differ, and the robot has what they are about."""
+    """The `regions`, if there are any, their names differ, and `robot` has what they are about."""
     if not regions:
         raise LocalError("There is no region; give at least one.")
     names = [region.name for region in regions]
@@ -34,9 +34,9 @@ def checked_regions(robot: Robot, regions: Sequence[Region]) -> tuple[Region, ..
 
 
 def overlap(robot: Robot, one: Region, other: Region, seed: int = 0) -> float:
-    """Which share of the smaller region also belongs to the other one, 0 to 1.
+    """Which share of the smaller region of `robot`, `one` or the `other`, also belongs to the larger, 0 to 1.
 
-    Exact for boxes of the same coordinates; else from postures drawn in both.
+    Exact for boxes of the same coordinates; else from postures drawn in both, by `seed`.
     """
     if one.comparable(other):
         return one.shared_volume(other) / min(one.volume, other.volume)
@@ -47,10 +47,10 @@ def overlap(robot: Robot, one: Region, other: Region, seed: int = 0) -> float:
 
 
 def read_regions(path: str | os.PathLike[str], robot: Robot) -> tuple[Region, ...]:
-    """Regions from a YAML, JSON or TOML file.
+    """Regions of `robot` from the YAML, JSON or TOML file `path`.
 
-    A table `regions` of names; each has `lower` and `upper` [x, y, z] (m), and may have `frame`, `offset`, `spread`;
-    or it has `joints`, a table of joints with [lower, upper] (rad, m; the file may say `units: deg`).
+    A table `regions` of names; each has `lower` and `upper` [x, y, z] (m), and may have `frame`, `offset`, `spread`; or
+    it has `joints`, a table of joints with [lower, upper] (rad, m; the file may say `units: deg`).
     """
     source = Path(path)
     try:

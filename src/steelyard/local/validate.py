@@ -43,7 +43,7 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
-class RegionTrials:
+class _RegionTrials:
     """All motions of one region.
 
     `squares[model]` are the sums of squared errors `(trials, joints)` over `samples` (trials,) rows each; `covered`
@@ -67,18 +67,22 @@ class RegionTrials:
 
 @dataclass(frozen=True, eq=False)
 class Validation(Outcome):
-    """What many motions said: `models` are the regions' names, the bank, and the global model where there is one."""
+    """What many motions said: `models` are the regions' names, the bank, and the global model where there is one.
+
+    `model` and `region` are names among them.
+    """
 
     bank: Bank
     nominal: Array
     models: tuple[str, ...]
-    regions: tuple[RegionTrials, ...]
+    regions: tuple[_RegionTrials, ...]
 
     @property
     def robot(self) -> Robot:
         return self.bank.robot
 
-    def trials(self, region: str) -> RegionTrials:
+    def trials(self, region: str) -> _RegionTrials:
+        """The motions in `region`."""
         return next(r for r in self.regions if r.region == region)
 
     def percent(self, model: str, region: str) -> Array:
@@ -127,7 +131,7 @@ class Validation(Outcome):
 
         print_validation(self, out, folder)
 
-    def _region(self, r: RegionTrials) -> dict[str, Any]:
+    def _region(self, r: _RegionTrials) -> dict[str, Any]:
         return {
             "region": r.region,
             "trajectories": len(r.samples),
@@ -166,7 +170,7 @@ def validate_bank(
     """
     if not isinstance(source, Mapping) and trajectories < 1:
         raise LocalError(f"{trajectories} trajectories validate nothing; give at least one.")
-    logs = source if isinstance(source, Mapping) else played(bank, source, trajectories, points, nominal, seed)
+    logs = source if isinstance(source, Mapping) else _played(bank, source, trajectories, points, nominal, seed)
     models = {**{x.name: x.model for x in bank.models}, **{name: x.model for name, x in (others or {}).items()}}
     regions = []
     for local in bank.models:
@@ -174,10 +178,10 @@ def validate_bank(
             raise LocalError(f"There is no log to validate region '{local.name}' with; give at least one.")
         one = logs[local.name]
         regions.append(_trials(bank, local, models, [one] if isinstance(one, Log) else list(one)))
-    return Validation(bank, nominal_torques(bank, logs), (*models, BANK), tuple(regions))
+    return Validation(bank, _nominal_torques(bank, logs), (*models, BANK), tuple(regions))
 
 
-def played(
+def _played(
     bank: Bank, source: Plant, trajectories: int, points: int, nominal: Model | None = None, seed: int = 0
 ) -> dict[str, list[Log]]:
     """Logs of random motions in every region."""
@@ -195,7 +199,7 @@ def played(
     return out
 
 
-def nominal_torques(bank: Bank, logs: Logs) -> Array:
+def _nominal_torques(bank: Bank, logs: Logs) -> Array:
     """What errors are a share of: the torques that the robot states to have; else the largest of the logs."""
     stated = np.array([j.effort for j in bank.robot.joints])
     every = [log for one in logs.values() for log in ([one] if isinstance(one, Log) else one)]
@@ -203,7 +207,7 @@ def nominal_torques(bank: Bank, logs: Logs) -> Array:
     return np.where(np.isfinite(stated) & (stated > 0.0), stated, np.maximum(largest, 1e-12))
 
 
-def _trials(bank: Bank, local: LocalModel, models: Mapping[str, Model], logs: Sequence[Log]) -> RegionTrials:
+def _trials(bank: Bank, local: LocalModel, models: Mapping[str, Model], logs: Sequence[Log]) -> _RegionTrials:
     squares: dict[str, list[Array]] = {name: [] for name in (*models, BANK)}
     samples, covered = [], []
     example: Example | None = None
@@ -216,7 +220,7 @@ def _trials(bank: Bank, local: LocalModel, models: Mapping[str, Model], logs: Se
         example = example or shown
     assert example is not None
     each = {name: np.array(rows) for name, rows in squares.items()}
-    return RegionTrials(local.name, np.array(samples), each, np.array(covered), example)
+    return _RegionTrials(local.name, np.array(samples), each, np.array(covered), example)
 
 
 def _trial(

@@ -21,7 +21,7 @@ from steelyard.report import Cell, Column, Panel
 
 
 @dataclass(frozen=True)
-class Printed:
+class _Printed:
     """A table as printed: rows of text by column."""
 
     rows: tuple[dict[str, str], ...]
@@ -39,14 +39,14 @@ class Printed:
             raise UnknownNameError("column", column, self.rows[0])
 
 
-def printed(paper: str, table: str) -> Printed:
+def printed(paper: str, table: str) -> _Printed:
     """A table of a paper.
 
     >>> printed("rotradi", "table2").numbers("filtered_power").tolist()
     [3.76, 2.7, 7.29]
     """
     text = files("steelyard.papers").joinpath("data", paper, f"{table}.csv").read_text(encoding="utf-8")
-    return Printed(tuple(csv.DictReader(StringIO(text))))
+    return _Printed(tuple(csv.DictReader(StringIO(text))))
 
 
 # What is claimed of a statement: it is "asserted" (must hold, a run fails otherwise), "shown" both ways (it holds under
@@ -120,8 +120,9 @@ class Item:
 class Paper:
     """A paper that can be reproduced.
 
-    `lab(fast)` makes what the items share; let it work out expensive things when they are first asked for. `missing`
-    lists what cannot be regenerated, each with its reason.
+    `lab(fast)` makes what the items share; let it work out expensive things when they are first asked for. An item is a
+    function of that `lab`; the first line of its docstring is its title. `missing` lists what cannot be regenerated,
+    each with its reason.
     """
 
     name: str

@@ -112,11 +112,11 @@ def _figure(figure: Figure) -> Html:
     return figure_html(line_panels(figure.panels), figure.title, figure.caption)
 
 
-def item_to_json(item: Item) -> dict[str, Any]:
+def _item_to_json(item: Item) -> dict[str, Any]:
     return plain(asdict(item))  # type: ignore[no-any-return]
 
 
-def item_from_json(saved: dict[str, Any]) -> Item:
+def _item_from_json(saved: dict[str, Any]) -> Item:
     return Item(
         text=saved["text"],
         tables=tuple(_saved_table(t) for t in saved["tables"]),
@@ -136,7 +136,7 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
         "fast": done.fast,
         "holds": not done.failures,
         "statements": [asdict(s) for s in done.statements],
-        "items": [item_to_json(item) for item in done.items],
+        "items": [_item_to_json(item) for item in done.items],
         "missing": [{"what": what, "why": why} for what, why in paper.missing],
     }
 
@@ -252,10 +252,10 @@ def _key(paper: Paper, fast: bool) -> str:
 def _read(file: Path | None) -> Item | None:
     if file is None or not file.exists():
         return None
-    return item_from_json(json.loads(file.read_text(encoding="utf-8")))
+    return _item_from_json(json.loads(file.read_text(encoding="utf-8")))
 
 
 def _keep(file: Path | None, item: Item) -> Item:
     if file is not None:
-        write_whole(file, json.dumps(item_to_json(item), ensure_ascii=False))
+        write_whole(file, json.dumps(_item_to_json(item), ensure_ascii=False))
     return item

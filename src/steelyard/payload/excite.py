@@ -17,11 +17,11 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.dynamics.function import Function, trace
 from steelyard.errors import SteelyardError
+from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, Linear, criterion_named
 from steelyard.excitation.goal import Goal
-from steelyard.excitation.motion_rows import TorqueRows
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import Problem, requirements
 from steelyard.excitation.sampled import Sampled

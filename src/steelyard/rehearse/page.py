@@ -15,6 +15,7 @@ from steelyard.report.plots.torque import torque_measured_predicted
 
 
 def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
+    """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     out.print(f"[bold]{escape(found.robot.name)}: {escape(found.sentence)}[/bold]")
     for j in found.judgements:
         out.print(f" {'✓' if j.passed else '✕'} {escape(j.name)}. {escape(j.text)}")
@@ -23,7 +24,7 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
 
 
 def rehearsal_report(found: Rehearsal) -> str:
-    """The page, self-contained."""
+    """The page of what was `found`, self-contained."""
     rows: list[list[Cell]] = [
         [
             r["name"],

@@ -22,7 +22,7 @@ from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
-from steelyard.rehearse.planted import planted
+from steelyard.rehearse._planted import planted
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
@@ -52,7 +52,7 @@ class Judgement:
     text: str
 
 
-def judge_motion(robot: Robot, runs: Sequence[Simulation], motions: Sequence[Trajectory], limits: Limits) -> Judgement:
+def _judge_motion(robot: Robot, runs: Sequence[Simulation], motions: Sequence[Trajectory], limits: Limits) -> Judgement:
     """Whether the simulated robot kept near its limits while it followed."""
     worst, what = -np.inf, ""
     for run in runs:
@@ -81,7 +81,7 @@ def _again(motions: Sequence[Trajectory], runs: Sequence[Simulation]) -> list[Tr
     return [m for m in motions for _ in range(passes)]
 
 
-def judge_parameters(found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array) -> Judgement:
+def _judge_parameters(found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array) -> Judgement:
     """Whether the planted base parameters lie where the error bars of the free fit say, or nobody could see it."""
     estimate, base = found.free, found.base
     error = np.abs(estimate.beta - base.values(truth.theta))
@@ -103,7 +103,7 @@ def judge_parameters(found: Identification, truth: Model, motions: Sequence[Traj
     return Judgement("the planted parameters are found", float(np.mean(good)) >= _COVERED, text)
 
 
-def judge_prediction(found: Identification, truth: Model, motion: Trajectory) -> Judgement:
+def _judge_prediction(found: Identification, truth: Model, motion: Trajectory) -> Judgement:
     """Whether the delivered model predicts the true torque of a motion that it has not seen."""
     signals = motion.sample(motion.times(100.0))
     true, predicted = truth.torque(*signals), found.model.torque(*signals)
@@ -221,8 +221,8 @@ def rehearse(
     )
     other = random_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
     judgements = (
-        judge_motion(robot, runs, motions, own),
-        judge_parameters(found, model, motions, sigma),
-        judge_prediction(found, model, other),
+        _judge_motion(robot, runs, motions, own),
+        _judge_parameters(found, model, motions, sigma),
+        _judge_prediction(found, model, other),
     )
     return Rehearsal(robot, model, found, runs, logs, sigma, judgements)

@@ -61,7 +61,7 @@ def trimmed(script: str, kinds: Iterable[str]) -> str:
     begin = script.find(_BEGIN) + len(_BEGIN)
     if begin < len(_BEGIN):
         raise UnknownShapeError(f"There is no '{_BEGIN}'.")
-    found = list(statements(script, begin))
+    found = list(_statements(script, begin))
     end = begin + sum(len(s.text) for s in found)
     lazy, later, exports = _wrappers(found)
     owners: dict[str, list[Statement]] = defaultdict(list)
@@ -93,7 +93,7 @@ def trimmed(script: str, kinds: Iterable[str]) -> str:
     return script[:begin] + body + script[end:]
 
 
-def statements(script: str, begin: int) -> Iterator[Statement]:
+def _statements(script: str, begin: int) -> Iterator[Statement]:
     """The statements from `begin` up to the bracket that closes what was open there; their texts leave no gaps."""
     place, start, depth = begin, begin, list[str]()
     before, mentions, declares = "", set[str](), list[str]()

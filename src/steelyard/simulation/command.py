@@ -57,7 +57,15 @@ class Schedule:
 def schedule_of(
     duration: float | None, times: ArrayLike | None, step: float, control_period: float | None, record_every: int
 ) -> Schedule:
-    """From what `simulate` is told. With `times`, steps are shortened so that a whole number fits between two."""
+    """From what `simulate` is told.
+
+    Args:
+        duration: s; None where `times` are given.
+        times: s, of the samples; steps are shortened so that a whole number fits between two.
+        step: of the integration, s.
+        control_period: s between two changes of the torque; None: every step, with `times` every sample.
+        record_every: steps from one sample to the next.
+    """
     if (duration is None) == (times is None):
         raise SimulationError("State either `duration` (s) or `times` (of the samples, equally spaced).")
     if not (np.isfinite(step) and step > 0.0):
@@ -104,7 +112,7 @@ Drive = ArrayLike | TorqueFunction | Controller | None
 
 
 class Reference(Protocol):
-    """A motion to follow: positions, velocities and accelerations `(samples, joints)` at times t."""
+    """A motion to follow: positions, velocities and accelerations `(samples, joints)` at times `t` (s)."""
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]: ...
 
@@ -137,7 +145,7 @@ class Command:
         return {"q": n, "dq": n, "reference": self.table.shape[-1], "settings": len(self.settings)}
 
     def kernel(self, first_row: int) -> Kernel:
-        """The law as a kernel whose reference and settings start at a row of a plant's table."""
+        """The law as a kernel whose reference and settings start at `first_row` of a plant's table."""
         structure = None if self.controller is None else self.controller.structure
         return _kernels.get((structure, self.joints, first_row), lambda: self._traced(first_row))
 
@@ -154,7 +162,7 @@ class Command:
         return Kernel(trace.graph, torque, rows)
 
     def torque(self, robot: int, instant: int, t: float, q: Array, dq: Array) -> Array:
-        """The torque of one robot from a control instant on."""
+        """The torque of `robot` (its index) from control `instant` on, at time `t` (s), at `q` (rad, m) and `dq`."""
         if self.function is not None:
             return self.ask(t, q, dq)
         row: Array = self.table[min(robot, len(self.table) - 1), instant]
@@ -165,7 +173,7 @@ class Command:
         return self._laws[robot](q, dq, row)
 
     def ask(self, t: float, q: Array, dq: Array) -> Array:
-        """The torque that the function wants, checked."""
+        """The torque that the function wants at time `t` (s), at `q` (rad, m) and `dq`; checked."""
         assert self.function is not None
         torque = np.asarray(self.function(t, q.copy(), dq.copy()), dtype=float)
         if torque.shape != q.shape:
@@ -179,6 +187,7 @@ _kernels: Recent[Kernel] = Recent(32)
 
 
 def command_of(drive: Drive, reference: Any, schedule: Schedule, joints: int) -> Command:
+    """The command for so many `joints`; `drive` and `reference` as in `simulate`, at the instants of `schedule`."""
     if isinstance(drive, Controller):
         if len(drive.kp) != joints:
             raise ShapeError(f"The controller has gains for {len(drive.kp)} joints; the robot has {joints}.")

@@ -97,15 +97,22 @@ class Controller(ABC):
         return 0
 
     def rates(self, q: Vector, dq: Vector, ref_q: Vector, states: Vector, settings: Vector) -> list[Scalar]:
-        """How fast what the law remembers changes until the next control instant, over scalars."""
+        """How fast what the law remembers changes until the next control instant, over scalars.
+
+        `q` (rad, m) and `dq` are measured, `ref_q` is wanted; `states` are remembered; `settings` are the law's
+        numbers.
+        """
         return []
 
     def first_states(self, dq: Array) -> Array:
-        """What the law remembers when it is switched on at velocities `(robots, joints)`: `(robots, states)`."""
+        """What the law remembers when it is switched on at velocities `dq` `(robots, joints)`: `(robots, states)`."""
         return np.zeros((len(dq), 0))
 
     def states_along(self, period: float, q: Array, dq: Array, ref_q: Array, ref_dq: Array, tau: Array) -> Array:
-        """What the law must have remembered along a measured motion, `(samples, states)`."""
+        """What the law must have remembered along a measured motion, `(samples, states)`.
+
+        `period` (s) lies between samples of `q` (rad, m), `dq`, the references `ref_q`, `ref_dq` and torques `tau`.
+        """
         return np.zeros((len(q), 0))
 
     def law(
@@ -118,7 +125,10 @@ class Controller(ABC):
         settings: Vector | None = None,
         states: Vector = (),
     ) -> list[Scalar]:
-        """Joint torques over scalars; `settings` stands in for the controller's own numbers."""
+        """Joint torques over scalars, at `q` (rad, m) and `dq`, to follow `ref_q`, `ref_dq` and `ref_ddq`.
+
+        `settings` stands in for the controller's own numbers, `states` is what it remembers.
+        """
         numbers: Any = self.settings if settings is None else settings
         n = len(self.kp)
         kp, kd, rest = numbers[:n], numbers[n : 2 * n], numbers[2 * n :]
@@ -206,7 +216,7 @@ class ComputedTorque(_ModelBased):
 
 
 def effective_inertia(model: Model, q: ArrayLike | None = None) -> Array:
-    """What each joint feels of the robot when the others are free: 1/(M⁻¹)_jj, at q (default: all zero)."""
+    """What each joint feels of the `model` when the others are free: 1/(M⁻¹)_jj, at `q` (rad, m; None: all zero)."""
     posture = np.zeros(model.robot.dof) if q is None else np.asarray(q, dtype=float)
     inverse = np.linalg.inv(model.mass_matrix(posture))
     effective = np.asarray(1.0 / np.diag(inverse), dtype=np.float64)
@@ -225,7 +235,7 @@ class FeedForward(_ModelBased):
 
     @classmethod
     def beside(cls, gains: PD, model: Model) -> FeedForward:
-        """The gains of another controller, and a model."""
+        """The `gains` of another controller, and a `model`."""
         return cls(kp=gains.kp, kd=gains.kd, limit=gains.limit, model=model)
 
     def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:

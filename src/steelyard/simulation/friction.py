@@ -16,7 +16,7 @@ from steelyard.parameters.terms import Coordinate
 Friction = Literal["smooth", "stick"]
 
 
-def smooth_sign(v: Scalar, width: float) -> Scalar:
+def _smooth_sign(v: Scalar, width: float) -> Scalar:
     """A sign that passes through zero: x(15 − 10x² + 3x⁴)/8 of x = v/width, and exactly ±1 beyond.
 
     Twice continuously differentiable, eight operations and no division: on vectors of lanes much cheaper than
@@ -28,7 +28,7 @@ def smooth_sign(v: Scalar, width: float) -> Scalar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Smoothed(DryTerm):
+class _Smoothed(DryTerm):
     """Dry friction that grows over the first `smooth` rad/s (or m/s) instead of jumping."""
 
     term: DryTerm
@@ -46,14 +46,14 @@ class Smoothed(DryTerm):
         return self.term.options | {"smooth": self.smooth}
 
     def direction(self, du: Scalar) -> Scalar:
-        return smooth_sign(du, self.smooth)
+        return _smooth_sign(du, self.smooth)
 
     def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
         return self.term.along(direction, speed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Absent(Smoothed):
+class _Absent(_Smoothed):
     """Its parameters are there, its torque is not: sticking adds it."""
 
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
@@ -61,27 +61,27 @@ class Absent(Smoothed):
 
 
 def smoothed(terms: Terms, width: float) -> Terms:
-    """The terms with every jump of dry friction spread over `width`; a term's own smoothing is kept."""
+    """The `terms` with every jump of dry friction spread over `width` (rad/s, m/s); a term's own smoothing is kept."""
 
     def change(term: Term) -> Term:
         if not isinstance(term, DryTerm) or term.smooth:
             return term
-        return Smoothed(on=term.on, where=term.where, smooth=width, term=term)
+        return _Smoothed(on=term.on, where=term.where, smooth=width, term=term)
 
     return replace(terms, terms=tuple(change(term) for term in terms.terms))
 
 
 def without_dry(terms: Terms) -> Terms:
-    """The terms with no torque from dry friction; the parameters stay where they are."""
+    """The `terms` with no torque from dry friction; the parameters stay where they are."""
 
     def change(term: Term) -> Term:
-        return Absent(on=term.on, where=term.where, term=term) if isinstance(term, DryTerm) else term
+        return _Absent(on=term.on, where=term.where, term=term) if isinstance(term, DryTerm) else term
 
     return replace(terms, terms=tuple(change(term) for term in terms.terms))
 
 
 class DryFriction:
-    """All places of a robot with dry friction: directions in joint space, and levels over scalars.
+    """All places where the `terms` of a robot rub dry: directions in joint space, and levels over scalars.
 
     Place k rubs on the speed `directions[k]`·q̇, whatever the side of the gear it sits on; places that rub on the
     same speed up to a factor (a joint and its own drive) count as one.
@@ -109,7 +109,10 @@ class DryFriction:
         return len(self._shares)
 
     def levels(self, q: Vector, dq: Vector, theta: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Friction against positive and against negative motion of every place; `theta` are the terms' values."""
+        """Friction against positive and against negative motion of every place, at `q` (rad, m) and `dq`.
+
+        `theta` are the terms' values.
+        """
         up: list[Scalar] = []
         down: list[Scalar] = []
         for shares in self._shares:

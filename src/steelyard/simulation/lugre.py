@@ -66,7 +66,7 @@ class LuGre:
         return len(self.stiffness)
 
     def level(self, v: Array) -> Array:
-        """g(v), which bristles carry while they slip; 1 where there are none."""
+        """g(v) at velocities `v` (rad/s, m/s), which bristles carry while they slip; 1 where there are none."""
         low, extra, speed = self._curve
         return np.asarray(low + extra * np.exp(-((v / speed) ** 2)))
 
@@ -79,7 +79,7 @@ class LuGre:
         return low, extra, speed
 
     def steady(self, v: ArrayLike) -> Array:
-        """Friction at constant velocities: the Stribeck curve g(v) sign(v) + σ₂v."""
+        """Friction at constant velocities `v` (rad/s, m/s): the Stribeck curve g(v) sign(v) + σ₂v."""
         w = np.asarray(v, dtype=float)
         return np.asarray(np.where(self.stiffness > 0.0, self.level(w) * np.sign(w), 0.0) + self.viscous * w)
 
@@ -110,9 +110,11 @@ def simulate_lugre(
     sensors: Sensors | None = None,
     bound: float = 1e4,
 ) -> LuGreRun:
-    """Like `simulate`, with LuGre friction at every joint in place of the model's own Coulomb terms.
+    """A `model` with LuGre `friction` at every joint in place of its own Coulomb terms.
 
-    All other terms of the model (rotors, viscous friction, springs) act as they are.
+    All other terms of the model (rotors, viscous friction, springs) act as they are. `z0` is where the bristles start,
+    `(joints,)` in rad (m; None: straight). The other arguments are those of `simulate`: `drive`, `duration`, `times`,
+    `step`, `q0`, `dq0`, `reference`, `control_period`, `record_every`, `sensors`, `bound` and `throw`.
     """
     n = model.robot.dof
     if friction.joints != n:
@@ -214,11 +216,12 @@ class LuGreFit:
 def refine_lugre(
     model: Model, log: Log, start: LuGre, free: Sequence[str] = NAMES, *, step: float = 1e-3, scale: float = 1e-3
 ) -> LuGreFit:
-    """Fit `free` parameters to a log of a robot with one joint (`load_robot(…, joints=[…])`), driven by its torques.
+    """Fit `free` parameters to the `log` of a robot with one joint (`load_robot(…, joints=[…])`), from its torques.
 
     Positions of the whole log are predicted from its first state and its torques alone. Parameters move on a
     logarithmic scale, so that they stay positive; `scale` (rad, m) is the misfit beyond which samples count less: after
-    a break-away at the wrong moment everything is wrong, and should not rule the fit.
+    a break-away at the wrong moment everything is wrong, and should not rule the fit. `model` is all but the friction,
+    `start` the first guess, `step` (s) that of the integration.
     """
     if model.robot.dof != 1:
         raise SimulationError(f"'{model.robot.name}' has {model.robot.dof} joints; lock all but one.")

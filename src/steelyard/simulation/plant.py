@@ -45,7 +45,7 @@ class Lumps:
     matrix: Array
 
 
-def lump(robot: Robot) -> Lumps:
+def _lump(robot: Robot) -> Lumps:
     """How the links' parameters of a robot can be lumped; the same for every run on every machine."""
     n, count = robot.dof, robot.inertial_count
     samples = 4 * count // n + 8
@@ -67,7 +67,10 @@ def lump(robot: Robot) -> Lumps:
 
 
 class Plant:
-    """q̈ of a robot with joint terms, as kernels over the rows q, dq, tau, theta (lumped)."""
+    """q̈ of a `robot` with joint `terms`, as kernels over the rows q, dq, tau, theta (lumped).
+
+    Jumps of dry friction are spread over `width` (rad/s, m/s) where it is made smooth.
+    """
 
     def __init__(self, robot: Robot, terms: Terms, width: float) -> None:
         self.robot = robot
@@ -77,10 +80,10 @@ class Plant:
 
     @cached_property
     def lumps(self) -> Lumps:
-        return lump(self.robot)
+        return _lump(self.robot)
 
     def lumped(self, theta: Array) -> Array:
-        """Full parameters `(…, parameters)` → those of the kernels."""
+        """Full parameters `theta` `(…, parameters)` → those of the kernels."""
         links = self.robot.inertial_count
         matrix = self.lumps.matrix
         # One robot at a time: a product of matrices may round differently with their number of rows.
@@ -89,7 +92,7 @@ class Plant:
         return np.ascontiguousarray(out)
 
     def spread(self, theta: Vector) -> list[Scalar]:
-        """The kernels' parameters at their places among the full ones, zero elsewhere."""
+        """The kernels' parameters `theta` at their places among the full ones, zero elsewhere."""
         out: list[Scalar] = [0.0] * self.robot.inertial_count
         for place, value in zip(self.lumps.kept, theta, strict=False):
             out[place] = value
@@ -111,7 +114,7 @@ class Plant:
         return self.rows["theta"] + self.widths["theta"]
 
     def lumped_units(self, parameters: Sequence[int]) -> Array:
-        """One lumped direction per parameter named by its index: it moves, the others stand still."""
+        """One lumped direction for each of `parameters` (indices): it moves, the others stand still."""
         return self.lumped(np.eye(len(self.smooth.parameters))[list(parameters)])
 
     @cached_property
@@ -157,7 +160,7 @@ _plants: Recent[Plant] = Recent(16)
 
 
 def plant_of(robot: Robot, terms: Terms, width: float) -> Plant:
-    """The plant of a robot with terms; the last few are kept, since tracing one takes longer than a short run."""
+    """The `Plant` of `robot`, `terms` and `width`; the last few are kept: tracing one takes longer than a short run."""
     motors = robot.transmission.motors if robot.transmission is not None else ()
     key = (robot.fingerprint, robot.joint_names, motors, terms.terms, width)
     return _plants.get(key, lambda: Plant(robot, terms, width))

@@ -26,7 +26,7 @@ _MOST_STEPS = 64
 
 
 class Motion(Protocol):
-    """What can be played: q, q̇, q̈ at times t, for `duration` seconds."""
+    """What can be played: q, q̇, q̈ at times `t` (s), for `duration` seconds."""
 
     @property
     def duration(self) -> float: ...
@@ -74,13 +74,16 @@ def play(
 
 
 def good_sensors(torque_noise: ArrayLike, seed: int = 0) -> Sensors:
-    """Of a good drive: 19-bit encoders, velocities by backward differences, torque noise (N m, N) of each joint."""
+    """Of a good drive: 19-bit encoders, velocities by backward differences, `torque_noise` (N m, N) of each joint.
+
+    `seed` chooses the noise.
+    """
     noise = tuple(np.asarray(torque_noise, dtype=float).tolist())
     return Sensors(position_resolution=ENCODER, torque_noise=noise, velocity="backward", seed=seed)
 
 
 def with_steps_that_hold(run: Callable[[int], Simulation]) -> Simulation:
-    """A simulation with its period cut into 1, 2, 4 … steps, until they are short enough for the friction."""
+    """A simulation by `run`(parts), which cuts its period into 1, 2, 4 … steps, until they suit the friction."""
     parts = 1
     while True:
         with warnings.catch_warnings():

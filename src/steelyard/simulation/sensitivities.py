@@ -34,7 +34,7 @@ from steelyard.simulation.plant import Plant
 SIGNALS = ("q", "dq", "ddq", "tau")
 
 
-class Loop:
+class _Loop:
     """A plant under a controller, traced for the driver; with `tangents` every coordinate has its derivative."""
 
     def __init__(self, plant: Plant, controller: Controller, tangents: bool) -> None:
@@ -115,12 +115,12 @@ def _inverse_tangent(plant: Plant, given: Mapping[str, Vector], moves: Mapping[s
     return evaluate(trace.graph, forward(trace.graph, torque, seeds), {**given, **moves}, _Inlined())
 
 
-_loops: Recent[Loop] = Recent(16)
+_loops: Recent[_Loop] = Recent(16)
 
 
-def loop_of(plant: Plant, controller: Controller, tangents: bool) -> Loop:
+def _loop_of(plant: Plant, controller: Controller, tangents: bool) -> _Loop:
     """The traced loop; the last few are kept, since their code takes a second to make."""
-    return _loops.get((plant, controller.structure, tangents), lambda: Loop(plant, controller, tangents))
+    return _loops.get((plant, controller.structure, tangents), lambda: _Loop(plant, controller, tangents))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,10 @@ class Start:
 
     @classmethod
     def along(cls, q: Array, dq: Array, states: Array, theta: Array, directions: Array) -> Start:
-        """One motion, with a lane for every direction (lumped) in which its parameters may move."""
+        """One motion, with a lane for each of `directions` (lumped) in which its parameters `theta` (lumped) may move.
+
+        It starts at `q` (rad, m) and `dq`, the controller at `states`.
+        """
 
         def lanes(x: Array) -> Array:
             return np.broadcast_to(x, (len(directions), len(x)))
@@ -150,11 +153,12 @@ def run_loop(
     plant: Plant, controller: Controller, schedule: Schedule, table: Array, start: Start,
     wanted: Sequence[str] = SIGNALS, threads: int | None = None,
 ) -> dict[str, Array]:  # fmt: skip
-    """The wanted signals `(lanes, samples, joints · (1 or 2))`: each motion, followed by its derivative if any.
+    """The `wanted` signals `(lanes, samples, joints · (1 or 2))`: each motion, followed by its derivative if any.
 
-    `table` holds the reference `(lanes or 1, instants, 3 · dof)`.
+    `plant` under `controller` goes from `start` along `schedule`. `table` holds the reference `(lanes or 1, instants, 3
+    · dof)`. `threads`: None takes as many as the machine has.
     """
-    loop = loop_of(plant, controller, start.directions is not None)
+    loop = _loop_of(plant, controller, start.directions is not None)
     shape = (len(start), schedule.samples, loop.joints)
     spare = np.empty(shape) if len(wanted) < len(SIGNALS) else None
     results = {x: np.empty(shape) if x in wanted or spare is None else spare for x in SIGNALS}
@@ -170,7 +174,7 @@ def run_loop(
 
 
 def _step(
-    loop: Loop, controller: Controller, schedule: Schedule, table: Array, start: Start, results: dict[str, Array],
+    loop: _Loop, controller: Controller, schedule: Schedule, table: Array, start: Start, results: dict[str, Array],
     part: slice,
 ) -> None:  # fmt: skip
     """All steps of some lanes."""

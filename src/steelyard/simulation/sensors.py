@@ -56,7 +56,7 @@ class Sensors:
             raise SimulationError(f'Sensors: acceleration is "none" or "backward", not "{self.acceleration}".')
 
     def measure(self, true: Log, robot: int = 0) -> Log:
-        """The log that these sensors give of a true motion; `robot` tells batch members' noise apart."""
+        """The log that these sensors give of a `true` motion; `robot` tells batch members' noise apart."""
         if true.dq is None or true.tau is None:
             raise SimulationError("Sensors need the true velocities and torques; simulate the motion first.")
         stride = self._stride(true.t)

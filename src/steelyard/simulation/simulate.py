@@ -13,8 +13,8 @@ from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.simulation._fixed_steps import Problem, run_fixed_steps
 from steelyard.simulation.command import Drive, command_of, schedule_of
-from steelyard.simulation.fixed_steps import Problem, run_fixed_steps
 from steelyard.simulation.friction import Friction
 from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensitivities import Start, run_loop
@@ -54,7 +54,7 @@ def simulate(
     threads: int | None = None,
     throw: bool = True,
 ) -> Simulation:
-    """The motion of a robot, or of a batch of robots with different parameters, from (q0, dq0) on.
+    """The motion of a `model`, or of a batch of robots with different parameters, from (q0, dq0) on.
 
     `drive` makes joint torques: an array `(rows, joints)` (or with a leading robots axis) whose rows are held for
     a control period each, a single row, a function `torque(t, q, dq)`, a controller that follows `reference` (a
@@ -62,15 +62,16 @@ def simulate(
     torque. Torque changes at control instants only, every `control_period` seconds (default: every step; with
     `times`, every sample).
 
-    Samples are taken every `record_every` steps over `duration`, or at `times` (equally spaced). `theta`
-    `(robots, parameters)`, `q0` and `dq0` `(robots, joints)` make a batch. `friction="smooth"` spreads the jump of
-    Coulomb terms over `smoothing` rad/s (m/s); `"stick"` lets joints and drives truly stand still until `break_away`
-    (≥ 1) times their friction is exceeded. `method` is "rk4" with fixed steps (machine code when smooth) or "rk45"
-    with error control by `rtol` and `atol`.
+    Samples are taken every `record_every` steps (of `step` s) over `duration` (s), or at `times` (s, equally spaced).
+    `theta` `(robots, parameters)`, `q0` (rad, m) and `dq0` `(robots, joints)` make a batch. `friction` "smooth" spreads
+    the jump of Coulomb terms over `smoothing` rad/s (m/s); `"stick"` lets joints and drives truly stand still until
+    `break_away` (≥ 1) times their friction is exceeded. `method` is "rk4" with fixed steps (machine code when smooth)
+    or "rk45" with error control by `rtol` and `atol`.
 
-    A run diverges when a state is not finite, a position leaves ±`bound`, or the mass matrix is not positive
-    definite. It raises a `SimulationError`, or with `throw=False` is marked in the result and missing (NaN) from
-    the first such sample on.
+    A run diverges when a state is not finite, a position leaves ±`bound`, or the mass matrix is not positive definite.
+    It raises a `SimulationError`, or where `throw` is False is marked in the result and missing (NaN) from the first
+    such sample on. `sensors` make the logs of the result; None: true signals. `threads`: None takes as many as the
+    machine has.
     """
     _check_choices(friction, method, smoothing, break_away, rtol, atol, bound)
     schedule = schedule_of(duration, times, step, control_period, record_every)
@@ -88,8 +89,8 @@ def simulate(
         raise SimulationError('A controller that remembers, such as PID, needs method="rk4" and friction="smooth".')
     else:
         # Imported where they are needed: SciPy's integrators take half a second to load.
-        from steelyard.simulation.rk45 import Tolerances, run_rk45
-        from steelyard.simulation.stick_run import run_sticking
+        from steelyard.simulation._rk45 import Tolerances, run_rk45
+        from steelyard.simulation._stick_run import run_sticking
 
         tolerances = Tolerances(rtol, atol)
         if friction == "stick":

@@ -28,7 +28,7 @@ class Ending(IntEnum):
     IMPOSSIBLE = 2  # its mass matrix was not positive definite
 
 
-def doubtful(model: Model, theta: Array) -> Flags:
+def _doubtful(model: Model, theta: Array) -> Flags:
     """Robots whose mass matrix might fail: a link's pseudo-inertia is not positive definite, or a rotor is negative.
 
     All others have a positive definite mass matrix in every posture and need no further check.
@@ -56,8 +56,10 @@ def _definite(matrices: Array) -> Flags:
 
 
 def check_start(model: Model, theta: Array, q: Array) -> Flags:
-    """Refuse robots that are impossible where they start; returns those to be watched on the way."""
-    watched = doubtful(model, theta)
+    """Refuse robots of `model` with `theta` that are impossible where they start, at `q` (rad, m); returns those to be
+    watched on the way.
+    """
+    watched = _doubtful(model, theta)
     for robot in np.flatnonzero(watched):
         smallest = float(np.linalg.eigvalsh(model.dynamics.mass_matrix(q[robot], theta[robot]))[0])
         if smallest <= 0.0:
@@ -71,7 +73,15 @@ def check_start(model: Model, theta: Array, q: Array) -> Flags:
 def find_endings(
     model: Model, theta: Array, watched: Flags, results: dict[str, Array], bound: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ending and first bad sample of each robot; that sample and all later ones become NaN."""
+    """Ending and first bad sample of each robot; that sample and all later ones become NaN.
+
+    Args:
+        model: the robot and its terms.
+        theta: its parameters, `(robots, parameters)`.
+        watched: robots whose mass matrix may become impossible on the way.
+        results: signals by name, `(robots, samples, joints)`, changed in place.
+        bound: positions (rad, m) beyond which a run has gone wrong.
+    """
     robots, count = results["q"].shape[:2]
     # Extremes first, since all is well as a rule; NaN and infinity show in them, too.
     if not watched.any() and all(
@@ -95,7 +105,7 @@ def find_endings(
 
 
 def complaint(outcome: NDArray[np.int64], stopped: Array, bound: float) -> SimulationError:
-    """The error about the robot that went wrong first."""
+    """The error about the robot that went wrong first; `outcome` and time `stopped` (s) of each, `bound` in rad (m)."""
     robot = int(np.nanargmin(stopped))
     if outcome[robot] == Ending.IMPOSSIBLE:
         reason = "its mass matrix is no longer positive definite: theta is physically impossible"
@@ -134,7 +144,7 @@ class Simulation:
         return bool(np.all(self.outcome == Ending.COMPLETED))
 
     def log(self, robot: int = 0, sensors: Sensors | None = None) -> Log:
-        """What a logger would have written for one robot of the batch, up to where its run ended.
+        """What a logger would have written for one `robot` (its index) of the batch, up to where its run ended.
 
         Measured by `sensors` (default: those given to `simulate`); without any, the true signals.
         """

@@ -60,7 +60,7 @@ class TorqueSignal:
             object.__setattr__(self, "limits", _limits(self.limits, self.joints))
 
     def table(self, t: ArrayLike) -> Array:
-        """Torques at times t, `(samples, joints)`: what `simulate` holds from sample to sample."""
+        """Torques at times `t` (s), `(samples, joints)`: what `simulate` holds from sample to sample."""
         times = np.asarray(t, dtype=float)
         rng = np.random.default_rng(self.seed)
         drawn = rng.uniform(size=(1 if self.draw == "run" else len(times), len(self.waves)))

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.native.code import Code
+from steelyard.dynamics.native._code import Code
+from steelyard.dynamics.native._text import Text
 from steelyard.dynamics.native.emit import STRIDE
 from steelyard.dynamics.native.run import Compiled
-from steelyard.dynamics.native.text import Text
 from steelyard.ground.arrays import Array
 
 _ARGUMENTS = (
@@ -50,11 +50,14 @@ class IntervalMeans:
         self._call = _step().call
 
     def shares(self, new: float, old: float) -> None:
-        """How much the new and the old sample count in the mean of what is lost."""
+        """How much the `new` and the `old` sample count in the mean of what is lost."""
         self._floats[_FLOATS["new"]], self._floats[_FLOATS["old"]] = new, old
 
     def __call__(self, factor: float) -> Array:
-        """The means over the interval that ends with `sample`; overwritten by the next call."""
+        """The means over the interval that ends with `sample`; overwritten by the next call.
+
+        `factor` multiplies the growth of what is stored.
+        """
         self._floats[_FLOATS["factor"]] = factor
         self._call(self._address)
         return self.mean

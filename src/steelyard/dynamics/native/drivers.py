@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
-from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native._code import Code, vector_width
+from steelyard.dynamics.native._text import DOUBLE, Text, Vectors
 from steelyard.dynamics.native.emit import LANES, STRIDE
-from steelyard.dynamics.native.text import DOUBLE, Text, Vectors
 
 _lock = threading.Lock()
 
@@ -157,7 +157,10 @@ def _gram() -> Text:
 
 
 def add_tile(t: Vectors, x: str, y: str, tile: str, size: str) -> None:
-    """sums[r + i, c + j] += Σ_lanes x_i y_j for one tile; the sums are vectors."""
+    """Code in `t` for sums[r + i, c + j] += Σ_lanes x_i y_j of one tile; the sums are vectors.
+
+    `x` and `y` point to the rows, `tile` is the place of (r, c) in sums that have `size` columns.
+    """
     places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), t.kind) for i in range(TILE) for j in range(TILE)]
     with t.repeat(LANES, t.width, t.kind, [t.load(p, t.kind) for p in places]) as (s, totals, grown):
         xs = [t.load(t.at(x, t.add(s, i * STRIDE)), t.kind) for i in range(TILE)]
@@ -245,7 +248,7 @@ def _code() -> Code:
 
 
 def driver(name: str) -> Any:
-    """The driver as a ctypes function; pointers are passed as addresses."""
+    """The driver `name` as a ctypes function; pointers are passed as addresses."""
     with _lock:  # two threads must not load the code twice: the copy that is dropped would take its function along
         return _driver(name)
 

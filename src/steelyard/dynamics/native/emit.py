@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from steelyard.dynamics.graph import Graph, Node, arguments, live
-from steelyard.dynamics.native.text import Vectors, double
+from steelyard.dynamics.native._text import Vectors, double
 
 # Lanes of a block. Rows of a block are STRIDE apart: not a power of two, or all rows would fall into the same
 # sets of the cache (measured: 2–3× slower).
@@ -133,7 +133,14 @@ class _Formulas(Vectors):
 
 
 def emit(graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], name: str, width: int) -> str:
-    """The text of the function and what it declares. `input_rows[x]` is the row of position 0 of input x."""
+    """The text of a function and what it declares.
+
+    Args:
+        graph, outputs: what is to be computed.
+        input_rows: the row of position 0 of each input.
+        name: of the function in the text.
+        width: lanes of a vector register.
+    """
     w = _Formulas(width)
     with w.loop(0, "%vectors") as k:
         lane = w.mul(k, width)

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native._code import Code, vector_width
+from steelyard.dynamics.native._text import Text, Vectors
 from steelyard.dynamics.native.drivers import TILE, add_tile
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import aligned, callable_at
 from steelyard.dynamics.native.run import Compiled
-from steelyard.dynamics.native.text import Text, Vectors
 from steelyard.ground.arrays import Array
 
 Index = NDArray[np.int64]
@@ -89,7 +89,7 @@ def _call(name: str) -> Any:
 
 
 def blocks_of(columns: Array) -> Array:
-    """Samples `(samples, k)` as blocks of `SAMPLES` of them in the kernels' layout, `(blocks, k, …)`, zeros behind."""
+    """The `columns` `(samples, k)` in blocks of `SAMPLES`, as the kernels keep them, `(blocks, k, …)`, zeros behind."""
     samples, k = columns.shape
     blocks = -(-samples // SAMPLES)
     out = np.zeros((blocks, k, STRIDE))
@@ -100,18 +100,18 @@ def blocks_of(columns: Array) -> Array:
 
 
 def samples_of(blocks: Array, samples: int) -> Array:
-    """Blocks back to `(samples, k)`."""
+    """`blocks` back to `(samples, k)`; those beyond `samples` are dropped."""
     flat = blocks[:, :, :SAMPLES].transpose(0, 2, 1).reshape(len(blocks) * SAMPLES, -1)[:samples]
     return np.ascontiguousarray(flat)
 
 
 def empty_blocks(blocks: int, rows: int) -> Array:
-    """Room for blocks, `(blocks, rows, …)`, on cache lines."""
+    """Room for `blocks` of `rows`, `(blocks, rows, …)`, on cache lines."""
     return aligned(blocks * rows).reshape(blocks, rows, STRIDE)
 
 
 class BlockFunction:
-    """A function over blocks: reads its inputs from `source` `(blocks, rows, …)`, leaves its outputs in `result`."""
+    """A `function` over blocks: reads its inputs from `source` `(blocks, rows, …)`, leaves its outputs in `result`."""
 
     def __init__(self, function: Function, source: Array) -> None:
         self._compiled, self._source = Compiled(function), source
@@ -131,7 +131,7 @@ class BlockFunction:
 
 
 class BlockEquations:
-    """Rows of several equations, one after the other, each padded to whole tiles."""
+    """Rows of several equations, of `widths` columns each, one after the other and padded to whole tiles."""
 
     def __init__(self, widths: list[int]) -> None:
         self.widths = widths
@@ -147,14 +147,14 @@ class BlockEquations:
         self._tables = (len(widths), self.firsts.ctypes.data, self.sizes.ctypes.data, self.offsets.ctypes.data)
 
     def grams(self, rows: Array) -> list[Array]:
-        """RᵀR of each equation; rows `(blocks, rows, STRIDE)`, lanes beyond the last sample must be zero."""
+        """RᵀR of each equation; `rows` `(blocks, rows, STRIDE)`, lanes beyond the last sample must be zero."""
         sums = np.zeros((int(np.sum(self.sizes**2)), vector_width()))
         _call("gram")(rows.ctypes.data, rows.strides[0] // 8, len(rows), *self._tables, sums.ctypes.data)
         totals = sums @ np.ones(vector_width())
         return [totals[entries] for entries in self._entries]
 
     def weigh(self, rows: Array, weights: list[Array], result: Array) -> None:
-        """result ← weights[e] times the rows of equation e; both `(blocks, ≥ rows, STRIDE)`."""
+        """`result` ← `weights`[e] times the `rows` of equation e; both `(blocks, ≥ rows, STRIDE)`."""
         flat = np.zeros(int(np.sum(self.sizes**2)))
         for offset, size, width, S in zip(self.offsets, self.sizes, self.widths, weights, strict=True):
             flat[offset : offset + size * size].reshape(size, size)[:width, :width] = S

@@ -12,27 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.graph import Graph
-from steelyard.dynamics.native.code import Code
+from steelyard.dynamics.native._code import Code
 from steelyard.dynamics.native.emit import STRIDE, emit
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar
 
 
 def on_cache_lines(count: int) -> Array:
-    """Zeros that start on a cache line: vectors that straddle two lines cost double."""
+    """As many zeros as `count`, starting on a cache line: vectors that straddle two lines cost double."""
     raw = np.zeros(count + 8)
     offset = (-raw.ctypes.data // 8) % 8
     return raw[offset : offset + count]
 
 
 def aligned(rows: int) -> Array:
-    """Scratch rows for a kernel."""
+    """Scratch for a kernel, so many `rows` of lanes."""
     return on_cache_lines(rows * STRIDE)
 
 
 @cache
 def callable_at(address: int) -> Any:
-    """A compiled kernel `(inputs, outputs, vectors)` as something Python can call, by addresses."""
+    """The compiled kernel `(inputs, outputs, vectors)` at `address` as something Python can call, by addresses."""
     return CFUNCTYPE(None, c_int64, c_int64, c_int64)(address)
 
 
@@ -63,9 +63,10 @@ class Kernel:
 
 
 class Single:
-    """A kernel for one state at a time: call it with its first inputs; the others are set once, by name.
+    """A `kernel` for one state at a time: call it with its first `inputs`; the others are set once, by name.
 
-    Holds scratch, so one per thread.
+    `widths` has the length of each input, `constants` the values of those that are set once. Holds scratch, so one per
+    thread.
     """
 
     def __init__(self, kernel: Kernel, widths: Mapping[str, int], **constants: Array) -> None:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native._code import Code, vector_width
+from steelyard.dynamics.native._text import DOUBLE, Vectors, double
 from steelyard.dynamics.native.kernel import on_cache_lines
-from steelyard.dynamics.native.text import DOUBLE, Vectors, double
 from steelyard.ground.arrays import Array
 
 # Rows of one reflection: eight columns' factors and a vector of each row still fit into registers.
@@ -141,7 +141,7 @@ def _driver(rows: int, remove: bool) -> _Driver:
 
 
 def wide_rows(rows: int, columns: int) -> Array:
-    """Zeros `(rows, columns or a few more)`: whole vectors, on cache lines."""
+    """Zeros, `rows` by `columns` or a few more: whole vectors, on cache lines."""
     pad = -(-columns // vector_width()) * vector_width()
     return on_cache_lines(rows * pad).reshape(rows, pad)
 
@@ -170,7 +170,7 @@ class Reflections:
             self._calls.append((call, block, block.view(np.float64), block.ctypes.data))
 
     def __call__(self, scale: float = 1.0, solve: bool = False) -> None:
-        """Multiply the triangle by `scale`, take the rows, and solve if so asked."""
+        """Multiply the triangle by `scale`, take the rows, and with `solve` put R⁻¹z into theta."""
         last = len(self._calls) - 1
         for k, (call, block, floats, address) in enumerate(self._calls):
             floats[_SCALE] = scale if k == 0 else 1.0
@@ -178,7 +178,10 @@ class Reflections:
             call(address)
 
     def many(self, rows: Array, scale: float) -> None:
-        """Take `(updates, rows, columns)` one after the other, at most `MOST_ROWS` rows each; they are used up."""
+        """Take `rows` `(updates, rows, columns)` one after the other, at most `MOST_ROWS` each; they are used up.
+
+        The triangle is multiplied by `scale` before each.
+        """
         call, block, floats, address = self._calls[0]
         before = block[_ROWS]
         floats[_SCALE], block[_THETA], block[_ROWS], block[_UPDATES] = scale, 0, rows.ctypes.data, len(rows)

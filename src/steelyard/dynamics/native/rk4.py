@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.native.code import Code, vector_width
+from steelyard.dynamics.native._code import Code, vector_width
+from steelyard.dynamics.native._text import Vectors
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import Kernel, aligned, callable_at
 from steelyard.dynamics.native.run import default_threads
-from steelyard.dynamics.native.text import Vectors
 from steelyard.ground.arrays import Array
 
 _ARGUMENTS = (
@@ -212,7 +212,7 @@ class Stepper:
         }
 
     def put(self, row: int, values: Array) -> None:
-        """Values `(robots, width)`, or `(width,)` for all of them, into the rows from `row` on."""
+        """The `values` `(robots, width)`, or `(width,)` for all of them, into the rows from `row` on."""
         lanes = np.minimum(np.arange(self.lanes(self._robots)), self._robots - 1)
         self.rows[row : row + values.shape[-1], : len(lanes)] = values[:, None] if values.ndim == 1 else values[lanes].T
 
@@ -252,7 +252,7 @@ class Stepper:
         }
 
     def run(self, begin: int, end: int, robots: int | None = None) -> None:
-        """Make the steps begin … end − 1, of the first `robots` alone if so many are given."""
+        """Make the steps `begin` … `end` − 1, of the first `robots` alone if so many are given."""
         given = self._arguments
         given["begin"], given["end"] = begin, end
         given["vectors"] = self.lanes(robots or self._robots) // self._width
@@ -273,7 +273,7 @@ class Stepper:
 
 
 def in_blocks(work: Callable[[int, int], None], robots: int, threads: int | None, most: int | None = None) -> None:
-    """Run `work(first, count)` over blocks of robots in threads: at most `most`, where more would not be worth it."""
+    """Run `work`(first, count) over blocks of `robots` in `threads` (None: all of the machine), at most `most`."""
     width = vector_width()
     vectors = -(-robots // width)
     count = min(threads or default_threads(), vectors, vectors if most is None else most)

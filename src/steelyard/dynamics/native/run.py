@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native._code import vector_width
 from steelyard.dynamics.native.drivers import TILE, driver
 from steelyard.dynamics.native.emit import LANES, STRIDE
 from steelyard.dynamics.native.kernel import Kernel, aligned
@@ -36,7 +36,7 @@ def default_threads() -> int:
 
 
 def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
-    """Run `work(start, stop)` over ranges of whole blocks that together cover all samples."""
+    """Run `work`(start, stop) over whole blocks that cover all `samples`, in `threads` (None: as there are cores)."""
     count = min(threads or default_threads(), max(1, samples // _SAMPLES_PER_THREAD))
     if count == 1:
         return [work(0, samples)]
@@ -47,7 +47,10 @@ def in_threads(work: Any, samples: int, threads: int | None) -> list[Any]:
 
 
 class Batch:
-    """Inputs of a function as contiguous (samples, width) arrays; an input without samples serves all of them."""
+    """Inputs of a `function` as contiguous (samples, width) arrays; an input without samples serves all of them.
+
+    `values` holds each input by name; `start` and `stop` bound the samples that are asked for.
+    """
 
     def __init__(self, function: Function, values: Mapping[str, ArrayLike]) -> None:
         missing = [name for name in function.inputs if name not in values]
@@ -86,7 +89,11 @@ class Batch:
 
 
 class Compiled:
-    """One function as machine code, which is made when it is first needed."""
+    """One `function` as machine code, which is made when it is first needed.
+
+    The samples `start` … `stop` − 1 of a `batch` are taken, or all of them. `threads`: None takes as many as the
+    machine has.
+    """
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -143,10 +150,11 @@ class Compiled:
         return sources
 
     def lanes(self, values: Mapping[str, ArrayLike], out: Array | None = None, threads: int | None = None) -> Array:
-        """Only the entries that are not structurally zero, in the kernels' own layout `(blocks, entries, STRIDE)`.
+        """The entries that are not structurally zero, of all samples of `values`, as the kernels keep them.
 
-        Sample k, entry e is at [k // LANES, e, k % LANES]. An `out` with fewer blocks is used as a ring: for
-        work that consumes blocks as they come. It must start on a cache line (`aligned`).
+        The layout is `(blocks, entries, STRIDE)`: sample k, entry e is at [k // LANES, e, k % LANES]. An `out` with
+        fewer blocks is used as a ring: for work that consumes blocks as they come. It must start on a cache line
+        (`aligned`).
         """
         batch = Batch(self.function, values)
         count, blocks = len(self.function.outputs), -(-batch.samples // LANES)
@@ -181,7 +189,7 @@ class Compiled:
         return [found[o : o + w * w].reshape(w, w) for o, w in zip(offsets, widths, strict=True)]
 
     def grams(self, batch: Batch, start: int, stop: int, firsts: Index, sizes: Index) -> list[Array]:
-        """Gram matrices of the samples start … stop − 1, one per equation; `sizes` are whole multiples of `TILE`."""
+        """Gram matrices, one per equation, whose columns begin at `firsts`; `sizes` are whole multiples of `TILE`."""
         if np.any(sizes % TILE):
             raise ShapeError(
                 f"Gram matrices are made of tiles: sizes must be multiples of {TILE}, not {sizes.tolist()}."

@@ -13,7 +13,7 @@ from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.kinematics import base_pose, placements
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
-from steelyard.excitation.constraints.certify import Certifier
+from steelyard.excitation.constraints._certify import Certifier
 from steelyard.excitation.constraints.limits import Limits, Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory

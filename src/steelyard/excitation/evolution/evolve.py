@@ -15,9 +15,9 @@ from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
 from steelyard.excitation.design import Design
+from steelyard.excitation.evolution._run import Evolution, Record
+from steelyard.excitation.evolution._score import AtSamples, Score
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
-from steelyard.excitation.evolution.run import Evolution, Record
-from steelyard.excitation.evolution.score import AtSamples, Score
 from steelyard.excitation.evolution.strategies import ByPieces, Genetic
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.plan import Plan
@@ -104,7 +104,7 @@ def evolve(
 
         counts = len(regions), len(constraints)
         key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, chosen, rate, *counts)
-        hunt = Evolution(chosen, made.size, seed, evaluate, goal_value(goal.criterion), progress, checkpoint, key)
+        hunt = Evolution(chosen, made.size, seed, evaluate, _goal_value(goal.criterion), progress, checkpoint, key)
         record = hunt.run()
         trajectory, checked, genes = _delivered(made, record, needs_of)
         t = trajectory.times(rate)
@@ -120,16 +120,16 @@ def evolve(
         joint_names=robot.joint_names,
         rate=rate,
         value=value,
-        start_value=goal_value(goal.criterion)(_first(record)),
+        start_value=_goal_value(goal.criterion)(_first(record)),
         limits=bounds,
         seed=seed,
         evaluations=record.evaluations,
-        history=tuple((n, goal_value(goal.criterion)(v)) for n, v in record.history if np.isfinite(v)),
+        history=tuple((n, _goal_value(goal.criterion)(v)) for n, v in record.history if np.isfinite(v)),
         program=genome.program(genes) if isinstance(genome, ViaPoints) else None,
     )
 
 
-def goal_value(criterion: Criterion) -> Callable[[float], float]:
+def _goal_value(criterion: Criterion) -> Callable[[float], float]:
     """The criterion that people know from the objective that is minimised (its logarithm, mostly)."""
     if criterion.name == "d":
         return lambda v: v

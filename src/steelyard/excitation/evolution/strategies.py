@@ -31,17 +31,17 @@ class Covariance:
                 f"CMA-ES needs 4 individuals or more, a generation and a positive spread, not {self}."
             )
 
-    def start(self, genes: int, seed: int) -> Adaptation:
+    def start(self, genes: int, seed: int) -> _Adaptation:
         try:
             from cmaes import CMA
         except ImportError:
             raise ExcitationError("CMA-ES needs the library cmaes; pip install 'steelyard[cma]'.") from None
         bounds = np.tile([0.0, 1.0], (genes, 1))
         made = CMA(np.full(genes, 0.5), self.spread, bounds=bounds, seed=seed, population_size=self.population)
-        return Adaptation(made)
+        return _Adaptation(made)
 
 
-class Adaptation:
+class _Adaptation:
     """One run of the library."""
 
     def __init__(self, strategy: Any) -> None:
@@ -124,11 +124,11 @@ class Genetic:
                 f"tournaments of one at least, not {self}."
             )
 
-    def start(self, genes: int, seed: int) -> Breeding:
-        return Breeding(self, genes, np.random.default_rng([seed, 4]))
+    def start(self, genes: int, seed: int) -> _Breeding:
+        return _Breeding(self, genes, np.random.default_rng([seed, 4]))
 
 
-class Breeding:
+class _Breeding:
     """One run of the algorithm."""
 
     def __init__(self, settings: Genetic, genes: int, rng: np.random.Generator) -> None:

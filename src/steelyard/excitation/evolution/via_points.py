@@ -139,7 +139,7 @@ class ViaPoints:
     def trajectory(self, genes: Array) -> Trajectory:
         motion = self.motion(genes)
         assert motion is not None
-        return as_trajectory(motion)
+        return _as_trajectory(motion)
 
     def calmer(self, genes: Array) -> Array | None:
         slower = np.array(genes)
@@ -171,7 +171,7 @@ def programs_in(
     return ViaPoints(robot, region, points, own, link=frame or None)
 
 
-def as_trajectory(motion: ProgramMotion) -> Trajectory:
+def _as_trajectory(motion: ProgramMotion) -> Trajectory:
     """A played program as a trajectory without coefficients."""
     breaks = tuple(motion.breaks.tolist())
     tables = motion.table.transpose(2, 0, 1).tolist()

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ProgramError, ShapeError
-from steelyard.excitation.interpolator.compose import Course, Curved, Pace, Standing, straight, within_limits
+from steelyard.excitation.interpolator._compose import Course, Curved, Pace, Standing, straight, within_limits
 from steelyard.excitation.interpolator.moves import JointMove, LineMove, Move, Pause, Program
 from steelyard.excitation.interpolator.profile import MotionLimits, Ramp, profile
-from steelyard.excitation.trajectories.pieces import evaluate, piece_extents
+from steelyard.excitation.trajectories._pieces import evaluate, piece_extents
 from steelyard.excitation.trajectories.trajectory import JointMotion
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.inverse import InverseKinematics, Pose, ReachError

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from steelyard.excitation.trajectories._pieces import evaluate, extent
 from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
-from steelyard.excitation.trajectories.pieces import evaluate, extent
 from steelyard.ground.arrays import Array
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from steelyard.excitation.trajectories._pieces import evaluate, extent, taylor
 from steelyard.excitation.trajectories.family import TrajectoryError, check_duration, known
-from steelyard.excitation.trajectories.pieces import evaluate, extent, taylor
 from steelyard.excitation.trajectories.sinusoids import eliminate
 from steelyard.ground.arrays import Array
 
@@ -84,7 +84,7 @@ class Piecewise(ABC):
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
-def tied_ends(
+def _tied_ends(
     rows: int, first: range, last: range, zeros: Collection[int], family: Piecewise, what: str
 ) -> tuple[Array, Array]:
     """(Z, y0) where y is `family.start` in the rows `first`, `family.end` in `last`, zero in `zeros`, else free.
@@ -163,7 +163,7 @@ class BSpline(Piecewise):
 
     def free(self) -> tuple[Array, Array]:
         last = range(self.points - self.rest - 1, self.points)
-        return tied_ends(self.points, range(self.rest + 1), last, (), self, "B-spline")
+        return _tied_ends(self.points, range(self.rest + 1), last, (), self, "B-spline")
 
     def still(self, position: float) -> Array:
         return np.full(self.points, position)
@@ -249,7 +249,7 @@ class SplinedQuintic(Piecewise):
         """All y: position, velocity, acceleration of knot after knot, the ends included."""
         rows = 3 * len(self.breaks)
         at_rest = (1, 2, rows - 2, rows - 1)
-        return tied_ends(rows, range(1), range(rows - 3, rows - 2), at_rest, self, "Splined quintic")
+        return _tied_ends(rows, range(1), range(rows - 3, rows - 2), at_rest, self, "Splined quintic")
 
     def still(self, position: float) -> Array:
         return np.tile([position, 0.0, 0.0], len(self.breaks))

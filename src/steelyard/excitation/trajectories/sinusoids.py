@@ -33,7 +33,7 @@ def eliminate(A: Array, b: Array, what: str) -> tuple[Array, Array]:
 _STEPS_PER_RADIAN = 16.0
 
 
-def waves(t: Array, omega: Array, derivative: int) -> Array:
+def _waves(t: Array, omega: Array, derivative: int) -> Array:
     """(samples, 2·waves): derivatives of sin ω₁t … sin ω_k t, cos ω₁t … cos ω_k t."""
     # Quarter turns by exchange rather than by adding π/2: zeros at t = 0 stay exact.
     turned = np.outer(t, omega)
@@ -43,7 +43,7 @@ def waves(t: Array, omega: Array, derivative: int) -> Array:
     return np.hstack([sine * scale, cosine * scale])
 
 
-def differentiate(amplitudes: Array, omega: Array, derivative: int) -> Array:
+def _differentiate(amplitudes: Array, omega: Array, derivative: int) -> Array:
     """The sin and cos amplitudes of a derivative of Σ s sin ωt + c cos ωt."""
     sine, cosine = np.split(amplitudes, 2)
     for _ in range(derivative):
@@ -51,7 +51,7 @@ def differentiate(amplitudes: Array, omega: Array, derivative: int) -> Array:
     return np.concatenate([sine, cosine])
 
 
-def sinusoid_extent(constant: float, amplitudes: Array, omega: Array, duration: float) -> tuple[float, float]:
+def _sinusoid_extent(constant: float, amplitudes: Array, omega: Array, duration: float) -> tuple[float, float]:
     """Least and greatest value of constant + Σ over [0, duration]; `amplitudes` are those of sin…, cos….
 
     On a grid of step h a function exceeds its neighbours by h²/8·max|f″| at most (the error of linear interpolation).
@@ -72,7 +72,7 @@ def _grid(omega: tuple[float, ...], duration: float) -> tuple[Array, Array, floa
     """The waves and their second derivatives on a grid, and h²/8; kept, for optimisers ask again and again."""
     steps = max(2, int(np.ceil(duration * max(omega) * _STEPS_PER_RADIAN)))
     t = np.linspace(0.0, duration, steps + 1)
-    return waves(t, np.array(omega), 0), waves(t, np.array(omega), 2), (duration / steps) ** 2 / 8.0
+    return _waves(t, np.array(omega), 0), _waves(t, np.array(omega), 2), (duration / steps) ** 2 / 8.0
 
 
 @known
@@ -132,14 +132,14 @@ class Cosines:
 
     def basis(self, t: Array, derivative: int) -> tuple[Array, Array]:
         Z, y0 = self._free
-        full = np.column_stack([np.full(len(t), float(derivative == 0)), waves(t, self.omega, derivative)])
+        full = np.column_stack([np.full(len(t), float(derivative == 0)), _waves(t, self.omega, derivative)])
         return full @ Z, full @ y0
 
     def extent(self, x: Array, derivative: int) -> tuple[float, float]:
         Z, y0 = self._free
         y = Z @ x + y0
-        turned = differentiate(y[1:], self.omega, derivative)
-        return sinusoid_extent(float(y[0]) if derivative == 0 else 0.0, turned, self.omega, self.duration)
+        turned = _differentiate(y[1:], self.omega, derivative)
+        return _sinusoid_extent(float(y[0]) if derivative == 0 else 0.0, turned, self.omega, self.duration)
 
     def hold(self, position: float) -> Array:
         Z, _ = self._free
@@ -232,16 +232,16 @@ class Fourier:
 
     def basis(self, t: Array, derivative: int) -> tuple[Array, Array]:
         Z, y0 = self._free
-        W = waves(t, self.omega, derivative) / np.concatenate([self.omega, -self.omega])
+        W = _waves(t, self.omega, derivative) / np.concatenate([self.omega, -self.omega])
         full = np.column_stack([np.full(len(t), float(derivative == 0)), W])
         return full @ Z, full @ y0
 
     def extent(self, x: Array, derivative: int) -> tuple[float, float]:
         q0, a, b = self.series(x)
         amplitudes = np.concatenate([a, -b]) / np.tile(self.omega, 2)
-        turned, constant = differentiate(amplitudes, self.omega, derivative), q0 if derivative == 0 else 0.0
+        turned, constant = _differentiate(amplitudes, self.omega, derivative), q0 if derivative == 0 else 0.0
         # Beyond one period nothing new comes.
-        return sinusoid_extent(constant, turned, self.omega, min(self.duration, self.fundamental_period))
+        return _sinusoid_extent(constant, turned, self.omega, min(self.duration, self.fundamental_period))
 
     def hold(self, position: float) -> Array:
         Z, y0 = self._free

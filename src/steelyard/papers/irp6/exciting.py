@@ -8,7 +8,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.irp6.lab import AXES, WINDOW, Axis, Lab, Motion, cosine, settled, via
+from steelyard.papers.irp6._lab import AXES, WINDOW, Axis, Lab, Motion, cosine, settled, via
 from steelyard.papers.paper import Figure, Item, asserted, beside, measured, table
 from steelyard.report import Column, Line, Panel
 

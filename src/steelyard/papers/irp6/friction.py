@@ -9,7 +9,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.friction import BreakAway, FittedLaw, FrictionExperiment, break_away, design_sweeps, measure_friction
 from steelyard.ground import Array
-from steelyard.papers.irp6.lab import POSITION_NOISE, SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, settled, splines
+from steelyard.papers.irp6._lab import POSITION_NOISE, SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, settled, splines
 from steelyard.papers.paper import Figure, Item, asserted, beside, measured, shown, table
 from steelyard.parameters import AsymmetricCoulomb
 from steelyard.report import Column, Line, Panel
@@ -23,7 +23,7 @@ RATIO = 1.25
 
 
 @dataclass(frozen=True)
-class Tustin:
+class _Tustin:
     """Static, Coulomb and viscous friction forward and backward, the speed at which sticking fades, and by how much all
     of it falls per °C."""
 
@@ -40,9 +40,9 @@ class Tustin:
 
 # Stiction as printed; the rest is chosen so that the curves dip, as the paper tells.
 PLANTED = (
-    Tustin((14.1, 9.0, 20.0), (14.1, 9.0, 20.0), 0.12, warm=0.01),
-    Tustin((16.8, 11.0, 26.0), (10.6, 5.5, 24.0), 0.10),
-    Tustin((18.0, 12.0, 18.0), (14.1, 10.0, 16.0), 0.12),
+    _Tustin((14.1, 9.0, 20.0), (14.1, 9.0, 20.0), 0.12, warm=0.01),
+    _Tustin((16.8, 11.0, 26.0), (10.6, 5.5, 24.0), 0.10),
+    _Tustin((18.0, 12.0, 18.0), (14.1, 10.0, 16.0), 0.12),
 )
 
 

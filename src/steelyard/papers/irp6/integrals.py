@@ -9,7 +9,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.irp6.lab import LONG, SCHEMES, SHORT, Lab, settled, splines
+from steelyard.papers.irp6._lab import LONG, SCHEMES, SHORT, Lab, settled, splines
 from steelyard.papers.paper import Figure, Item, asserted, shown, table
 from steelyard.report import Column, Line, Panel
 

@@ -9,7 +9,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.dynamics import FrameKinematics
 from steelyard.ground import Array
-from steelyard.papers.irp6.lab import Lab, Motion, via
+from steelyard.papers.irp6._lab import Lab, Motion, via
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, shown, table
 from steelyard.payload import (
     Load,
@@ -43,7 +43,7 @@ START: tuple[tuple[float, list[tuple[float, float, float]], list[tuple[float, fl
 )
 
 
-class Wrist:
+class _Wrist:
     """The arm with its wrist, a sensor on it, and the cuboid on the sensor."""
 
     @cached_property
@@ -83,7 +83,7 @@ class Wrist:
         return np.asarray(np.linalg.norm(weight, axis=1))
 
 
-WRIST = Wrist()
+WRIST = _Wrist()
 
 
 def table_1(lab: Lab) -> Item:

@@ -10,7 +10,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.irp6.lab import SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, X, splines
+from steelyard.papers.irp6._lab import SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, X, splines
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Figure, Item, asserted, measured, table
 from steelyard.report import Column, Line, Panel
@@ -33,7 +33,7 @@ PLAN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Campaign:
+class _Campaign:
     """The movements of the whole arm, with noise, and what is found from them."""
 
     lab: Lab
@@ -89,7 +89,7 @@ class Campaign:
 
 def movements(lab: Lab) -> Item:
     """Section 5.1: movement by movement, and all at once."""
-    campaign, slow = Campaign(lab), Campaign(lab, seconds=2.0)
+    campaign, slow = _Campaign(lab), _Campaign(lab, seconds=2.0)
     everything = ((tuple(KNOTS), THIRTEEN),)
     errors = {
         "by movements, torques": campaign.errors(PLAN, "dynamic"),
@@ -132,7 +132,7 @@ def movements(lab: Lab) -> Item:
 
 def figure_16(lab: Lab) -> Item:
     """Figure 16: measured and predicted torque of joint 3."""
-    campaign = Campaign(lab)
+    campaign = _Campaign(lab)
     other = {m: tuple(0.8 * x for x in knots[::-1]) for m, knots in KNOTS.items()}
     log = campaign.log(tuple(KNOTS), 99, other)
     predicted = campaign.model.torque(log.q, np.asarray(log.dq), np.asarray(log.ddq))[:, 2]

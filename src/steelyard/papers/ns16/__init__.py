@@ -1,8 +1,8 @@
 """Pedrocchi et al. 2013: local models of an industrial arm from evolved trajectories, Tables I–II and Figures 1–8."""
 
+from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.ns16.claim import core_claim, figures_4_to_6, figures_7_and_8, parameters_lose_meaning, transfer
 from steelyard.papers.ns16.fitness import conditioning, figure_3, fitness
-from steelyard.papers.ns16.lab import Lab
 from steelyard.papers.ns16.tables import friction_labels, printed_values, table_2
 from steelyard.papers.paper import Paper
 

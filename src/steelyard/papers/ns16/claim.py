@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.local import GLOBAL, LocalModel
-from steelyard.papers.ns16.lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
+from steelyard.papers.ns16._lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
 from steelyard.papers.paper import Figure, Item, asserted, listed, measured, shown, table
 from steelyard.report import Column, Line, Panel
 

@@ -7,7 +7,7 @@ import numpy as np
 from steelyard.excitation import Genetic
 from steelyard.ground import Array
 from steelyard.local import JointRegion, MotionLike, evolved_plan, home_posture, random_motion
-from steelyard.papers.ns16.lab import Lab
+from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
 from steelyard.report import Column, Line, Panel
 

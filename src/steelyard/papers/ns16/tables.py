@@ -8,7 +8,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import evaluate
-from steelyard.papers.ns16.lab import Lab
+from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Item, asserted, measured, printed, table
 from steelyard.report import Column
@@ -51,7 +51,7 @@ def _ours(text: str) -> str:
     return re.sub(r"I(\d)([xyz]{2})", r"I\2\1", text)
 
 
-def printed_coefficients(text: str) -> dict[str, float]:
+def _printed_coefficients(text: str) -> dict[str, float]:
     """The coefficients of a printed row by parameter, in our names."""
     signed = re.findall(r"([+-]?)\s*(?:(\d\.\d+)\s+)?([A-Za-z]\w*)", text)
     return {_ours(name): (-1.0 if sign == "-" else 1.0) * float(size or 1.0) for sign, size, name in signed}
@@ -67,8 +67,8 @@ def table_2(lab: Lab) -> Item:
     rows, worst = [], 0.0
     for row, (text, exact) in enumerate(zip(texts, own.formulas.values(), strict=True), start=1):
         ours = dict(zip(names, own.matrix[row - 1], strict=True))
-        off = max((abs(v - ours[n]) for n, v in printed_coefficients(text).items()), default=0.0)
-        missing = {n for n, v in ours.items() if v} ^ set(printed_coefficients(text))
+        off = max((abs(v - ours[n]) for n, v in _printed_coefficients(text).items()), default=0.0)
+        missing = {n for n, v in ours.items() if v} ^ set(_printed_coefficients(text))
         worst = max(worst, off if not missing else 1.0)
         value = evaluate(exact, {**dict.fromkeys(names, 0.0), **_true(lab)})[0]
         rows.append((row, text, exact, off, value))

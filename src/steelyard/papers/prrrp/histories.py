@@ -11,7 +11,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, asserted, listed, measured, shown, table
-from steelyard.papers.prrrp.lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, Motion, inertia, regressor
+from steelyard.papers.prrrp._lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, Motion, inertia, regressor
 from steelyard.papers.prrrp.tables import hopfield
 from steelyard.report import Column, Line, Panel
 
@@ -29,7 +29,7 @@ ONE, H = np.eye(18), np.eye(5, 18)
 
 
 @dataclass(frozen=True)
-class EightFilter:
+class _EightFilter:
     """A joint extended Kalman filter with derivatives by differences; `velocity` is the variance added per step."""
 
     velocity: float = 1e-8
@@ -83,10 +83,10 @@ def _rate(x: Array, tau: Array) -> Array:
 def figure_5(lab: Lab) -> Item:
     """Figure 5: evolution of the Hopfield network."""
     passes = 5
-    history = explicit(lab, 10.0, passes)
+    history = _explicit(lab, 10.0, passes)
     samples = len(history) // passes
     errors = [lab.percent(history[k * samples - 1]) for k in (1, passes)]
-    stiff = {beta: lab.percent(explicit(lab, beta, 1)[-1]) for beta in (1.0, 0.1)}
+    stiff = {beta: lab.percent(_explicit(lab, beta, 1)[-1]) for beta in (1.0, 0.1)}
     implicit = {beta: hopfield(3, beta).free(lab.clean, UNKNOWNS).beta for beta in stiff}
     kept = {beta: lab.percent(x) for beta, x in implicit.items()}
     return Item(
@@ -110,7 +110,7 @@ def figure_5(lab: Lab) -> Item:
     )
 
 
-def explicit(lab: Lab, beta: float, passes: int, c: float = 10.0, substeps: int = 20) -> Array:
+def _explicit(lab: Lab, beta: float, passes: int, c: float = 10.0, substeps: int = 20) -> Array:
     """(19) by explicit Euler, `(passes × samples, 8)`."""
     log = lab.log()
     Y = regressor(log.q, np.asarray(log.dq), np.asarray(log.ddq))
@@ -189,7 +189,7 @@ def figure_6(lab: Lab) -> Item:
 
 def _run(lab: Lab, segment: float, velocity: float, seed: int, method: Method = "euler") -> Array:
     q, dq, _ = Motion(segment).sample(np.zeros(1))
-    return EightFilter(velocity, method).run(lab.log(segment, NOISE, seed), np.r_[q[0], dq[0]], 1.3 * lab.true)
+    return _EightFilter(velocity, method).run(lab.log(segment, NOISE, seed), np.r_[q[0], dq[0]], 1.3 * lab.true)
 
 
 def _clock(history: Array) -> Array:

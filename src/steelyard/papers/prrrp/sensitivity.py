@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.assessment import Sensitivity, rms, sweep
 from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, listed, measured, printed, table
-from steelyard.papers.prrrp.lab import LAMBDAS, TABLE4, Lab, Motion
+from steelyard.papers.prrrp._lab import LAMBDAS, TABLE4, Lab, Motion
 from steelyard.papers.prrrp.validation import followed, implied_gains
 from steelyard.report import Column, Line, Panel
 from steelyard.simulation import FeedForward
@@ -48,8 +48,8 @@ def figure_8(lab: Lab) -> Item:
     motion, shares = Motion(), np.linspace(0.5, 1.5, 3 if lab.fast else 11)
     q, dq, _ = motion.sample(np.zeros(1))
     seconds = 1.0 if lab.fast else 10.0
-    told = in_the_controller(lab, shares, seconds)
-    start = {"q0": q[0], "dq0": dq[0], "names": SWEPT, "directions": directions(lab), "steps": len(shares)}
+    told = _in_the_controller(lab, shares, seconds)
+    start = {"q0": q[0], "dq0": dq[0], "names": SWEPT, "directions": _directions(lab), "steps": len(shares)}
     loop = FeedForward.beside(implied_gains(lab), lab.truth)
     built = sweep(lab.truth, loop, reference=motion, duration=seconds, step=2e-4, record_every=50, **start)
     t = np.arange(0.0, 1.0, 1e-3)
@@ -71,7 +71,7 @@ def figure_8(lab: Lab) -> Item:
     )
 
 
-def in_the_controller(lab: Lab, shares: Array, seconds: float) -> Array:
+def _in_the_controller(lab: Lab, shares: Array, seconds: float) -> Array:
     """RMS `(λ, shares, joints)` of the true robot's positions against those under its own feed-forward."""
     run = partial(followed, lab, gains=implied_gains(lab), step=2e-4, seconds=seconds)
     nominal = run(lab.truth).q
@@ -90,7 +90,7 @@ def _changed(values: Array, index: int, shares: Array) -> Array:
     return out
 
 
-def directions(lab: Lab) -> Array:
+def _directions(lab: Lab) -> Array:
     """The changes of the full parameters that double one λ and leave the others."""
     change = np.diag(lab.true)
     change = np.vstack([change[:5], change[5] + change[6], change[7]])

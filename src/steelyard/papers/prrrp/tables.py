@@ -9,7 +9,7 @@ from steelyard.estimation import Adaline, Hopfield, OrdinaryLeastSquares
 from steelyard.excitation import Fourier, Settings, SplinedQuintic
 from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
-from steelyard.papers.prrrp.lab import FORMULAS, LAMBDAS, METHODS, NOISE, TABLE4, UNKNOWNS, Lab, Motion, regressor
+from steelyard.papers.prrrp._lab import FORMULAS, LAMBDAS, METHODS, NOISE, TABLE4, UNKNOWNS, Lab, Motion, regressor
 from steelyard.report import joint_panels
 
 QUICK = Settings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
@@ -19,7 +19,7 @@ def figure_3(lab: Lab) -> Item:
     """Figure 3: reference and measured trajectories."""
     motion, log = Motion(), lab.log(noise=NOISE)
     wanted = motion.sample(motion.times)
-    plan = optimised(lab, wanted)
+    plan = _optimised(lab, wanted)
     by_hand = condition(wanted)
     found = condition(plan.trajectory.sample(motion.times))
     signals = {"reference": wanted[0], "measured": log.q}
@@ -46,7 +46,7 @@ def figure_3(lab: Lab) -> Item:
     )  # fmt: skip
 
 
-def optimised(lab: Lab, wanted: tuple[Array, ...]) -> sy.Plan:
+def _optimised(lab: Lab, wanted: tuple[Array, ...]) -> sy.Plan:
     """The best-conditioned motion of the same kind and the same peaks."""
     limits = {name: np.abs(x).max(axis=0) for name, x in zip(("q", "dq", "ddq"), wanted, strict=True)}
     rotary = SplinedQuintic(10.0, 9, closed=True)
@@ -94,7 +94,7 @@ def table_3(lab: Lab) -> Item:
 
 def table_4(lab: Lab) -> Item:
     """Table 4: identified parameters."""
-    ours = estimates(lab)
+    ours = _estimates(lab)
     columns = ["parameter", "true", *(c for name in METHODS.values() for c in beside(name))]
     pairs = [x for key in METHODS for x in (TABLE4.numbers(key), ours[key])]
     rows = list(zip(LAMBDAS, lab.true, *pairs, strict=True))
@@ -113,7 +113,7 @@ def table_4(lab: Lab) -> Item:
     )  # fmt: skip
 
 
-def estimates(lab: Lab) -> dict[str, Array]:
+def _estimates(lab: Lab) -> dict[str, Array]:
     """λ by method, from noisy positions."""
     return {
         "least_squares": OrdinaryLeastSquares().free(lab.noisy, UNKNOWNS).beta,

@@ -9,7 +9,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.assessment import Validation, Way, agreement_index, residual_standard_deviation, rms, validate
 from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, listed, measured, printed, shown, table
-from steelyard.papers.prrrp.lab import METHODS, TABLE4, Lab, Motion
+from steelyard.papers.prrrp._lab import METHODS, TABLE4, Lab, Motion
 from steelyard.report import Column, joint_panels
 from steelyard.simulation import PD, FeedForward, effective_inertia
 

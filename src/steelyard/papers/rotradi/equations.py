@@ -40,7 +40,7 @@ def printed_sets(lab: Lab) -> Item:
     sets = {name: printed("rotradi", "table3").numbers(name) for name in SCHEMES}
     logs = [lab.played(signal).log() for signal in (identification_torque(), validation_torque())]
     runs = {name: [lab.replayed(theta, log) for log in logs] for name, theta in sets.items()}
-    looks = {name: sy.possibility(lab.model(theta), torus()) for name, theta in sets.items()}
+    looks = {name: sy.possibility(lab.model(theta), _torus()) for name, theta in sets.items()}
     rows = [
         (words(n), *map(_ending, runs[n]), looks[n].smallest_mass_eigenvalue, _share(looks[n]), looks[n].realisable)
         for n in sets
@@ -78,7 +78,7 @@ def printed_sets(lab: Lab) -> Item:
     )
 
 
-def torus(points: int = 60) -> Array:
+def _torus(points: int = 60) -> Array:
     """All q2 and q3; q1 does not enter M(q)."""
     angles = np.linspace(-np.pi, np.pi, points, endpoint=False)
     q2, q3 = (x.ravel() for x in np.meshgrid(angles, angles))

@@ -43,7 +43,7 @@ Draw = Literal["run", "sample"]
 Reading = Literal["corrected", "printed", "outside"]
 
 
-def wave(joint: int, amplitude: float, rate: float, low: float = 0.0, high: float = 0.0, **more: float) -> sy.Wave:
+def _wave(joint: int, amplitude: float, rate: float, low: float = 0.0, high: float = 0.0, **more: float) -> sy.Wave:
     """A cosine of `rate`·π rad/s whose phase lies between two angles in degrees."""
     scaled = {key: value * np.pi if key == "other_rate" else value for key, value in more.items()}
     phase = (float(np.deg2rad(low)), float(np.deg2rad(high)))
@@ -53,22 +53,22 @@ def wave(joint: int, amplitude: float, rate: float, low: float = 0.0, high: floa
 def identification_torque(seed: int = 0, draw: Draw = "run") -> sy.TorqueSignal:
     """(30)–(32); sines are cosines 90° late."""
     waves = (
-        wave(0, 34.0, 1.26, -5.0, 45.0, other_rate=0.9),
-        wave(0, 15.0, 2.306, -35.0, 35.0),
-        wave(1, -28.0, 0.0, decay=1.8),
-        wave(1, 30.0, 1.2, other_rate=1.0),
-        wave(1, 10.0, 3.12, -140.0, -90.0),
-        wave(1, 7.5, 5.8, -50.0, 10.0),
-        wave(1, 15.0, 2.4, -85.0, -55.0),
-        wave(2, -2.0, 1.2, other_rate=1.0),
-        wave(2, -1.65, 2.58, -120.0, -60.0),
+        _wave(0, 34.0, 1.26, -5.0, 45.0, other_rate=0.9),
+        _wave(0, 15.0, 2.306, -35.0, 35.0),
+        _wave(1, -28.0, 0.0, decay=1.8),
+        _wave(1, 30.0, 1.2, other_rate=1.0),
+        _wave(1, 10.0, 3.12, -140.0, -90.0),
+        _wave(1, 7.5, 5.8, -50.0, 10.0),
+        _wave(1, 15.0, 2.4, -85.0, -55.0),
+        _wave(2, -2.0, 1.2, other_rate=1.0),
+        _wave(2, -1.65, 2.58, -120.0, -60.0),
     )
     return sy.TorqueSignal(joints=3, waves=waves, limits=LIMITS, draw=draw, seed=seed)
 
 
 def validation_torque() -> sy.TorqueSignal:
     """(40)–(42)."""
-    waves = (wave(0, 30.0, 2.4, -90.0, -90.0), wave(0, -6.0, 0.4), wave(1, -29.0, 2.1), wave(2, 3.0, 1.8))
+    waves = (_wave(0, 30.0, 2.4, -90.0, -90.0), _wave(0, -6.0, 0.4), _wave(1, -29.0, 2.1), _wave(2, 3.0, 1.8))
     return sy.TorqueSignal(joints=3, waves=waves, limits=LIMITS)
 
 
@@ -86,12 +86,12 @@ def encoded(sim: sy.Simulation) -> sy.Log:
     return sim.log(sensors=sy.Sensors(position_resolution=ENCODER, velocity="backward", acceleration="backward"))
 
 
-def f1(x: Array, period: float) -> Array:
+def _f1(x: Array, period: float) -> Array:
     """λs/(s + λ), held inputs."""
     return np.asarray(lfilter([CUTOFF, -CUTOFF], [1.0, -np.exp(-period * CUTOFF)], x, axis=0))
 
 
-def f2(x: Array, period: float) -> Array:
+def _f2(x: Array, period: float) -> Array:
     """λ/(s + λ), held inputs."""
     a = np.exp(-period * CUTOFF)
     return np.asarray(lfilter([0.0, 1.0 - a], [1.0, -a], x, axis=0))
@@ -132,13 +132,13 @@ class Arm:
         dynamics, h = self.truth.dynamics, float(log.t[1] - log.t[0])
         q, dq, tau = log.q, np.asarray(log.dq), np.asarray(log.tau)
         still = np.zeros_like(q)
-        momentum = f1(dynamics.momentum_regressor(q, dq), h)
+        momentum = _f1(dynamics.momentum_regressor(q, dq), h)
         if reading == "outside":
-            momentum = dynamics.torque_regressor(q, still, f1(dq, h)) - dynamics.torque_regressor(q, still, still)
+            momentum = dynamics.torque_regressor(q, still, _f1(dq, h)) - dynamics.torque_regressor(q, still, still)
         corrected = reading == "corrected"
         rest = dynamics.remainder_regressor(q, dq) if corrected else dynamics.torque_regressor(q, dq, still)
-        A = self.base.regressor_columns(momentum + f2(rest, h)).reshape(-1, self.base.rank)
-        return self.own.from_base(np.linalg.lstsq(A, f2(tau, h).ravel(), rcond=None)[0])
+        A = self.base.regressor_columns(momentum + _f2(rest, h)).reshape(-1, self.base.rank)
+        return self.own.from_base(np.linalg.lstsq(A, _f2(tau, h).ravel(), rcond=None)[0])
 
     def rank_of_37(self, log: sy.Log, *, as_printed: bool) -> int:
         """Rank of the filtered-power regressor (37), whose friction columns are printed under f1 instead of f2."""
@@ -146,7 +146,7 @@ class Arm:
         q, dq = log.q, np.asarray(log.dq)
         energy = dynamics.kinetic_energy_regressor(q, dq) + dynamics.potential_energy_regressor(q)
         lost = dynamics.dissipation_regressor(q, dq)
-        W = self.base.regressor_columns(f1(energy - energy[0], h) + (f1 if as_printed else f2)(lost, h))
+        W = self.base.regressor_columns(_f1(energy - energy[0], h) + (_f1 if as_printed else _f2)(lost, h))
         return int(np.linalg.matrix_rank(W / np.linalg.norm(W, axis=0), tol=1e-9))
 
 

@@ -37,7 +37,7 @@ Errors = dict[str, tuple[float, float]]
 def ranking(lab: Lab) -> Item:
     """Which scheme is best: the experiment repeated."""
     laws = LAWS[:2] if lab.fast else LAWS
-    runs = {law: repeated(lab, law) for law in laws}
+    runs = {law: _repeated(lab, law) for law in laws}
     median = {law: {n: np.median([run[n] for run in many], axis=0) for n in many[0]} for law, many in runs.items()}
     best = {law: [_best(run) for run in many] for law, many in runs.items()}
     wins = {law: sum(run["filtered_dynamic"][0] < run[PRINTED][0] for run in many) for law, many in runs.items()}
@@ -87,17 +87,17 @@ def ranking(lab: Lab) -> Item:
     )
 
 
-def repeated(lab: Lab, law: str) -> list[Errors]:
+def _repeated(lab: Lab, law: str) -> list[Errors]:
     """The experiment with several seeds, and with both ways to draw the phases."""
-    play = plant(lab, law)
+    play = _plant(lab, law)
     judge = play(validation_torque()).log()
     draws: tuple[Draw, ...] = ("run",) if lab.fast else ("run", "sample")
     seeds = (1,) if lab.fast or law == "stick" else (1, 2, 3, 4, 5)
     signals = [identification_torque(seed, draw) for draw in draws for seed in seeds]
-    return [one_run(lab, encoded(play(signal)), judge) for signal in signals]
+    return [_one_run(lab, encoded(play(signal)), judge) for signal in signals]
 
 
-def plant(lab: Lab, law: str) -> partial[sy.Simulation]:
+def _plant(lab: Lab, law: str) -> partial[sy.Simulation]:
     """The arm with a law of friction, to be played a torque."""
     if law == "stick":
         return partial(played, lab.truth, t=clock(), friction="stick")
@@ -105,7 +105,7 @@ def plant(lab: Lab, law: str) -> partial[sy.Simulation]:
     return partial(played, arm.truth, t=clock(), smoothing=SMOOTHING)
 
 
-def one_run(lab: Lab, log: sy.Log, judge: sy.Log) -> Errors:
+def _one_run(lab: Lab, log: sy.Log, judge: sy.Log) -> Errors:
     estimates = {name: lab.fitted(log, scheme) for name, scheme in SCHEMES.items()}
     estimates[PRINTED] = lab.fitted_by_34(log, "printed")
     out = {}

@@ -10,7 +10,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.ground import Array
 from steelyard.papers.paper import Figure, Item, asserted, beside, listed, measured, table
-from steelyard.papers.szabo3r.lab import JOINTS, LIMITS, NOISE, SIMPLEX, TABLE2, Lab
+from steelyard.papers.szabo3r._lab import JOINTS, LIMITS, NOISE, SIMPLEX, TABLE2, Lab
 from steelyard.report import Column, joint_panels
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.native.kernel import Single
 from steelyard.ground.arrays import Array
-from steelyard.simulation.fixed_steps import Problem
+from steelyard.simulation._fixed_steps import Problem
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from steelyard.dynamics.native.code import vector_width
+from steelyard.dynamics.native._code import vector_width
 
 DOUBLE = "double"
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.simulation.fixed_steps import Problem
-from steelyard.simulation.rk45 import Tolerances
-from steelyard.simulation.stick import Modes, Sticking
+from steelyard.simulation._fixed_steps import Problem
+from steelyard.simulation._rk45 import Tolerances
+from steelyard.simulation._stick import Modes, Sticking
 
 Flags = NDArray[np.bool_]
 # More events than this in one step is chatter around an equilibrium: the rest of the step is made without any.

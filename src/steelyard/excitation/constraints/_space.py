@@ -62,7 +62,7 @@ def keeps_apart(
             f"{robot.source or robot.name} has no collision geometry (a URDF with <collision> is needed); leave "
             "--collision out."
         )
-    from steelyard.excitation.constraints.collision import collision
+    from steelyard.excitation.constraints._collision import collision
 
     folders = [str(p) for p in packages] or [str(p) for p in list(path.resolve().parents)[:_FOLDERS_ABOVE]]
     notes = []

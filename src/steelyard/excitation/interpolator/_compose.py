@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.errors import ProgramError
 from steelyard.excitation.interpolator.profile import MotionLimits, Profile, Ramp, profile
-from steelyard.excitation.trajectories.pieces import evaluate, piece_extents, refine, taylor
+from steelyard.excitation.trajectories._pieces import evaluate, piece_extents, refine, taylor
 from steelyard.ground.arrays import Array
 
 # Limits are kept with this margin, so that rounding does not break them.

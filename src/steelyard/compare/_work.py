@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.assessment.replay import possibility
-from steelyard.compare.bench import Bench, Truth
+from steelyard.compare._bench import Bench, Truth
 from steelyard.compare.methods import METHODS, Method, Run, try_fit
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.dynamics.evaluate import compiled_at_once
