@@ -79,11 +79,7 @@ def _stretch(log: Log, k: int, count: int, shortest: float) -> Log | None:
 class Bench:
     """Rows of one robot with one set of terms, made ready once for all stretches and ways to prepare them.
 
-    Args:
-        scheme: how the physics is written for the fit.
-        dynamics: of the robot with its terms.
-        base: the base parameters that are fitted.
-        mask: rows of joints slower than this (rad/s, m/s) are not fitted to.
+    They are written as `scheme` does for `dynamics` and `base`; joints slower than `mask` (rad/s, m/s) do not count.
     """
 
     def __init__(self, scheme: Scheme, dynamics: Dynamics, base: BaseParameters, mask: float = 0.0) -> None:

@@ -151,10 +151,7 @@ def _reconstruction(model: Model, log: Log) -> Array | None:
 
 
 def possibility(model: Model, postures: ArrayLike | None = None, seed: int = 0) -> Possibility:
-    """Look at a `model`'s numbers: at `postures` (rad, m), or at random ones all around (±1 m for prismatic joints).
-
-    `seed` draws the random ones.
-    """
+    """Look at a `model`'s numbers at `postures` (rad, m), or at random ones (by `seed`), ±π or ±1 m in each joint."""
     robot = model.robot
     if postures is None:
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in robot.joints])

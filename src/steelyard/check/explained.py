@@ -75,10 +75,7 @@ def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
 
 
 def giving(seen: Evidence, fits: Mapping[int, Fit], powers: Mapping[int, float]) -> Iterator[Finding]:
-    """Joints whose friction gives energy (`powers`): their torque, or their motion, `seen` has the wrong sign.
-
-    A joint whose torque `fits` do not explain is not spoken of.
-    """
+    """Joints `seen` whose friction gives energy (`powers`) though `fits` explain their torque: a sign is wrong."""
     for joint, power in powers.items():
         if power < -CERTAIN and fits[joint].left < UNEXPLAINED:
             yield wrong_sign(seen.robot.joints[joint].name, "its friction would give energy instead of taking it")

@@ -213,10 +213,7 @@ def check_use(
 def fit_both(
     name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, from_log: bool = False
 ) -> tuple[Estimate, Estimate]:
-    """The free estimate of the estimator `name` and the physically possible one.
-
-    `data`, `base`, `prior` and `from_log` are as for `fit_by_name`.
-    """
+    """Free estimate by `name` and the possible one; `data`, `base`, `prior`, `from_log` as for `fit_by_name`."""
     check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
     form = ESTIMATORS[name].of.physical_form
     if form == "constrained":

@@ -30,9 +30,8 @@ class Drift:
 
 
 def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> Drift:
-    """Regress what `model` leaves of the torque of `log`, taken in the direction of motion, on time.
-
-    Blocks of time tell the standard error. `preparation` (None: the default) makes the signals ready.
+    """Regress what `model` leaves of the torque of `log`, in the direction of motion, on time; `preparation` makes
+    signals ready (None: the default way). Blocks of time tell the standard error.
     """
     t, along, wide = [], [], []
     for motion in Study.of(model.robot, log, model.terms, preparation).motions():

@@ -28,13 +28,9 @@ def friction_curve(
     joints: Sequence[str],
     unit: Sequence[str] | str = "N m",
 ) -> Figure:
-    """One panel per joint: points `(samples, joints)`, and the model's curve `(points, joints)`.
+    """One panel per joint of `joints`: points `(samples, joints)`, and the model's curve `(points, joints)`.
 
-    Args:
-        velocity, friction: the points, rad/s (m/s) and N m (N).
-        curve_velocity, curve: the model's curve, likewise.
-        joints: their names.
-        unit: of friction, one for all or one per joint.
+    Points are `friction` (in `unit`) over `velocity` (rad/s, m/s), the line is `curve` over `curve_velocity`.
     """
     n, named = len(joints), units(unit, len(joints))
     v, f = by_joint("velocity", velocity, n), by_joint("friction", friction, n)

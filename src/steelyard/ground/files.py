@@ -61,7 +61,7 @@ def read_json(path: Path, error: type[SteelyardError], remedy: str) -> Any:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """`rows`, each of as many values as it has cells, as the text of a CSV file."""
+    """`rows` of values as the text of a CSV file."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

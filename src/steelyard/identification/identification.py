@@ -131,10 +131,7 @@ class Identification:
         return model_to_mjcf(self.model, path)
 
     def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
-        """Write inverse dynamics, gravity and mass matrix as C99, to `path` (.c) and its header; returns both paths.
-
-        Functions begin with `name`.
-        """
+        """Write inverse dynamics, gravity and mass matrix as C99 functions `name`_…, to `path` (.c) and its header."""
         from steelyard.export import model_to_c
 
         return model_to_c(self.model, path, name)

@@ -49,14 +49,9 @@ def drive_gains(
     terms: Sequence[str | Term] | Terms | None = None,
     preparation: Preparation | None = None,
 ) -> DriveGains:
-    """The gains of all torque channels from logs with and without a load whose ten parameters are known.
+    """The gains of all torque channels of `robot` from logs `with_load` and `without`; `load` is known, all ten of it.
 
-    Args:
-        robot: the robot, whose torque channels are asked about.
-        with_load, without: logs while it carries the load, and while it does not.
-        load: what it carries.
-        terms: joint terms, as for `identify`; None: the default ones.
-        preparation: how signals are made ready; None: the default way.
+    `terms` and `preparation` are as for `identify`; None: the default ones.
     """
     rows = prepared_rows(robot, with_load, without, terms, preparation)
     place = rows.robot.frame(load.frame)

@@ -239,9 +239,8 @@ def _about_com(parameters: Array) -> Array:
 
 
 def cuboid(mass: float, size: Array, center: Array) -> Array:
-    """The ten parameters of a homogeneous cuboid of `mass` (kg) with its axes along the frame's.
-
-    `size` (m) is that of its edges, `center` (m) the place of its middle.
+    """The ten parameters of a homogeneous cuboid of `mass` (kg) and `size` (m), its middle at `center` (m), axes along
+    the frame's.
     """
     x, y, z = np.asarray(size, dtype=float) ** 2
     tensor = mass / 12.0 * np.diag([y + z, x + z, x + y])

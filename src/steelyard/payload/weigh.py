@@ -143,10 +143,7 @@ def prepared_rows(
     terms: Sequence[str | Term] | Terms | None,
     preparation: Preparation | None,
 ) -> PreparedRows:
-    """Rows of all logs of `robot`, `with_load` and `without`, less their stand-stills, filtered alike.
-
-    `terms` and `preparation` are as for `identify`; None: the default ones.
-    """
+    """Rows of logs of `robot` `with_load` and `without`, but for stand-stills, by `terms` and `preparation`."""
     bare, groups = _as_list(without), _groups(with_load)
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")

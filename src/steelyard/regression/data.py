@@ -84,10 +84,7 @@ class RegressionData:
         cls, names: Sequence[str], columns: ArrayLike, A: Sequence[Array], y: Sequence[Array], parameters: int,
         period: float = 1.0,
     ) -> RegressionData:  # fmt: skip
-        """From one matrix `A` and one right side `y` per equation.
-
-        The equations are called `names`; all are over the same `columns` of so many `parameters`.
-        """
+        """From one `A` and one `y` per equation, called `names`, all over the same `columns` of `parameters`."""
         shared = np.asarray(columns, dtype=np.int64)
         blocks = [
             Block(e, np.asarray(a, float), np.asarray(b, float)) for e, (a, b) in enumerate(zip(A, y, strict=True))

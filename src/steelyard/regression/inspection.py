@@ -110,10 +110,7 @@ class Inspection(Outcome):
 
 
 def inspect_robot(robot: Robot, terms: Terms | None = None, method: Method = "qr") -> Inspection:
-    """Look at `robot`: its joints, links and drives, its base parameters, and what deserves a remark.
-
-    `terms` (None: none) and `method` are those of `base_parameters`.
-    """
+    """Look at `robot`: joints, links, drives, base parameters (by `method`, with `terms`), and what is remarkable."""
     notes = list(_notes(robot))
     base: BaseParameters | None = None
     try:

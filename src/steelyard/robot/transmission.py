@@ -107,10 +107,7 @@ class Transmission:
 
     @classmethod
     def from_motor_to_joint(cls, matrix: ArrayLike, motors: Sequence[str] = ()) -> Transmission:
-        """From the `matrix` C, q = C u, that maps drive (motor) to joint coordinates, square and invertible.
-
-        `motors` are names, in the order of its columns; by default numbered.
-        """
+        """From the invertible `matrix` C, q = C u, from drive (`motors`, by default numbered) to joint coordinates."""
         c = np.asarray(matrix, dtype=float)
         if c.ndim != 2 or c.shape[0] != c.shape[1] or abs(np.linalg.det(c)) < 1e-12:
             raise RobotError(

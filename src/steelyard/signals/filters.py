@@ -43,7 +43,7 @@ class LowPass:
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
     def of(self, make: Make, samples: int, rows: slice) -> Array:
-        """`rows` of a filtered signal of `samples` rows, parts of which the function `make` of (start, stop) gives."""
+        """`rows` of a signal of `samples` rows, filtered; the function `make` of (start, stop) gives parts of it."""
         return both_ways_of(make, samples, self.order, self.cutoff * self.period, min(self.memory, samples - 1), rows)
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:

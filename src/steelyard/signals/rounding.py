@@ -56,11 +56,7 @@ def acceleration_noise(low_pass: LowPass) -> float:
 def rounded_again(log: Log, steps: Array, cutoff: float, rng: np.random.Generator) -> Log:
     """`log` with a second rounding error of the same kind: that of its smoothed positions, moved off the ticks.
 
-    Args:
-        log: with positions that are whole ticks.
-        steps: the ticks (rad, m), one per joint; zero for a joint without.
-        cutoff: of the low-pass that smooths the positions, Hz.
-        rng: draws how far they are moved.
+    Ticks are `steps` (rad, m; zero: none) per joint; a low-pass at `cutoff` (Hz) smooths, and `rng` draws the moves.
     """
     q = log.q.copy()
     safe = np.where(steps > 0.0, steps, 1.0)

@@ -85,15 +85,9 @@ class Tuned:
 def tuned(
     settings: Tuning, experiment: Experiment, base: BaseParameters, prior: Prior | None, start: Start, plant: Plant
 ) -> Tuned:
-    """All that `settings` leave open, from the measured motion and from least squares.
+    """All that `settings` leave open, from the measured motion of `experiment` and from least squares.
 
-    Args:
-        settings: as they were given.
-        experiment: the runs.
-        base: the base parameters that are looked for.
-        prior: what is known before of the full parameters; None: nothing.
-        start: the least-squares fit.
-        plant: what steps the model.
+    `base` is looked for, `prior` known before (or None); `start` is the least-squares fit, `plant` steps the model.
     """
     n = experiment.robot.dof
     positions = _levels(settings.position_noise, n, "position_noise")

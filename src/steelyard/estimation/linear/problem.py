@@ -86,9 +86,8 @@ class Problem:
         )
 
     def spreads(self, beta: Array, joined: Array, weights: Array) -> Array:
-        """Standard deviation of each equation's residuals at `beta`, its own degrees of freedom taken off.
-
-        These follow from the triangle `joined` under `weights`, by which β was found.
+        """Standard deviation of each equation's residuals at `beta`, its own degrees of freedom (of the triangle
+        `joined` under `weights`) taken off.
         """
         sums = np.array([float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in self.blocks])
         used = []

@@ -29,9 +29,8 @@ Change = Callable[[Log], Log]
 
 
 def rounding_noise(logs: Sequence[Log], cutoff: float) -> tuple[Array, Array]:
-    """By joint: the step of the positions in `logs` (0: none seen), and its noise in ddq over the spread of ddq.
-
-    `cutoff` (Hz) is that of the low-pass that acts on positions.
+    """By joint of `logs`: the step of positions (0: none seen), and its noise in ddq, low-passed at `cutoff` (Hz),
+    over the spread of ddq.
     """
     steps = np.max([position_steps(log) for log in logs], axis=0)
     if not steps.any():

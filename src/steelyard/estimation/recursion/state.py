@@ -35,10 +35,7 @@ class StateError(SteelyardError):
 
 
 def identity(robot: Robot, base: BaseParameters, scheme: Any, forgetting: Any, settings: Any) -> dict[str, str]:
-    """What a state belongs to: `robot`, `base`, `scheme`, `forgetting` and `settings`, as texts that are compared.
-
-    Numbers of the robot's description are in the hash of its structure.
-    """
+    """What a state belongs to, in words: `robot` (hash of structure), `base`, `scheme`, `forgetting`, `settings`."""
     return {
         "robot": f"{robot.name} {'/'.join(robot.joint_names)} {robot.fingerprint[:16]} {robot.torque_used}",
         "parameters": f"{len(base.parameters)} {', '.join(base.names)} {_digest(base.matrix)} {base.terms.terms!r}",
