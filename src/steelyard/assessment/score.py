@@ -110,7 +110,10 @@ def score_models(
             # Five rows to a period of the cut-off show all that the filter has left.
             step = max(1, int(0.2 / (score_cutoff * m.filter.period)))
             thin = slice(every.start, every.stop, step)
-            kept.append((m.t[thin], m.q[thin], m.dq[thin], measured[::step], *(p[::step] for p, _ in pairs)))
+            shown = (m.t[thin], m.q[thin], m.dq[thin], measured[::step], *(p[::step] for p, _ in pairs))
+            kept.append(tuple(x.copy() for x in shown))  # a view would keep the whole piece
+            del shown
+        del m, raw, measured, pairs, predicted, unfiltered  # or they would live on beside the next
     if not kept:
         raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {score_cutoff:g} Hz.")
     t, q, dq, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))
