@@ -15,7 +15,7 @@ class RobotError(SteelyardError):
 
 
 class UnknownNameError(SteelyardError):
-    """A name that does not exist. Carries the names that do, and suggests the nearest."""
+    """There is no `kind` of thing called `name`. Carries the `known` names, and suggests the nearest."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from importlib import import_module
 from inspect import cleandoc
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from steelyard.cli.app import COMMANDS, app
+from steelyard.cli.app import COMMANDS, Commands, app
 from steelyard.cli.choices import LISTS, filled
 
 GROUPS = {name.split()[0] for name in COMMANDS if " " in name}
@@ -68,3 +69,13 @@ def test_a_command_imports_no_other_command_and_no_page_it_does_not_write() -> N
     others = {f"steelyard.cli.{name.split()[0]}" for name in COMMANDS} - {"steelyard.cli.inspect"}
     assert not others & modules
     assert not {"rich", "plotly", "steelyard.excitation", "steelyard.estimation", "cvxpy"} & modules
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_every_option_says_what_it_is_for(name: str) -> None:
+    group: Any = Commands(name="steelyard")
+    for word in name.split():
+        group = group.get_command(None, word)
+    silent = [p.name for p in group.params if not p.help and not getattr(p, "hidden", False)]
+    assert group.params
+    assert silent == []

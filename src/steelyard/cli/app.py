@@ -65,7 +65,8 @@ def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[
 
 
 class Command(TyperCommand):
-    """A command whose options list what there is of a kind ("{estimators}") when their help is shown, not before."""
+    """A command whose options list what there is of a kind ("{estimators}") when their help is shown, not before. `ctx`
+    and `formatter` are Click's."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:
@@ -75,7 +76,8 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one sentence on standard error and exit code 2."""
+    """Commands whose errors are one sentence on standard error and exit code 2. Those `above` is the name of ("": all);
+    `settings`, `ctx`, `formatter` and `cmd_name` are Click's."""
 
     def __init__(self, *, above: str = "", **settings: Any) -> None:
         super().__init__(**settings)

@@ -21,7 +21,7 @@ LISTS = {
 
 
 def filled(text: str) -> str:
-    """A help text with its "{schemes:or}" spelled out as "dynamic, … or filtered-power", or "{papers:,}" as a list."""
+    """The help `text` with "{schemes:or}" spelled out as "dynamic, … or filtered-power", or "{papers:,}" as a list."""
     out = []
     for plain, name, joint, _ in Formatter().parse(text):
         out.append(plain)

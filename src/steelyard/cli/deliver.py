@@ -34,7 +34,7 @@ def deliver(make: Callable[[], Found], output: str = "", overwrite: bool = False
 
 
 def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
-    """Print what was found; `output` is the folder that was written."""
+    """Print what was `found`, `as_json` or for people; `output` is the folder that was written."""
     if as_json:
         print_json(found.to_json())
         return
@@ -44,5 +44,5 @@ def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """JSON as it is printed: two spaces deep."""
+    """`value` as JSON is printed: two spaces deep."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

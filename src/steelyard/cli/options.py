@@ -50,7 +50,7 @@ class End:
     as_json: AsJson = False
 
     def deliver(self, make: Callable[[], Found]) -> Found:
-        """Find something, write it, print it: see `deliver`."""
+        """Find something by `make`, write it, print it: see `deliver`."""
         return deliver(make, self.output, self.overwrite, self.as_json)
 
 
@@ -58,7 +58,7 @@ END = End()
 
 
 def taking(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """A decorator for commands: the fields of a dataclass are the options, in its order.
+    """A decorator for commands: the fields of the dataclass `kind` are the options, in its order.
 
     A field that is itself such a dataclass (`End`) stands for the options in it.
     """
@@ -92,7 +92,7 @@ def _filled(kind: Any, values: dict[str, Any]) -> Any:
 
 
 def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | None = None, **more: Any) -> Robot:
-    """The robot that the shared options describe."""
+    """The robot of the shared options `robot`, `joints`, `gravity` and `snap`; `more` are those of `load_robot`."""
     from steelyard.robot.load import load_robot
 
     return load_robot(
@@ -105,24 +105,24 @@ def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | No
 
 
 def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:
-    """Logs of a robot; `mapping` is the file that says what their columns mean, "" for none."""
+    """The logs `paths` of `robot`; `mapping` is the file that says what their columns mean, "" for none."""
     from steelyard.signals.read import read_log
 
     return [read_log(path, robot, mapping or None) for path in paths or ()]
 
 
 def description(robot: str) -> Path | None:
-    """The robot's own file, where it can be written again with other numbers."""
+    """The file that the option `robot` names, where it can be written again with other numbers."""
     return Path(robot) if robot.lower().endswith((".urdf", ".xml")) else None
 
 
 def words(text: str) -> list[str]:
-    """Words between commas."""
+    """The words between commas of `text`."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers(option: str, text: str, count: int) -> Sequence[float]:
-    """So many numbers between commas; `option` is named in the complaint."""
+    """So many (`count`) numbers between commas of `text`; `option` is named in the complaint."""
     try:
         values = [float(word) for word in text.split(",")]
     except ValueError:
@@ -133,7 +133,8 @@ def numbers(option: str, text: str, count: int) -> Sequence[float]:
 
 
 def per_joint(option: str, text: str) -> Any:
-    """One number, one per joint, or pairs low:high; None for "none", which lifts a limit."""
+    """`text` as one number, one per joint, or pairs low:high; None for "none", which lifts a limit. `option` is named
+    in the complaint."""
     if text.lower() in ("none", "off", "inf"):
         return None
     parts = words(text)

@@ -51,9 +51,7 @@ class Method:
         self, experiment: Experiment, base: BaseParameters, prior: Prior | None, from_log: bool = False
     ) -> Estimate:
         """An estimate of `base` from an `experiment`. Rows are made anew for every fit, so that its time includes them.
-
-        `prior`: what is known before, None for nothing. `from_log` as in `fit_by_name`.
-        """
+        `prior`: what is known before, None for nothing. `from_log` as in `fit_by_name`."""
         data = experiment.regression(base) if self._known.of.needs == "rows" else experiment
         return fit_by_name(self._known.name, data, base, prior, physical=self.physical, from_log=from_log)
 
@@ -152,14 +150,8 @@ class TooSlowError(BaseException):
 
 
 def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[Run, Estimate | None]:
-    """The estimate, and how it came about; never an exception but the user's own interruption.
-
-    Args:
-        cell: the key of the experiment.
-        method: whose fit it is.
-        fit: makes the estimate.
-        limit: seconds of processor time.
-    """
+    """The estimate by `fit`, and how it came about; never an exception but the user's own interruption. `cell` is the
+    experiment's key, `method` whose fit it is, `limit` in seconds of the processor."""
     begun = time.process_time()
 
     def ended(result: str, reason: str) -> Run:

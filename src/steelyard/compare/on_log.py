@@ -124,14 +124,10 @@ def compare_on_log(
     (s) of the open-loop replays.
 
     Args:
-        robot: as it was logged.
-        log: to identify from.
-        validate: logs to judge by; none: the last part of `log`.
-        estimators: names, or groups of names.
-        holdout: share of `log` (0 to 1) that is kept for judging where there is no other log.
-        terms: friction and the like; None: those of `identify`.
-        preparation: how the log is filtered; None: by the rule of `identify`.
-        progress: called with the name of each estimator before its fit.
+        robot, log: as it was logged; to identify from.
+        validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
+        estimators: names, or groups of names; `progress` is called with each before its fit.
+        terms, preparation: as in `identify`; None: its own.
     """
     if not (horizon > 0.0 and limit > 0.0):
         raise SteelyardError("horizon and limit are times in seconds; both must be positive.")

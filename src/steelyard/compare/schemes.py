@@ -106,12 +106,9 @@ def compare_schemes(
     `horizon` (s): torques are replayed to each model, open loop, in stretches of this length from measured states.
 
     Args:
-        robot: as it was logged.
-        log: to identify from.
-        validate: logs to judge by; none: the last part of `log`.
-        schemes: names.
-        holdout: share of `log` (0 to 1) that is kept for judging where there is no other log.
-        progress: called with the name of each scheme before its fit.
+        robot, log: as it was logged; to identify from.
+        validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
+        schemes: names; `progress` is called with each before its fit.
         options: of `identify`.
     """
     if not horizon > 0.0:
@@ -136,10 +133,8 @@ def compare_schemes(
 
 
 def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
-    """Root mean square position error of `model` per joint (rad, m), or None where it diverges.
-
-    The torques of `logs` are replayed open loop, in stretches of `horizon` s.
-    """
+    """Root mean square position error of `model` per joint (rad, m), or None where it diverges. The torques of `logs`
+    are replayed open loop, in stretches of `horizon` s."""
     squares, count = np.zeros(model.robot.dof), 0
     for piece in _stretches(logs, horizon):
         made = replay(model, piece, method="rk4")

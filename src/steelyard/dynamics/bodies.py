@@ -25,10 +25,8 @@ def _tensor(p: Parameters) -> list[list[Scalar]]:
 
 
 def inverse_dynamics(robot: Robot, q: Vector, dq: Vector, ddq: Vector, theta: Parameters) -> list[Scalar]:
-    """Joint torques by recursive Newton–Euler (Luh, Walker & Paul 1980).
-
-    `robot` moves at `q` (rad, m), `dq`, `ddq`; `theta` holds ten parameters per link, each a scalar or a node.
-    """
+    """Joint torques by recursive Newton–Euler (Luh, Walker & Paul 1980). `robot` moves at `q` (rad, m), `dq`, `ddq`;
+    `theta` holds ten parameters per link, each a scalar or a node."""
     places = placements(robot, q)
     forces: list[list[Scalar]] = []
     moments: list[list[Scalar]] = []
@@ -86,10 +84,8 @@ def _joint_frame_body(robot: Robot, i: int, theta: Parameters) -> list[Scalar]:
 
 
 def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, int], Scalar]:
-    """The non-zero entries of M(q), both triangles, by composite rigid bodies (Walker & Orin 1982).
-
-    `robot` stands at `q` (rad, m); `theta` holds ten parameters per link.
-    """
+    """The non-zero entries of M(q), both triangles, by composite rigid bodies (Walker & Orin 1982). `robot` stands at
+    `q` (rad, m); `theta` holds ten parameters per link."""
     places = placements(robot, q)
     composite = [_joint_frame_body(robot, i, theta) for i in range(len(robot.links))]
     for i in reversed(range(len(robot.links))):

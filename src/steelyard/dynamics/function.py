@@ -101,10 +101,8 @@ class Trace:
 def trace(
     name: str, inputs: dict[str, int], body: Callable[..., Mapping[Any, Any]], shape: tuple[int, ...]
 ) -> Function:
-    """Trace `body`, which makes non-zero entries by index from a list of scalars per input, into a `Function`.
-
-    `name` is for messages, `inputs` holds the width of each input, `shape` is that of the dense result.
-    """
+    """Trace `body`, which makes non-zero entries by index from a list of scalars per input, into a `Function`. `name`
+    is for messages, `inputs` holds the width of each input, `shape` is that of the dense result."""
     tracer = Trace(inputs)
     entries = body(*tracer.all())
     places = [int(np.ravel_multi_index(key, shape)) for key in entries]

@@ -165,10 +165,8 @@ def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> l
 
 
 def ancestral(robot: Robot, places: list[Placement], own: list[Screw]) -> list[list[tuple[int, Screw]]]:
-    """For every link of `robot`, what its ancestors and itself carry, seen from the link's joint frame.
-
-    `own`[k] is what link k carries, in frame k; `places` are the joint frames, each in its parent's.
-    """
+    """For every link of `robot`, what its ancestors and itself carry, seen from the link's joint frame. `own`[k] is
+    what link k carries, in frame k; `places` are the joint frames, each in its parent's."""
     out: list[list[tuple[int, Screw]]] = []
     for index, (link, place) in enumerate(zip(robot.links, places, strict=True)):
         inherited = out[link.parent] if link.parent >= 0 else []

@@ -23,6 +23,8 @@ from steelyard.ground.arrays import Array
 
 
 class View(Protocol):
+    """Another look at an information matrix: `forward` from a `gram`, and `backward` a slope."""
+
     @property
     def label(self) -> str:
         """What this does to the columns, in words."""
@@ -36,7 +38,8 @@ class View(Protocol):
 
 
 class Linear:
-    """Columns W T: another basis of the same parameters, or other units."""
+    """Columns W T, T the `matrix`: another basis of the same parameters, or other units. `label` says so in words;
+    `gram` is WᵀW, `slope` that of the criterion behind."""
 
     def __init__(self, matrix: Array, label: str) -> None:
         self.matrix, self.label = np.asarray(matrix, dtype=float), label
@@ -51,7 +54,7 @@ class Linear:
 
 
 class UnitColumns:
-    """Every column scaled to unit norm: G_ij / √(G_ii G_jj)."""
+    """Every column scaled to unit norm: G_ij / √(G_ii G_jj). `gram` is WᵀW, `slope` that of the criterion behind."""
 
     label = "columns scaled to unit norm"
 
@@ -74,7 +77,8 @@ class UnitColumns:
 
 
 class Wanted:
-    """Only some parameters count; the others must be found too: the Schur complement G_ww − G_wo G_oo⁻¹ G_ow."""
+    """Only `wanted` parameters count; the others must be found too: the Schur complement G_ww − G_wo G_oo⁻¹ G_ow.
+    `names` are those of all; `gram` is WᵀW, `slope` that of the criterion behind."""
 
     def __init__(self, wanted: Sequence[int], names: Sequence[str]) -> None:
         self.wanted = np.array(sorted(wanted), dtype=np.int64)
@@ -111,8 +115,8 @@ class Criterion:
     """A function of the eigenvalues (ascending) of G.
 
     `value` is what is reported; smaller is better unless `larger_is_better`. `objective(λ, sharpness)` is what is
-    minimised, with its derivative: an increasing function of the criterion, smooth for finite sharpness and exact
-    for an infinite one.
+    minimised, with its derivative: an increasing function of the criterion, smooth for finite sharpness and exact for
+    an infinite one. `gram` is G; `sharpness` is the exponent of the p-norm that stands for a largest eigenvalue.
     """
 
     name: str
@@ -185,7 +189,7 @@ def _minus_log_det(x: Array, sharpness: float) -> tuple[float, Array]:
 
 
 def condition_number(gram: Array) -> float:
-    """cond₂(W) from WᵀW; infinite where a column is not shown."""
+    """cond₂(W) from WᵀW, the `gram`; infinite where a column is not shown."""
     values = np.linalg.eigvalsh(gram)
     return float(np.sqrt(values[-1] / values[0])) if values[0] > 0.0 else float("inf")
 
@@ -210,6 +214,7 @@ CRITERIA: dict[str, Criterion] = {
 
 
 def criterion_named(name: str | Criterion) -> Criterion:
+    """By `name`; a criterion of one's own goes through."""
     if isinstance(name, Criterion):
         return name
     if name not in CRITERIA:

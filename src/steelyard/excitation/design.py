@@ -29,7 +29,7 @@ _INDEPENDENT = 1e-10
 
 
 def independent_of(gram: Array) -> list[int]:
-    """The columns, in order, that are no combination of earlier ones: Cholesky's pivots of the scaled Gram matrix."""
+    """The columns, in order, that are no combination of earlier ones: Cholesky's pivots of the scaled `gram`."""
     scale = np.sqrt(np.diag(gram))
     seen = scale > 1e-12 * scale.max(initial=0.0)
     left = gram / np.outer(np.where(seen, scale, 1.0), np.where(seen, scale, 1.0))
@@ -60,7 +60,11 @@ _MOTIONS = 4
 
 
 class Design:
-    """The columns that the moving joints can show in the chosen equations, and their observation along motions."""
+    """The columns that the moving joints can show in the chosen equations, and their observation along motions.
+
+    The arguments are those of `excite`: `robot`, `terms`, `rate` (Hz), `equations`, `parameters`, `scheme`, `window`
+    (s), `long_windows`, `seed`; `families` and `limits` are made of its own.
+    """
 
     def __init__(
         self,
@@ -133,6 +137,7 @@ class Design:
         prior: Array | Factor | None,
         wanted: Sequence[str] | None,
     ) -> Goal:
+        """What the motion is chosen by: `criterion`, `scaling`, `weights`, `prior` and `wanted` as in `excite`."""
         numbers, weighting = self._weights(weights)
         return Goal(
             self.observation,

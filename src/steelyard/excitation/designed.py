@@ -106,7 +106,7 @@ class Designed(Viewed):
         return names if all(n in self.robot.joint_names for n in names) else self.robot.joint_names
 
     def torque(self, plan: Plan) -> tuple[Array, Array] | None:
-        """Times and torques of the nominal model, where the description states one."""
+        """Times (s) of a `plan` and torques (N m, N) of the nominal model, where the description states one."""
         if not self.robot.has_inertia:
             return None
         t = plan.trajectory.times(max(plan.rate, 100.0))
@@ -264,7 +264,7 @@ def _usual(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -> Array:
-    """Of torque, N m (N), per joint: as given, or what good drives have."""
+    """Of torque, N m (N), per joint of `robot`: `noise` as given, or what good drives have."""
     if noise is not None:
         return np.array(np.broadcast_to(np.asarray(noise, dtype=float), (robot.dof,)))
     effort = np.array([j.effort for j in robot.joints])
@@ -318,7 +318,7 @@ class Read:
 
 
 def read_designed(folder: str | Path, robot: Robot) -> Read:
-    """The motions of a run folder; they must be this robot's."""
+    """The motions of a run `folder`; they must be those of `robot`."""
     place = Path(folder)
     try:
         plans = [json.loads((place / "trajectory.json").read_text("utf-8"))]

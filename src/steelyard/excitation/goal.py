@@ -16,7 +16,7 @@ from steelyard.ground.arrays import Array
 
 
 class Observation(Protocol):
-    """Rows W(x) of a motion with coefficients x, one group per equation.
+    """Rows W(x) of a motion with coefficients `x`, one group per equation.
 
     `places[e]` are the columns (positions among all columns of the design) that appear in equation e.
     """
@@ -29,12 +29,14 @@ class Observation(Protocol):
         ...
 
     def pull(self, weights: Sequence[Array]) -> Array:
-        """The gradient of Σ_e ⟨weights_e, W_eᵀW_e⟩ at the x of the last `grams`, for symmetric weights."""
+        """The gradient of Σ_e ⟨`weights`[e], W_eᵀW_e⟩ at the x of the last `grams`, for symmetric weights."""
         ...
 
 
 def place_columns(function: Function, columns: Sequence[int]) -> list[dict[int, Any]]:
-    """The traced entries of a regressor `(equations, parameters)`, by equation and by position among `columns`."""
+    """The traced entries of the regressor `function` `(equations, parameters)`, by equation and by position among
+    `columns`.
+    """
     position = {int(c): k for k, c in enumerate(columns)}
     parameters = function.shape[-1]
     equations = function.size // parameters
@@ -52,7 +54,8 @@ class Goal:
 
     `weights` w multiply the equations (1/σ of each joint, or the torque scaling of Pedrocchi et al. 2013); `prior` is
     what is known already, in the same units: an earlier log's Gram matrix, or σ² times a prior precision. With it the
-    motion is designed for what is still unknown. `columns` names the columns, for the record.
+    motion is designed for what is still unknown. `columns` names the columns, for the record. `x` are coefficients of a
+    motion, `gram` is its WᵀW, `grams` those of its equations, `sharpness` as in `Criterion`.
     """
 
     observation: Observation

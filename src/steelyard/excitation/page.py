@@ -175,6 +175,7 @@ def _buttons(play: Words, pause: Words) -> Words:
 
 
 def print_designed(made: Designed, out: Console, folder: str = "") -> None:
+    """What was `made` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     plan = made.plan
     out.print(
         f"[bold]{escape(made.robot.name)}[/bold]: {len(made.plans)} motion(s) of {number(plan.trajectory.duration)} s, "
@@ -194,7 +195,7 @@ def print_designed(made: Designed, out: Console, folder: str = "") -> None:
 
 
 def designed_report(made: Designed) -> str:
-    """The page, self-contained."""
+    """The page of what was `made`, self-contained."""
     plan = made.plan
     sections = [Section("In numbers", _numbers(made))]
     for k, one in enumerate(made.plans):

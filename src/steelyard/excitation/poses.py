@@ -51,7 +51,7 @@ class Poses:
         return condition_number(self.gram)
 
     def standard_errors(self, noise: float) -> Array:
-        """Of every column, for one reading per posture with this spread of torque (N m)."""
+        """Of every column, for one reading per posture with this `noise` of torque (N m)."""
         return noise * np.sqrt(np.diag(np.linalg.inv(self.gram)))
 
 
@@ -70,7 +70,8 @@ def static_poses(
     """Choose `count` postures that maximise det(WᵀW) of the static torque rows, within all limits.
 
     Random postures that keep to the limits are exchanged one by one for better ones (Fedorov 1972), then moved along
-    the exact gradient.
+    the exact gradient. The other arguments are those of `excite`: `robot`, `terms`, `limits`, `model`, `torque_margin`,
+    `regions`, `constraints` and `seed`.
     """
     bounds = limits_from(robot, limits)
     base = base_parameters(robot, terms)

@@ -37,7 +37,9 @@ def requirements(
 ) -> tuple[Constraint, ...]:
     """All that a motion must keep to: joint limits, torque and power limits where they are finite, regions, more.
 
-    Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them.
+    Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them. Of
+    motions of `families`, one per joint of `robot`; the other arguments are those of `excite`: `limits`, `model` (None:
+    the nominal one), `torque_margin`, `regions` and `constraints`.
     """
     out: list[Constraint] = [JointLimits(limits, families, _grid(families, _LINEAR_GRID), robot.joint_names)]
     coarse = _grid(families, _TRACED_GRID)
@@ -65,7 +67,7 @@ def _grid(families: Sequence[Family], per_coefficient: int) -> Array:
 
 
 def families_of(robot: Robot, family: Family | Sequence[Family]) -> tuple[Family, ...]:
-    """One family per joint, from one for all joints or from as many."""
+    """One family per joint of `robot`, from one `family` for all joints or from as many."""
     families = (family,) * robot.dof if isinstance(family, Family) else tuple(family)
     if len(families) != robot.dof:
         raise ExcitationError(f"{len(families)} families are given; robot '{robot.name}' has {robot.dof} joints.")
@@ -88,6 +90,8 @@ def random_motion(
     """A motion that nobody designed: what a careful person might play, and what a design is held against.
 
     Random coefficients, every joint up to 80 % of its limits, drawn back until `needs` hold at every instant.
+    `families` has one per joint, `limits` are kept, `seed` draws; `centre` is a calm motion (None: standing in the
+    middle).
     """
     calm = centre or Trajectory.standing(families, limits.middle)
     keep = JointLimits(limits, families, _grid(families, 40))
@@ -97,7 +101,8 @@ def random_motion(
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Coefficients x of motions around `centre`, a calm motion that keeps to all constraints."""
+    """Coefficients `x` of motions around `centre`, a calm motion that keeps to all constraints. `sharpness` as in
+    `Criterion`."""
 
     goal: Goal
     centre: Trajectory
@@ -111,12 +116,12 @@ class Problem:
         return self.goal.objective(x, sharpness)
 
     def random_start(self, rng: np.random.Generator) -> Array:
-        """Any motion that keeps to all limits at the times of their grids."""
+        """Any motion, drawn by `rng`, that keeps to all limits at the times of their grids."""
         calm = self.centre.coefficients
         return grid_settled(_start(self.joint_limits, calm, rng), calm, self.constraints)
 
     def candidate(self, x: Array, active: Sequence[Constraint]) -> tuple[Array, float]:
-        """x drawn back until it keeps to all limits at the times of their grids, and its rank."""
+        """`x` drawn back until joint limits and `active` constraints hold at the times of their grids, and its rank."""
         calm = self.centre.coefficients
         inside = self.joint_limits.drawn_back(x, calm)
         others = [c for c in active if not isinstance(c, JointLimits)]

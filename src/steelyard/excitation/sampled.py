@@ -15,10 +15,10 @@ Index = NDArray[np.int64]
 
 
 class Sampled:
-    """q, q̇, q̈ (orders 0, 1, 2, …) of all joints at `times`, for any coefficients.
+    """q, q̇, q̈ (`orders` 0, 1, 2, …) of joints with `families` at `times` (s), for any coefficients `x`.
 
-    Signals are `(blocks, orders·joints, …)`, in the layout of machine code: row k·joints + j holds the k-th derivative
-    of joint j at the samples of a block.
+    Signals are `blocks` `(blocks, orders·joints, …)`, in the layout of machine code: row k·joints + j holds the k-th
+    derivative of joint j at the samples of a block.
     """
 
     def __init__(self, families: Sequence[Family], times: Array, orders: Sequence[int] = (0, 1, 2)) -> None:
@@ -37,7 +37,7 @@ class Sampled:
             self._groups.append((np.array(members, dtype=np.int64), where, bases))
 
     def parts(self, blocks: int) -> list[Sampled]:
-        """The same motion in pieces of at most that many blocks."""
+        """The same motion in pieces of at most so many `blocks`."""
         if self.blocks <= blocks:
             return [self]
         size = blocks * SAMPLES
@@ -49,7 +49,7 @@ class Sampled:
         return _in_rows(blocks_of(columns))
 
     def in_blocks(self, x: Array, out: Array | None = None) -> Array:
-        """The signals of coefficients x."""
+        """The signals of coefficients `x`, in `out` where it is given."""
         n = self.joints
         if out is None:
             out = empty_blocks(self.blocks, len(self.orders) * n)
@@ -78,7 +78,7 @@ class Sampled:
         return np.split(samples_of(blocks, self.samples), len(self.orders), axis=1)
 
     def pull_signals(self, cotangents: Sequence[Array]) -> Array:
-        """As `pull`, for arrays `(samples, joints)`."""
+        """As `pull`, for `cotangents` as arrays `(samples, joints)`, one per order."""
         return self.pull(blocks_of(np.hstack(list(cotangents))))
 
 

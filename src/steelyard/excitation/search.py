@@ -59,7 +59,7 @@ class Settings:
         return sum(self.members) * self.repeats
 
     def locate(self, stage: int) -> tuple[int, int, int]:
-        """Round, member and repeat of a stage."""
+        """Round, member and repeat of a `stage`, which counts from 0."""
         left = stage
         for number, members in enumerate(self.members):
             if left < members * self.repeats:
@@ -123,7 +123,7 @@ class _State:
 
 
 def search_key(limits: Limits, *about: Any) -> str:
-    """A hash of what a search is about, by which a checkpoint knows its own."""
+    """A hash of what a search is about (`limits`, and all that `about` holds), by which a checkpoint knows its own."""
     digest = hashlib.sha256(repr(list(about)).encode())
     for table in vars(limits).values():
         digest.update(np.ascontiguousarray(table).tobytes())
@@ -142,7 +142,11 @@ class Search:
         checkpoint: str | Path | None = None,
         key: str = "",
     ) -> None:
-        """`key` says what a checkpoint belongs to: it is resumed only by the same problem."""
+        """For a `problem`: `settings`, `seed` and `progress` (called after every stage; None: nobody) as in `excite`.
+
+        `checkpoint` is a file to write and to resume from; `key` says what it belongs to: only the same problem resumes
+        it.
+        """
         self.key = key
         self.problem, self.settings, self.seed = problem, settings, seed
         self.progress, self.checkpoint = progress, None if checkpoint is None else Path(checkpoint)
@@ -160,7 +164,9 @@ class Search:
         return self._delivered()
 
     def plan(self, columns: Sequence[str], units: Sequence[str], **more: Any) -> Plan:
-        """`run`, and what it has come to: a plan for the parameters `columns`; `more` are its other fields."""
+        """`run`, and what it has come to: a plan for the parameters `columns` with their `units`; `more` are its other
+        fields.
+        """
         trajectory, goal = self.run(), self.problem.goal
         x, state = trajectory.coefficients, self.state
         return Plan.reached(

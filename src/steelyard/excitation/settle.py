@@ -55,7 +55,7 @@ def _mixed(trajectory: Trajectory, centre: Trajectory, scale: Array) -> Trajecto
 
 
 def settle(trajectory: Trajectory, centre: Trajectory, constraints: Sequence[Constraint]) -> Trajectory:
-    """The nearest motion on the way to the centre that keeps all constraints, surely and everywhere.
+    """The motion nearest to `trajectory`, on the way to `centre`, that keeps all `constraints`, surely and everywhere.
 
     The centre must keep them itself. Joint by joint for joint limits, then all joints together for the rest.
     """
@@ -80,11 +80,14 @@ def settle(trajectory: Trajectory, centre: Trajectory, constraints: Sequence[Con
 
 
 def holds(trajectory: Trajectory, constraints: Sequence[Constraint]) -> bool:
+    """Whether `trajectory` keeps all `constraints` at every instant."""
     return all(c.excess(trajectory, enough=0.0) <= 0.0 for c in constraints)
 
 
 def grid_settled(x: Array, centre: Array, constraints: Sequence[Constraint], halvings: int = 20) -> Array:
-    """As `settle`, on the optimiser's grids only: quick, for starts."""
+    """As `settle` for coefficients `x`, `centre` and `constraints`, on the grids alone, to 2^-`halvings`; quick, for
+    starts.
+    """
 
     def fits(y: Array) -> bool:
         return all(float(c.evaluate(y)[0].max(initial=-1.0)) <= 0.0 for c in constraints if c.smooth)
@@ -115,8 +118,8 @@ def find_centre(
     seed: int,
     posture: Array | None = None,
 ) -> Trajectory:
-    """The calmest motion about a posture that all constraints allow, `posture` (default: the middle of all limits)
-    if it does, else another."""
+    """The calmest motion about a posture that all `constraints` allow. It is `posture` (rad, m; None: the middle of all
+    `limits`) if they allow that, else another, drawn by `seed`; of `families`, one per joint."""
     rng = np.random.default_rng(seed)
     low, high = np.maximum(limits.lower, -np.pi), np.minimum(limits.upper, np.pi)
     low, high = np.minimum(low, limits.middle), np.maximum(high, limits.middle)

@@ -39,7 +39,7 @@ class Given:
         return tuple(e.name for e in self.factor.equations)
 
     def of(self, equations: Sequence[str] | None) -> Given:
-        """What some equations alone have shown."""
+        """What some `equations` (joints' names; None: all) alone have shown."""
         if equations is None:
             return self
         for name in equations:
@@ -59,7 +59,8 @@ class Given:
 def given_by(
     robot: Robot, logs: Sequence[Log], terms: Terms | None = None, preparation: Preparation | None = None
 ) -> Given:
-    """What these logs say about the base parameters, filtered and thinned as `identify` does it."""
+    """What `logs` of `robot` say about its base parameters with `terms`, filtered and thinned as `identify` does it.
+    `preparation` None is the usual one."""
     if not logs:
         raise ExcitationError("There is no log that could say what is known; give one, or design from nothing.")
     # The next motion is designed for the robot as it is described here, and its rows must have the same equations.
@@ -88,8 +89,9 @@ def excite_next(
     """The next motion, given what has been measured: `excite` for the information of old and new rows together.
 
     Rows are weighted by what the logs left unexplained, and the new motion is sampled as often as the logs' rows
-    (unless `rate` says otherwise), so that a second of it counts as a second of the logs. The criterion is "d" by
-    default: the error bars of all parameters together. `design` is `excite`, or `evolve` with its options.
+    (unless `rate` says otherwise), so that a second of it counts as a second of the logs. The `criterion` is "d" by
+    default: the error bars of all parameters together. `logs` are those of `robot`, or what they say (`given_by`);
+    `design` is `excite`, or `evolve`, and gets `terms`, `equations` and `options`.
     """
     known = (logs if isinstance(logs, Given) else given_by(robot, logs, terms)).of(equations)
     plan: Plan = design(
@@ -126,7 +128,8 @@ def excite_several(
 
     The first is designed for itself, each next one given the earlier ones. Then, `sweeps` times, each is designed anew
     given all the others and taken where that is better. A plan's `value` is that of all motions that were known when it
-    was designed, together; the last one's counts all. Options are those of `excite`.
+    was designed, together; the last one's counts all. `robot`, `terms`, `equations`, `seed` and `options` are those of
+    `excite`; `prior` is the factor of earlier logs.
     """
     if count < 1:
         raise ExcitationError(f"{count} motions are asked for; give one at least.")

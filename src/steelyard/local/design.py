@@ -45,8 +45,7 @@ def evolved_plan(
     """The best program of `points` via-points in a `region` of `robot` by log det(HᵀH).
 
     `weights` scale H by nominal torques where these are known ("torque": as printed; "torque-inverse": as meant; None:
-    not at all). `terms` have columns in H, too. `optimiser` None takes the usual one; `model` foretells torques (None:
-    they are not limited); rows are taken at `rate` Hz; `seed` chooses the search's chances.
+    not at all). `terms`, `optimiser`, `model`, `rate` (Hz) and `seed` are those of `evolve`.
     """
     limits = with_jerk(default_limits(robot))
     finite = bool(np.all(np.isfinite(limits.tau)))
@@ -222,10 +221,8 @@ def _filling_motion(
 
 
 def information(base: BaseParameters, motion: MotionLike, duration: float, weights: Array) -> float:
-    """log10 det(HᵀH), H being the `base` columns of the torque rows of `motion`, times `weights` joint by joint.
-
-    Of the first `duration` s. Pedrocchi et al. 2013, eqs. (6), (7); −∞ where the motion leaves something unseen.
-    """
+    """log10 det(HᵀH), H being the `base` columns of the torque rows of `motion`, times `weights` joint by joint. Of the
+    first `duration` s. Pedrocchi et al. 2013, eqs. (6), (7); −∞ where the motion leaves something unseen."""
     t = np.arange(0.0, min(duration, motion.duration), 1.0 / _RATE)
     Y = base.structure.dynamics.torque_regressor(*motion.sample(t))
     H = (base.regressor_columns(Y) * weights[None, :, None])[:, list(base.robot.torque_used)].reshape(-1, base.rank)

@@ -120,14 +120,8 @@ def identify_globally(
 ) -> LocalModel:
     """One model for the whole workspace, to hold local ones against: from a motion over all of it, or from all logs.
 
-    Args:
-        robot: as it was logged.
-        source: what plays motions, a model to be simulated, or logs by region.
-        terms: friction and the like; None: those of `identify`.
-        motion: what is played, or how to design it; None: designed as usual.
-        nominal: the model by which a designed motion keeps to the robot's torques; None: the robot's own.
-        run: number of the motion, for its noise.
-        options: of `identify`.
+    `robot`, `source`, `terms`, `nominal` and `options` are those of `identify_locally`; `motion` is what is played, or
+    how to design it (None: as usual); `run` is its number, for its noise.
     """
     bound = identification_terms(robot, terms)
     everywhere = JointRegion.of(robot, GLOBAL)

@@ -45,10 +45,8 @@ def _position_limits(robot: Robot) -> tuple[Array, Array]:
 
 
 def home_posture(robot: Robot, region: Region, seed: int = 0) -> Array:
-    """A posture of `robot` (rad, m) near the middle of a `region`, far from joint limits and singularities.
-
-    The best of some that are drawn by `seed`.
-    """
+    """A posture of `robot` (rad, m) near the middle of a `region`, far from joint limits and singularities. The best of
+    some that are drawn by `seed`."""
     low, high = _position_limits(robot)
     if not isinstance(region, CartesianRegion):
         return np.clip(region.middle, np.maximum(low, region.lower), np.minimum(high, region.upper))
@@ -275,10 +273,8 @@ def motion_to_dict(motion: MotionLike) -> dict[str, Any]:
 
 
 def motion_from_dict(data: dict[str, Any], robot: Robot, limits: MotionLimits | None = None) -> MotionLike:
-    """A motion of `robot` from `data` of `motion_to_dict`; a program is run again, within the same `limits`.
-
-    None: the robot's own.
-    """
+    """A motion of `robot` from `data` of `motion_to_dict`; a program is run again, within the same `limits`. None: the
+    robot's own."""
     if str(data.get("format", "")).startswith("steelyard-program"):
         motion = interpolate(robot, program_from_dict(data), limits or _motion_limits(robot))
         return ViaPointMotion.of(motion, float(data.get("slowed", 1.0)))

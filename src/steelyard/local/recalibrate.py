@@ -78,10 +78,8 @@ class Drift:
 
 
 def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Bank, Drift]:
-    """`bank` with a new model for one `region` from `logs`, and how it differs from the old one.
-
-    The new model is made as the old one was: same terms, estimator, filter.
-    """
+    """`bank` with a new model for one `region` from `logs`, and how it differs from the old one. The new model is made
+    as the old one was: same terms, estimator, filter."""
     old = bank.local(region)
     given = [logs] if isinstance(logs, Log) else list(logs)
     if not given:
@@ -105,10 +103,8 @@ def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Ban
 
 
 def drift(old: LocalModel, new: LocalModel, q: Array, dq: Array, ddq: Array) -> Drift:
-    """The change from the `old` model of a region to the `new` one, along a motion; both logs' noise counts.
-
-    `q` (rad, m), `dq` and `ddq` are `(samples, joints)`.
-    """
+    """The change from the `old` model of a region to the `new` one, along a motion; both logs' noise counts. `q` (rad,
+    m), `dq` and `ddq` are `(samples, joints)`."""
     change = new.beta - old.beta
     joint = old.covariance + new.covariance
     return Drift(old.name, _parameters(old, new, joint), _joints(old, change, joint, (q, dq, ddq)))

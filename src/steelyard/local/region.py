@@ -172,10 +172,8 @@ class JointRegion(Region):
 
     @staticmethod
     def of(robot: Robot, name: str, bounds: Mapping[str, tuple[float, float]] | None = None) -> JointRegion:
-        """The region `name` of `robot`, from `bounds` (low, high in rad, m) by joint.
-
-        Other joints have the robot's own limits, or a turn (2 m) where there are none.
-        """
+        """The region `name` of `robot`, from `bounds` (low, high in rad, m) by joint. Other joints have the robot's own
+        limits, or a turn (2 m) where there are none."""
         given = dict(bounds or {})
         for wanted in given:
             robot.joint_index(wanted)  # refuses names that are not the robot's

@@ -34,10 +34,8 @@ def checked_regions(robot: Robot, regions: Sequence[Region]) -> tuple[Region, ..
 
 
 def overlap(robot: Robot, one: Region, other: Region, seed: int = 0) -> float:
-    """Which share of the smaller region of `robot`, `one` or the `other`, also belongs to the larger, 0 to 1.
-
-    Exact for boxes of the same coordinates; else from postures drawn in both, by `seed`.
-    """
+    """Which share of the smaller region of `robot`, `one` or the `other`, also belongs to the larger, 0 to 1. Exact for
+    boxes of the same coordinates; else from postures drawn in both, by `seed`."""
     if one.comparable(other):
         return one.shared_volume(other) / min(one.volume, other.volume)
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ PAPERS: tuple[str, ...] = ("rotradi", "irp6", "szabo3r", "prrrp", "ns16")
 
 
 def load_paper(name: str) -> Paper:
-    """A paper by name."""
+    """The paper called `name`."""
     if name not in PAPERS:
         raise UnknownNameError("paper", name, (*PAPERS, "all"))
     paper: Paper = import_module(f"steelyard.papers.{name}").PAPER

@@ -30,6 +30,7 @@ class OwnParameters:
 
     @classmethod
     def of(cls, formulas: Mapping[str, str], base: sy.BaseParameters) -> OwnParameters:
+        """From `formulas` by name, for the robot and terms of `base`."""
         names = [p.name for p in base.parameters]
         lengths = dict(base.robot.lengths)
         matrix = np.array([_coefficients(text, names, lengths) for text in formulas.values()])
@@ -50,15 +51,15 @@ class OwnParameters:
         return int(np.linalg.matrix_rank(self.regrouping))
 
     def values(self, theta: ArrayLike) -> Array:
-        """From full parameters."""
+        """From full parameters `theta`."""
         return np.asarray(self.matrix @ np.asarray(theta, dtype=float))
 
     def from_base(self, beta: ArrayLike) -> Array:
-        """From base parameters, one vector or several `(…, base parameters)`."""
+        """From base parameters `beta`, one vector or several `(…, base parameters)`."""
         return np.asarray(np.asarray(beta, dtype=float) @ self.regrouping.T)
 
     def model(self, values: ArrayLike, near: sy.Model) -> sy.Model:
-        """The model with these values whose full parameters are nearest to another's."""
+        """The model with these `values` whose full parameters are nearest to those of `near`."""
         change = np.linalg.lstsq(self.matrix, np.asarray(values) - self.values(near.theta), rcond=None)[0]
         return sy.Model(near.robot, near.terms, near.theta + change)
 

@@ -40,7 +40,7 @@ class _Printed:
 
 
 def printed(paper: str, table: str) -> _Printed:
-    """A table of a paper.
+    """A `table` of a `paper`, both by name.
 
     >>> printed("rotradi", "table2").numbers("filtered_power").tolist()
     [3.76, 2.7, 7.29]
@@ -69,17 +69,17 @@ class Statement:
 
 
 def asserted(claim: str, holds: Any, found: str) -> Statement:
-    """What must hold."""
+    """What must hold: the `claim`, whether it `holds`, and what was `found`, in words."""
     return Statement(claim, "asserted", found, bool(holds))
 
 
 def shown(claim: str, holds: Any, found: str) -> Statement:
-    """What holds only partly, or not in general: both sides of it."""
+    """What holds only partly, or not in general: `claim`, whether it `holds` here (None: unsaid), what was `found`."""
     return Statement(claim, "shown", found, None if holds is None else bool(holds))
 
 
 def measured(claim: str, found: str) -> Statement:
-    """What had not been looked at before."""
+    """What had not been looked at before: the `claim`, and what was `found`."""
     return Statement(claim, "measured", found)
 
 
@@ -134,7 +134,7 @@ class Paper:
     missing: tuple[tuple[str, str], ...] = ()
 
     def item_title(self, index: int) -> str:
-        """The first line of the item's docstring, without its full stop."""
+        """The first line of the docstring of item `index`, without its full stop."""
         return (self.items[index].__doc__ or "").strip().splitlines()[0].rstrip(".")
 
 
@@ -166,7 +166,7 @@ class Reproduction(Viewed):
 
 
 def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> Table:
-    """A table from columns (or their names) and anything that can be gone through as rows.
+    """A table called `title` from `columns` (or their names) and anything that can be gone through as `rows`.
 
     NumPy's numbers become Python's, and not-a-number a dash.
     """
@@ -175,10 +175,11 @@ def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = ""
 
 
 def listed(values: Iterable[Any], form: str = ".2g") -> str:
-    """Numbers in a sentence."""
+    """Numbers in a sentence: `values` in the `form` of `format`."""
     return ", ".join(format(x, form) for x in values)
 
 
 def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[Column, Column]:
-    """The two columns of a quantity: as the paper prints it, and ours."""
+    """The two columns of a quantity: as the paper prints it, and ours. It has a `name`, a `unit`, and significant
+    `digits`, or so many `places` behind the point."""
     return Column(f"{name}, paper", unit, digits, places), Column(f"{name}, ours", unit, digits, places)

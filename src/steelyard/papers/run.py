@@ -44,7 +44,7 @@ _RESULTS = {True: "holds", False: "does not hold", None: "–"}
 
 
 def paper_page(done: Reproduction) -> str:
-    """The page, self-contained."""
+    """The page of what is `done`, self-contained."""
     paper = done.paper
     sections = [Section("Statements", _summary(done))]
     sections += [Section(item.title, _item(item)) for item in done.items]
@@ -128,6 +128,7 @@ def _item_from_json(saved: dict[str, Any]) -> Item:
 
 
 def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
+    """What is `done`, for machines."""
     paper = done.paper
     return {
         "format": "steelyard-reproduction-1",
@@ -163,7 +164,7 @@ def _line(saved: dict[str, Any]) -> Line:
 
 
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
-    """Its statements, and where the page is."""
+    """The statements of what is `done` on the terminal `out`, and the `folder` where the page is."""
     rows = [[escape(s.claim), s.kind, _RESULTS[s.holds], escape(s.found)] for s in done.statements]
     out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
@@ -177,10 +178,10 @@ _UNFINISHED = "unfinished"
 def reproduce(
     names: Sequence[str], folder: Path, *, fast: bool = False, overwrite: bool = False, out: Console | None = None
 ) -> tuple[Reproduction, ...]:
-    """Run papers one after the other: `folder`/NAME/result.json and report.html for each.
+    """Run the papers `names` one after the other: `folder`/NAME/result.json and report.html for each.
 
     `fast` takes seconds: fewer repetitions, the same statements. Items that an interrupted run has finished are not run
-    again; a finished run is replaced only with `overwrite`.
+    again; a finished run is replaced only with `overwrite`. A bar is drawn on `out`, where it is given.
     """
     papers = [load_paper(name) for name in dict.fromkeys(names)]
     for paper in papers:
@@ -206,7 +207,8 @@ def reproduce(
 def run_paper(
     paper: Paper, *, fast: bool = False, kept: Path | None = None, watch: Callable[[Paper, str, int], Any] | None = None
 ) -> Reproduction:
-    """Run a paper's items; those already in the folder `kept` are read from there, the others put there."""
+    """Run the items of a `paper`, `fast` or in full. Those already in the folder `kept` are read from there, the others
+    put there. `watch`(paper, title, 0 or 1) is called before and after each."""
     lab = cache(lambda: paper.lab(fast))
     key = _key(paper, fast)
     items = []

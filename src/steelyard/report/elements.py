@@ -49,21 +49,22 @@ class Column:
 
 
 def text(value: str) -> Html:
-    """Plain text as HTML."""
+    """`value`, plain text, as HTML."""
     return value if isinstance(value, Html) else Html(html.escape(value))
 
 
 def join(*pieces: str) -> Html:
-    """Pieces one after the other."""
+    """The `pieces` one after the other."""
     return Html("\n".join(text(piece) for piece in pieces))
 
 
 def paragraph(value: str) -> Html:
+    """`value` as a paragraph."""
     return Html(f"<p>{text(value)}</p>")
 
 
 def callout(kind: Kind, message: str) -> Html:
-    """A box that says something a reader must not miss."""
+    """A box of a `kind` with a `message` that a reader must not miss."""
     sign, word = _SIGNS[kind]
     return Html(
         f'<div class="callout {kind}" role="note"><span class="sign" aria-hidden="true">{sign}</span>'
@@ -72,7 +73,7 @@ def callout(kind: Kind, message: str) -> Html:
 
 
 def table_html(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], caption: str = "") -> Html:
-    """A table with units in its head; numbers stand right, with few digits, and show all of them on hover."""
+    """A table of `columns` and `rows` below a `caption`; numbers stand right, few digits, and show all on hover."""
     heads = [column if isinstance(column, Column) else Column(column) for column in columns]
     filled = [[_plain(value) for value in row] for row in rows]
     numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
@@ -91,7 +92,7 @@ def table_html(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], 
 
 
 def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
-    """A figure, drawn by the page when it comes into view, in the colours of the page."""
+    """A `figure` with `title` and `caption`, drawn by the page when it comes into view, in the colours of the page."""
     height = int(figure.layout["height"])
     # Compressed at the level where more effort gains one percent; without the time, so that the same is the same.
     data = base64.b64encode(gzip.compress(figure.json().encode("utf-8"), 6, mtime=0)).decode("ascii")
@@ -107,7 +108,8 @@ def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
 def parameter_table(
     names: Sequence[str], units: Sequence[str], columns: Sequence[tuple[str, Sequence[Cell]]], caption: str
 ) -> Html:
-    """Base parameters down, whatever gives them values across."""
+    """Base parameters (`names`, `units`) down, whatever gives them values across: `columns` are heads with values.
+    `caption` stands above."""
     rows = [
         [name, unit, *(values[k] for _, values in columns)]
         for k, (name, unit) in enumerate(zip(names, units, strict=True))
@@ -116,12 +118,12 @@ def parameter_table(
 
 
 def side_by_side(*figures: str) -> Html:
-    """Figures beside each other where the page is wide enough, else one below the other."""
+    """The `figures` beside each other where the page is wide enough, else one below the other."""
     return Html('<div class="pair">' + "\n".join(text(figure) for figure in figures) + "</div>")
 
 
 def anchor(title: str, taken: set[str]) -> str:
-    """A name for links to a section, unlike all that are taken."""
+    """A name for links to the section `title`, unlike all in `taken`, which it joins."""
     base = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
     name, k = base, 2
     while name in taken:

@@ -36,8 +36,9 @@ def render_report(
 ) -> str:
     """The page. It is self-contained: styles, scripts and data are inside, so that it opens offline and for years.
 
-    Of plotly.js there is what the figures need, compressed (0.5 MB, or 0.8 MB for figures in space), once, and only
-    where there is a figure. The same sections give the same bytes. `footer` says by default what made the page.
+    `title`, `subtitle` and `verdict` (None: there is none) stand above the `sections`. Of plotly.js there is what the
+    figures need, compressed (0.5 MB, or 0.8 MB for figures in space), once, and only where there is a figure. The same
+    sections give the same bytes. `footer` says by default what made the page.
     """
     taken: set[str] = set()
     names = [anchor(section.title, taken) for section in sections]

@@ -53,7 +53,7 @@ class Statement:
 
 
 def trimmed(script: str, kinds: Iterable[str]) -> str:
-    """The script with the given kinds of traces (besides scatter) and whatever they need.
+    """The `script` with the given `kinds` of traces (besides scatter) and whatever they need.
 
     A name counts as mentioned wherever it stands outside of strings, even where it means something local: too much
     may be kept for that, never too little.
@@ -190,7 +190,7 @@ def installed_script() -> str:
 
 
 def compressed(script: str, kinds: Iterable[str]) -> bytes:
-    """Trimmed and compressed; where the script cannot be trimmed, the whole of it."""
+    """`script` trimmed to `kinds` of traces and compressed; where it cannot be trimmed, the whole of it."""
     try:
         text = trimmed(script, kinds)
     except UnknownShapeError as error:
@@ -200,7 +200,7 @@ def compressed(script: str, kinds: Iterable[str]) -> bytes:
 
 
 def make(folder: Path = ASSETS) -> list[Path]:
-    """Write all scripts from the installed `plotly`."""
+    """Write all scripts from the installed `plotly` into `folder`."""
     script = installed_script()
     made = []
     for name, kinds in SCRIPTS.items():

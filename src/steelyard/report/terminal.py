@@ -27,7 +27,7 @@ def console() -> Console:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
-    """A table whose cells fold instead of being cut; columns named in `right` hold numbers."""
+    """A table `title` of `columns` and `rows` whose cells fold, not to be cut; columns in `right` hold numbers."""
     made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     filled = [list(row) for row in rows]
     # The first column names the row: it folds last.
@@ -41,20 +41,21 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number in few digits; a dash where there is none."""
+    """A `value` in few `digits`; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
 
 
 def with_interval(value: float, standard_error: float) -> str:
-    """A value and half its 95 % interval."""
+    """A `value` and half its 95 % interval, from its `standard_error`."""
     return f"{number(float(value))} ± {number(1.96 * float(standard_error), 2)}"
 
 
 @contextmanager
 def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for work of which the amount is known, on standard error, so that output can be piped.
+    """A bar for `what` is done, of which the amount is known, on standard error, so that output can be piped; none if
+    `quiet`.
 
     Yields a function of (done, in all, what was done last).
     """
@@ -82,7 +83,7 @@ def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str]
 
 @contextmanager
 def best_so_far(what: str, quiet: bool = False) -> Iterator[Callable[[str, int, int, float], None]]:
-    """A bar for a search, on standard error.
+    """A bar for `what` is searched, on standard error; none if `quiet`.
 
     Yields a function of (what is being done, stage, stages in all, the best value yet).
     """

@@ -97,11 +97,8 @@ class Controller(ABC):
         return 0
 
     def rates(self, q: Vector, dq: Vector, ref_q: Vector, states: Vector, settings: Vector) -> list[Scalar]:
-        """How fast what the law remembers changes until the next control instant, over scalars.
-
-        `q` (rad, m) and `dq` are measured, `ref_q` is wanted; `states` are remembered; `settings` are the law's
-        numbers.
-        """
+        """How fast what the law remembers changes until the next control instant, over scalars. `q` (rad, m) and `dq`
+        are measured, `ref_q` is wanted; `states` are remembered; `settings` are the law's numbers."""
         return []
 
     def first_states(self, dq: Array) -> Array:
@@ -109,10 +106,8 @@ class Controller(ABC):
         return np.zeros((len(dq), 0))
 
     def states_along(self, period: float, q: Array, dq: Array, ref_q: Array, ref_dq: Array, tau: Array) -> Array:
-        """What the law must have remembered along a measured motion, `(samples, states)`.
-
-        `period` (s) lies between samples of `q` (rad, m), `dq`, the references `ref_q`, `ref_dq` and torques `tau`.
-        """
+        """What the law must have remembered along a measured motion, `(samples, states)`. `period` (s) lies between
+        samples of `q` (rad, m), `dq`, the references `ref_q`, `ref_dq` and torques `tau`."""
         return np.zeros((len(q), 0))
 
     def law(
@@ -125,10 +120,8 @@ class Controller(ABC):
         settings: Vector | None = None,
         states: Vector = (),
     ) -> list[Scalar]:
-        """Joint torques over scalars, at `q` (rad, m) and `dq`, to follow `ref_q`, `ref_dq` and `ref_ddq`.
-
-        `settings` stands in for the controller's own numbers, `states` is what it remembers.
-        """
+        """Joint torques over scalars, at `q` (rad, m) and `dq`, to follow `ref_q`, `ref_dq` and `ref_ddq`. `settings`
+        stands in for the controller's own numbers, `states` is what it remembers."""
         numbers: Any = self.settings if settings is None else settings
         n = len(self.kp)
         kp, kd, rest = numbers[:n], numbers[n : 2 * n], numbers[2 * n :]

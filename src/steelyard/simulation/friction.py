@@ -109,10 +109,8 @@ class DryFriction:
         return len(self._shares)
 
     def levels(self, q: Vector, dq: Vector, theta: Vector) -> tuple[list[Scalar], list[Scalar]]:
-        """Friction against positive and against negative motion of every place, at `q` (rad, m) and `dq`.
-
-        `theta` are the terms' values.
-        """
+        """Friction against positive and against negative motion of every place, at `q` (rad, m) and `dq`. `theta` are
+        the terms' values."""
         up: list[Scalar] = []
         down: list[Scalar] = []
         for shares in self._shares:

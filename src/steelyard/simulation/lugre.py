@@ -114,7 +114,7 @@ def simulate_lugre(
 
     All other terms of the model (rotors, viscous friction, springs) act as they are. `z0` is where the bristles start,
     `(joints,)` in rad (m; None: straight). The other arguments are those of `simulate`: `drive`, `duration`, `times`,
-    `step`, `q0`, `dq0`, `reference`, `control_period`, `record_every`, `sensors`, `bound` and `throw`.
+    `step`, `q0`, `dq0`, `reference`, `control_period`, `record_every`, `sensors` and `bound`.
     """
     n = model.robot.dof
     if friction.joints != n:

@@ -75,9 +75,7 @@ def play(
 
 def good_sensors(torque_noise: ArrayLike, seed: int = 0) -> Sensors:
     """Of a good drive: 19-bit encoders, velocities by backward differences, `torque_noise` (N m, N) of each joint.
-
-    `seed` chooses the noise.
-    """
+    `seed` chooses the noise."""
     noise = tuple(np.asarray(torque_noise, dtype=float).tolist())
     return Sensors(position_resolution=ENCODER, torque_noise=noise, velocity="backward", seed=seed)
 

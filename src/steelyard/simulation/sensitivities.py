@@ -136,9 +136,7 @@ class Start:
     @classmethod
     def along(cls, q: Array, dq: Array, states: Array, theta: Array, directions: Array) -> Start:
         """One motion, with a lane for each of `directions` (lumped) in which its parameters `theta` (lumped) may move.
-
-        It starts at `q` (rad, m) and `dq`, the controller at `states`.
-        """
+        It starts at `q` (rad, m) and `dq`, the controller at `states`."""
 
         def lanes(x: Array) -> Array:
             return np.broadcast_to(x, (len(directions), len(x)))

@@ -75,12 +75,8 @@ def find_endings(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ending and first bad sample of each robot; that sample and all later ones become NaN.
 
-    Args:
-        model: the robot and its terms.
-        theta: its parameters, `(robots, parameters)`.
-        watched: robots whose mass matrix may become impossible on the way.
-        results: signals by name, `(robots, samples, joints)`, changed in place.
-        bound: positions (rad, m) beyond which a run has gone wrong.
+    `results` are signals `(robots, samples, joints)` of `model` with `theta` `(robots, parameters)`, changed in place;
+    `watched` robots may become impossible on the way; positions beyond `bound` (rad, m) have gone wrong.
     """
     robots, count = results["q"].shape[:2]
     # Extremes first, since all is well as a rule; NaN and infinity show in them, too.

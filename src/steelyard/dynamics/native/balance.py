@@ -54,10 +54,8 @@ class IntervalMeans:
         self._floats[_FLOATS["new"]], self._floats[_FLOATS["old"]] = new, old
 
     def __call__(self, factor: float) -> Array:
-        """The means over the interval that ends with `sample`; overwritten by the next call.
-
-        `factor` multiplies the growth of what is stored.
-        """
+        """The means over the interval that ends with `sample`; overwritten by the next call. `factor` multiplies the
+        growth of what is stored."""
         self._floats[_FLOATS["factor"]] = factor
         self._call(self._address)
         return self.mean

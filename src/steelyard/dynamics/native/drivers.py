@@ -157,10 +157,8 @@ def _gram() -> Text:
 
 
 def add_tile(t: Vectors, x: str, y: str, tile: str, size: str) -> None:
-    """Code in `t` for sums[r + i, c + j] += Σ_lanes x_i y_j of one tile; the sums are vectors.
-
-    `x` and `y` point to the rows, `tile` is the place of (r, c) in sums that have `size` columns.
-    """
+    """Code in `t` for sums[r + i, c + j] += Σ_lanes x_i y_j of one tile; the sums are vectors. `x` and `y` point to the
+    rows, `tile` is the place of (r, c) in sums that have `size` columns."""
     places = [t.at("%sums", t.add(tile, t.add(t.mul(i, size), j)), t.kind) for i in range(TILE) for j in range(TILE)]
     with t.repeat(LANES, t.width, t.kind, [t.load(p, t.kind) for p in places]) as (s, totals, grown):
         xs = [t.load(t.at(x, t.add(s, i * STRIDE)), t.kind) for i in range(TILE)]

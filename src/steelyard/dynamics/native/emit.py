@@ -133,14 +133,8 @@ class _Formulas(Vectors):
 
 
 def emit(graph: Graph, outputs: Sequence[Any], input_rows: dict[str, int], name: str, width: int) -> str:
-    """The text of a function and what it declares.
-
-    Args:
-        graph, outputs: what is to be computed.
-        input_rows: the row of position 0 of each input.
-        name: of the function in the text.
-        width: lanes of a vector register.
-    """
+    """The text of the function `name` and what it declares: the `outputs` of `graph`, for lanes of vectors `width`
+    wide. `input_rows`[x] is the row of position 0 of input x."""
     w = _Formulas(width)
     with w.loop(0, "%vectors") as k:
         lane = w.mul(k, width)

@@ -178,10 +178,8 @@ class Reflections:
             call(address)
 
     def many(self, rows: Array, scale: float) -> None:
-        """Take `rows` `(updates, rows, columns)` one after the other, at most `MOST_ROWS` each; they are used up.
-
-        The triangle is multiplied by `scale` before each.
-        """
+        """Take `rows` `(updates, rows, columns)` one after the other, at most `MOST_ROWS` each; they are used up. The
+        triangle is multiplied by `scale` before each."""
         call, block, floats, address = self._calls[0]
         before = block[_ROWS]
         floats[_SCALE], block[_THETA], block[_ROWS], block[_UPDATES] = scale, 0, rows.ctypes.data, len(rows)

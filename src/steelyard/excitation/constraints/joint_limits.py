@@ -16,9 +16,10 @@ _WORDS = ("position", "velocity", "acceleration", "jerk")
 
 
 class JointLimits:
-    """Bounds of every joint's derivatives, those that are finite.
+    """Bounds (`limits`) of joints' derivatives, those that are finite, on motions of `families` with coefficients `x`.
 
-    Between the times of the grid the families' own bounds (`extent`) hold: they cover all times of the motion.
+    The optimiser looks at the times of the `grid` (s); the families' own bounds (`extent`) cover all times of a
+    `trajectory`, so quickly that none are `enough`. `names` are the joints', for messages; `q` is a posture (rad, m).
     """
 
     name = "joint limits"
@@ -48,7 +49,7 @@ class JointLimits:
         return values, pull
 
     def drawn_back(self, x: Array, calm: Array) -> Array:
-        """x with every joint's deviation from the calm motion scaled down until it fits, at the times of the grid."""
+        """x with every joint's deviation from the `calm` motion scaled down until it fits, at the times of the grid."""
         reached = (self._sampled.in_blocks(x) - self._centre) * self._scale
         still = (self._sampled.in_blocks(calm) - self._centre) * self._scale
         over = np.abs(reached) > 1.0

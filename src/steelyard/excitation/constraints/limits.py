@@ -21,8 +21,9 @@ class Constraint(Protocol):
     """Values c(x) ≤ 0 on a grid of times for the optimiser, and a bound that holds between the times.
 
     Values are shares of the limit: 0.01 is one percent too much. The optimiser needs gradients (`pull`); what has none
-    (`smooth` is False: collision by meshes) is checked on what is delivered, and the motion is drawn back towards
-    its centre until it holds. A `lazy` constraint is left out of the optimisation until a solution breaks it.
+    (`smooth` is False: collision by meshes) is checked on what is delivered, and the motion is drawn back towards its
+    centre until it holds. A `lazy` constraint is left out of the optimisation until a solution breaks it. `x` are the
+    coefficients of a motion, `trajectory` is the motion itself.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Limits:
         return np.where(np.isfinite(half), half, np.clip(0.0, self.lower, self.upper))
 
     def bounds(self, order: int) -> tuple[Array, Array]:
-        """Lower and upper bounds of position (0), velocity (1), acceleration (2) or jerk (3)."""
+        """By `order`, lower and upper bounds of position (0), velocity (1), acceleration (2) or jerk (3)."""
         if order == 0:
             return self.lower, self.upper
         size = (self.dq, self.ddq, self.jerk)[order - 1]
@@ -88,7 +89,7 @@ class Limits:
 
 
 def default_limits(robot: Robot) -> Limits:
-    """The limits of the robot's description.
+    """The limits that the description of `robot` states.
 
     Where it states none: positions ±π (±0.5 m), velocity π/2 rad/s (0.25 m/s). Acceleration is never stated: three
     times the velocity limit per second. Jerk and power are unlimited, torque is the effort limit.
@@ -112,10 +113,10 @@ def default_limits(robot: Robot) -> Limits:
 
 
 def limits_from(robot: Robot, given: Mapping[str, ArrayLike] | Limits | None) -> Limits:
-    """The robot's own limits, replaced where the user gives others.
+    """The limits of `robot`, replaced where others are `given`: by name, or all of them.
 
     `q` is one number (±), one per joint (±), or pairs (lower, upper); `dq`, `ddq`, `jerk`, `tau`, `power` are one
-    number or one per joint. `None` lifts a limit.
+    number or one per joint (rad, m, N m, N, W, s). `None` lifts a limit.
     """
     if isinstance(given, Limits):
         return _checked(robot, given)

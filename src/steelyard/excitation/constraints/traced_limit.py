@@ -25,9 +25,16 @@ _ORDER = {"q": 0, "dq": 1, "ddq": 2}
 
 
 class TracedLimit:
-    """lower ≤ f(q, q̇, q̈) ≤ upper for a traced function f; shares are differences over `scale`.
+    """`lower` ≤ f(q, q̇, q̈) ≤ `upper` for a traced `function` f; shares are differences over `scale`.
 
-    Gradients are exact (the function's adjoint); between the times of the grid the bound of `certify.py` holds.
+    Gradients are exact (the function's adjoint); between the times of the grid the bound of `_certify.py` holds: for
+    every instant of a `trajectory`, or until more than `enough` is found.
+
+    Args:
+        name: what is limited, in words; `advice` says what would help, `metres` that shares are lengths.
+        families, grid: the motions, with coefficients `x`, and the times (s) at which the optimiser looks.
+        lazy: left out of the optimisation until a solution breaks it.
+        q: a posture (rad, m), for `at_rest`.
     """
 
     smooth = True
@@ -95,14 +102,15 @@ class TracedLimit:
 def torque_limit(
     model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
 ) -> TracedLimit:
-    """|τ_j| ≤ (1 − margin)·limit_j; the margin is for what the nominal model does not know."""
+    """|τ_j| ≤ (1 − `margin`)·limit_j; the margin is for what the nominal `model` does not know. Of `limits` (N m, N),
+    for motions of `families`, on a `grid` of times (s); `lazy` as in `TracedLimit`."""
     return _drive_limit("torque", "tau", model, (1.0 - margin) * limits.tau, families, grid, margin, lazy)
 
 
 def power_limit(
     model: Model, limits: Limits, families: Sequence[Family], grid: Array, margin: float = 0.0, lazy: bool = False
 ) -> TracedLimit:
-    """|τ_j q̇_j| ≤ (1 − margin)·limit_j."""
+    """|τ_j q̇_j| ≤ (1 − `margin`)·limit_j (W); `model`, `limits`, `families`, `grid`, `lazy` as for torques."""
     return _drive_limit("power", "power", model, (1.0 - margin) * limits.power, families, grid, margin, lazy)
 
 
@@ -144,12 +152,12 @@ class Plane:
 
     @staticmethod
     def floor(height: float = 0.0) -> Plane:
-        """Nothing below this height."""
+        """Nothing below `height` (m)."""
         return Plane((0.0, 0.0, -1.0), -height)
 
 
 def box(lower: Sequence[float], upper: Sequence[float]) -> tuple[Plane, ...]:
-    """The six planes of a box with these corners (base frame, m)."""
+    """The six planes of a box with corners `lower` and `upper` (base frame, m)."""
     if not all(a < b for a, b in zip(lower, upper, strict=True)):
         raise ExcitationError(f"The box {tuple(lower)} … {tuple(upper)} is empty; every lower must be below its upper.")
     axes = [tuple(float(i == k) for i in range(3)) for k in range(3)]
@@ -161,7 +169,7 @@ def box(lower: Sequence[float], upper: Sequence[float]) -> tuple[Plane, ...]:
 def workspace(
     robot: Robot, points: Sequence[Point], planes: Sequence[Plane], families: Sequence[Family], grid: Array
 ) -> TracedLimit:
-    """All points on the inner side of all planes; shares are metres."""
+    """All `points` of `robot` on the inner side of all `planes`, for `families` at times `grid` (s); shares are m."""
     names = robot.link_names
     for point in points:
         if point.link not in names:

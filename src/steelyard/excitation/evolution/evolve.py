@@ -70,8 +70,9 @@ def evolve(
         checkpoint: a JSON file to write after every generation, and to resume from where it exists.
         threads: for the Gram matrices (default: all cores).
 
-    The other arguments are those of `excite`. An individual that breaks a limit at a sample is rejected; what is
-    delivered keeps to all of them at every instant.
+    Those of `excite` are `terms`, `rate`, `criterion`, `scaling`, `equations`, `parameters`, `wanted`, `weights`,
+    `prior`, `model`, `torque_margin`, `regions`, `constraints`, `seed` and `progress`. An individual that breaks a
+    limit at a sample is rejected; what is delivered keeps to all of them at every instant.
     """
     chosen = optimiser or Genetic()
     bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, limits)

@@ -20,7 +20,8 @@ Signals = tuple[Array, Array, Array]
 
 
 class Genome(Protocol):
-    """Motions told apart by `size` genes from 0 to 1."""
+    """Motions told apart by `size` genes from 0 to 1. A `population` is `(individuals, genes)`, `genes` those of one;
+    motions are sampled at `rate` Hz; `trajectory` is one of them."""
 
     @property
     def size(self) -> int: ...
@@ -48,7 +49,7 @@ class Genome(Protocol):
 
 
 class Strategy(Protocol):
-    """Asked for a population `(individuals, genes)`, then told its values: smaller is better, infinite is rejected."""
+    """Asked for a population `(individuals, genes)`, then told its `values`: smaller is better, infinite rejected."""
 
     def ask(self) -> Array: ...
 
@@ -62,7 +63,7 @@ class Optimiser(Protocol):
     def generations(self) -> int: ...
 
     def start(self, genes: int, seed: int) -> Strategy:
-        """A fresh strategy; the same seed and the same values told lead to the same populations."""
+        """A fresh strategy for so many `genes`; the same `seed` and values told lead to the same populations."""
         ...
 
 
@@ -74,7 +75,9 @@ _REACH = 1.5
 class Coefficients:
     """Motions of the families of `centre`, a calm motion that keeps to all `needs`.
 
-    Joint limits are kept by drawing each joint back; what breaks another constraint on its grid is rejected.
+    Joint limits are kept by drawing each joint back; what breaks another constraint on its grid is rejected. A
+    `population` is `(individuals, genes)`, `genes` those of one; motions are sampled at `rate` Hz; `trajectory` is one
+    of them.
     """
 
     centre: Trajectory

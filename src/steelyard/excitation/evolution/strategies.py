@@ -17,8 +17,9 @@ from steelyard.ground.arrays import Array
 class Covariance:
     """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that learns where good motions lie.
 
-    It starts in the middle of the genes, `spread` wide; `population` None leaves the size to the library
-    (4 + 3 log genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than all others.
+    It starts in the middle of the genes, `spread` wide; `population` None leaves the size to the library (4 + 3 log
+    genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than all others. `start` takes
+    the number of `genes` and a `seed`.
     """
 
     population: int | None = 150
@@ -61,7 +62,8 @@ class _Adaptation:
 
 
 class ByPieces:
-    """A constraint on motions whose acceleration jumps: its bound is the largest of those between the jumps."""
+    """A `constraint` on motions whose acceleration jumps: its bound is the largest of those between the jumps.
+    `trajectory`, `enough`, `x` and `q` are handed on to it."""
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint
@@ -102,10 +104,11 @@ def _pieces(trajectory: Trajectory) -> list[Trajectory]:
 class Genetic:
     """Real genes, elitist selection, recombination, mutation.
 
-    The paper gives `population` = 150 and no operators; these are the usual ones: `elites` survive as they are;
-    parents win tournaments of `tournament`; with probability `crossover` children lie anywhere in the parents' box
-    widened by `blend` on both sides (BLX-α, Eshelman & Schaffer 1993), else they are copies; every gene mutates with
-    probability `mutation` by a Gaussian step of `step`. Genes are clipped to 0 … 1; rejected individuals never win.
+    The paper gives `population` = 150 and no operators; these are the usual ones: `elites` survive as they are; parents
+    win tournaments of `tournament`; with probability `crossover` children lie anywhere in the parents' box widened by
+    `blend` on both sides (BLX-α, Eshelman & Schaffer 1993), else they are copies; every gene mutates with probability
+    `mutation` by a Gaussian step of `step`. Genes are clipped to 0 … 1; rejected individuals never win. `start` takes
+    the number of `genes` and a `seed`.
     """
 
     population: int = 150

@@ -32,7 +32,9 @@ class ViaPoints:
     """`points` via-points in a region of poses or postures, and one speed: 6 · points + 1 genes for six axes.
 
     Every program starts and ends at the posture `start` (default: the middle of the region, where the arm reaches it).
-    `fly` is how much of its slowing down a move gives to the next. Limits without jerk mean trapezoids of velocity.
+    `fly` is how much of its slowing down a move gives to the next. Limits without jerk mean trapezoids of velocity. A
+    `population` is `(individuals, genes)`, `genes` those of one; motions are sampled at `rate` Hz; `trajectory` is one
+    of them.
     """
 
     robot: Robot
@@ -156,8 +158,11 @@ class ViaPoints:
 def programs_in(
     robot: Robot, points: int, limits: Limits, box: Sequence[float] | None = None, frame: str = ""
 ) -> ViaPoints:
-    """Programs of so many via-points: poses of link `frame` in a box (x0, x1, y0, y1, z0, z1; m) about the orientation
-    that it has when the arm stands in its middle, or postures in the joints' own ranges."""
+    """Programs of `robot` with so many via-points (`points`), within `limits`.
+
+    They are poses of link `frame` in a `box` (x0, x1, y0, y1, z0, z1; m) about the orientation that it has when the arm
+    stands in its middle, or (None) postures in the joints' own ranges.
+    """
     own = with_jerk(limits)
     if box is None:
         low, high = np.maximum(own.lower, -np.pi), np.minimum(own.upper, np.pi)
@@ -180,6 +185,6 @@ def _as_trajectory(motion: ProgramMotion) -> Trajectory:
 
 
 def with_jerk(limits: Limits) -> Limits:
-    """The same limits, with a jerk where none is given: controllers play S-curves."""
+    """The same `limits`, with a jerk where none is given: controllers play S-curves."""
     jerk = np.where(np.isfinite(limits.jerk), limits.jerk, _RISES_PER_SECOND * limits.ddq)
     return Limits(limits.lower, limits.upper, limits.dq, limits.ddq, jerk, limits.tau, limits.power)

@@ -32,14 +32,14 @@ class Path:
 
 
 def line(start: Pose, end: Pose) -> Path:
-    """The straight way from pose to pose."""
+    """The straight way from pose `start` to pose `end`."""
     step = end.position - start.position
     rotate, turn = _turning(start, end)
     return Path(lambda s: Pose(start.position + s * step, rotate(s)), float(np.linalg.norm(step)), turn)
 
 
 def circle(start: Pose, via: Pose, end: Pose) -> Path:
-    """The arc from pose to pose through the place of `via`."""
+    """The arc from pose `start` to pose `end` through the place of `via`."""
     a, b = via.position - start.position, end.position - start.position
     normal = np.cross(a, b)
     size = float(normal @ normal)
@@ -84,7 +84,8 @@ _ACCURACY = 1e-5
 def follow(
     path: Path, solver: InverseKinematics, q: Array, speed: float, fly: float, limits: MotionLimits, cycle: float
 ) -> Curved | None:
-    """The course along a path, solved for the joints about once every `cycle` (s). None: the path is a point."""
+    """The course along a `path`, solved for the joints about once every `cycle` (s). None: the path is a point.
+    `solver` starts at `q` (rad, m); `speed` and `fly` are those of the move, within `limits`."""
     from scipy.interpolate import make_interp_spline
 
     bounds = _bounds(path, speed, limits)
@@ -164,7 +165,7 @@ class ProgramMotion(JointMotion):
         return bool(np.allclose(self.table[0, 0], self.table[-1].sum(axis=0), rtol=0.0, atol=1e-9))
 
     def derivative(self, t: ArrayLike, order: int) -> Array:
-        """`(samples, joints)`, or `(joints,)` for a single time; before its start and after its end it stands."""
+        """Of `order`, at times `t` (s), `(samples, joints)` or for one time `(joints,)`; before and after it stands."""
         values = evaluate(self.breaks, self.table, np.atleast_1d(np.asarray(t, dtype=float)), order)
         return values[0] if np.ndim(t) == 0 else values
 

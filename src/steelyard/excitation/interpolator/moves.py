@@ -92,7 +92,11 @@ class Program:
 
     @staticmethod
     def through(postures: ArrayLike, speed: float = 1.0, fly: float = 0.0) -> Program:
-        """Joint moves from posture to posture `(via-points, joints)`; the last one stops."""
+        """Joint moves from posture to posture, `postures` `(via-points, joints)` in rad (m); the last one stops.
+
+        `speed` is a fraction of the velocity limits, `fly` (0 to 1) how much of its slowing down a move gives to the
+        next.
+        """
         points = np.atleast_2d(np.asarray(postures, dtype=float))
         last = len(points) - 1
         moves = tuple(JointMove(tuple(p), speed, fly if k < last else 0.0) for k, p in enumerate(points) if k)
@@ -125,11 +129,11 @@ class Region:
             raise ProgramError(f"The region's speeds are {self.speed}; they lie between 0 (not included) and 1.")
 
     def genes(self, points: int) -> int:
-        """How many genes a program of so many via-points has: one per coordinate, and the speed."""
+        """How many genes a program of so many via-points (`points`) has: one per coordinate, and the speed."""
         return points * len(self.low) + 1
 
     def program(self, genes: ArrayLike, start: ArrayLike, fly: float = 0.5) -> Program:
-        """The program of these genes (0 to 1): from `start` by joint moves past all via-points; the last one stops."""
+        """The program of `genes` (0 to 1): from `start` by joint moves with `fly`; the last one stops."""
         values = np.asarray(genes, dtype=float)
         width = len(self.low)
         if values.ndim != 1 or len(values) % width != 1 or len(values) == 1:

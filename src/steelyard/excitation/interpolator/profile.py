@@ -48,7 +48,11 @@ class MotionLimits:
         jerk: ArrayLike = np.inf,
         tool: ToolLimits | None = None,
     ) -> MotionLimits:
-        """Positions (and velocities, unless given) as the robot's description has them."""
+        """Positions as the description of `robot` has them; `velocity` too where it is None (rad/s, m/s).
+
+        `acceleration` (per s²) and `jerk` (per s³) are one number or one per joint; `tool` bounds moves along lines and
+        arcs.
+        """
         own = [joint.velocity for joint in robot.joints]
         return MotionLimits(
             frozen([joint.lower for joint in robot.joints]),
@@ -80,11 +84,11 @@ class Ramp:
     jerk: float = np.inf
 
     def rise(self, velocity: float) -> float:
-        """How long the acceleration rises, and as long falls, on the way to a velocity."""
+        """How long (s) the acceleration rises, and as long falls, on the way to a `velocity`."""
         return float(min(self.acceleration / self.jerk, self.time(velocity) / 2.0))
 
     def time(self, velocity: float) -> float:
-        """How long it takes from rest to a velocity; on average it goes half as quick."""
+        """How long (s) it takes from rest to a `velocity`; on average it goes half as quick."""
         if velocity * self.jerk < self.acceleration**2:  # the full acceleration is not reached
             return 2.0 * float(np.sqrt(velocity / self.jerk))
         return velocity / self.acceleration + self.acceleration / self.jerk
@@ -112,7 +116,8 @@ class Profile:
 
 
 def profile(velocity: float, up: Ramp, down: Ramp | None = None) -> Profile:
-    """The time-optimal profile over the distance 1 within these bounds (Biagiotti & Melchiorri 2008, chapter 3)."""
+    """The quickest profile over the distance 1 (Biagiotti & Melchiorri 2008, chapter 3). `velocity` (1/s) is the
+    greatest; `up` bounds speeding up, `down` slowing down (None: the same)."""
     down = up if down is None else down
     peak = _peak(velocity, up, down)
     speeding, slowing = up.time(peak), down.time(peak)

@@ -16,10 +16,12 @@ FORMAT = "steelyard-program-1"
 
 
 def program_to_dict(program: Program) -> dict[str, Any]:
+    """A `program` as plain data."""
     return {"format": FORMAT, "start": list(program.start), "moves": [_entry(move) for move in program.moves]}
 
 
 def program_from_dict(document: dict[str, Any]) -> Program:
+    """The program of a `document` that `program_to_dict` made."""
     if document.get("format") != FORMAT:
         raise ProgramError(f"This is no via-point program: format is {document.get('format')!r}, not {FORMAT!r}.")
     try:
@@ -31,7 +33,8 @@ def program_from_dict(document: dict[str, Any]) -> Program:
 
 
 def program_text(program: Program, robot: Robot) -> str:
-    """One line per move; angles in degrees, lengths in mm, orientations as roll, pitch, yaw about fixed axes."""
+    """A `program` of `robot`, one line per move. Angles in degrees, lengths in mm, orientations as roll, pitch, yaw
+    about fixed axes."""
     lines = [f"# {robot.name}: {len(program.moves)} moves; joints {', '.join(robot.joint_names)}"]
     lines.append(f"START  {_posture(program.start, robot)}")
     for move in program.moves:
@@ -67,7 +70,7 @@ def _place(pose: Pose) -> str:
 
 
 def rpy(rotation: Array) -> tuple[float, float, float]:
-    """Roll, pitch, yaw (rad) about fixed axes: Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Roll, pitch, yaw (rad) of a `rotation` about fixed axes: Rz(yaw) Ry(pitch) Rx(roll)."""
     level = float(np.hypot(rotation[0, 0], rotation[1, 0]))
     pitch = float(np.arctan2(-rotation[2, 0], level))
     if level < 1e-9:  # straight up or down: roll and yaw turn about the same line, so roll is set to zero

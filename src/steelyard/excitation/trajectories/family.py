@@ -23,11 +23,12 @@ def known(cls: type[F]) -> type[F]:
 
 
 def family_to(family: Family) -> dict[str, Any]:
+    """A `family` as plain data."""
     return {"family": family.kind, **family.settings()}
 
 
 def family_from(document: dict[str, Any]) -> Family:
-    """The family of one joint's entry; what is not a setting (`coefficients`) is left to the caller."""
+    """The family of one joint's entry, `document`; what is not a setting (`coefficients`) is left to the caller."""
     name = document.get("family")
     if not isinstance(name, str) or name not in _families:
         raise UnknownNameError("trajectory family", str(name), sorted(_families))
@@ -45,10 +46,11 @@ class TrajectoryError(SteelyardError):
 
 @runtime_checkable
 class Family(Protocol):
-    """All motions of one joint that a handful of coefficients x can tell apart; the settings are frozen.
+    """All motions of one joint that a handful of coefficients `x` can tell apart; the settings are frozen.
 
     What has to hold whatever x is (start at rest, end there, pass a given posture) is built in: the conditions have
-    been eliminated, so every x is admissible. Families are hashable, so that joints may share one.
+    been eliminated, so every x is admissible. Families are hashable, so that joints may share one. `derivative` is its
+    order, 0 to 3; times `t` are in s, `position` in rad or m.
     """
 
     @property
@@ -89,5 +91,6 @@ class Family(Protocol):
 
 
 def check_duration(duration: float, what: str) -> None:
+    """Refuse a `duration` (s) that is not positive and finite; `what` has it."""
     if not 0.0 < duration < float("inf"):
         raise TrajectoryError(f"{what}: the duration is {duration} s; it must be positive and finite.")

@@ -18,7 +18,8 @@ from steelyard.ground.arrays import Array
 class Idle:
     """A joint that stands still while others move: q(t) = `position` (rad or m).
 
-    Where that is None, the posture is the one coefficient.
+    Where that is None, the posture is the one coefficient. Methods as in `Family`: coefficients `x`, the order of a
+    `derivative`, times `t` (s).
     """
 
     kind: ClassVar[str] = "idle"
@@ -61,7 +62,8 @@ _MEET = 1e-6
 @known
 @dataclass(frozen=True)
 class Fixed:
-    """One joint's motion as pieces Σ_k table[i][k] u^k, u from 0 to 1 between breaks[i] and breaks[i + 1] (s)."""
+    """One joint's motion as pieces Σ_k table[i][k] u^k, u from 0 to 1 between breaks[i] and breaks[i + 1] (s). Methods
+    as in `Family`: coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m)."""
 
     kind: ClassVar[str] = "fixed"
 

@@ -20,7 +20,8 @@ class Piecewise(ABC):
     """A family made of polynomial pieces.
 
     A subclass states the pieces as linear functions of all its numbers y (`shape`), and how y follows from the free
-    coefficients x: y = Z x + y0 (`free`). Before its start and after its end the motion stands.
+    coefficients x: y = Z x + y0 (`free`). Before its start and after its end the motion stands. Methods as in `Family`:
+    coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m).
     """
 
     # Fields of the subclasses' dataclasses
@@ -170,17 +171,20 @@ class BSpline(Piecewise):
 
 
 def cubic(duration: float, start: float | None = None, end: float | None = None) -> BSpline:
-    """A cubic from start to end (coefficients unless given), at rest at both; its acceleration jumps there."""
+    """A cubic of `duration` s, at rest at both ends; its acceleration jumps there. `start` and `end` (rad, m) are
+    coefficients unless given."""
     return BSpline(duration, spans=1, degree=3, rest=1, start=start, end=end)
 
 
 def quintic(duration: float, start: float | None = None, end: float | None = None) -> BSpline:
-    """A quintic from start to end (coefficients unless given) with zero velocity and acceleration at both."""
+    """A quintic of `duration` s with zero velocity and acceleration at both ends. `start` and `end` (rad, m) are
+    coefficients unless given."""
     return BSpline(duration, spans=1, degree=5, rest=2, start=start, end=end)
 
 
 def free_quintic(duration: float) -> BSpline:
-    """A quintic with nothing prescribed at its ends: six coefficients, as Urrea & Pascal 2017 optimise them (eq. 37).
+    """A quintic of `duration` s with nothing prescribed at its ends: six coefficients, as Urrea & Pascal 2017 optimise
+    them (eq. 37).
 
     The coefficients are Bernstein's and not powers of t: the same motions, far better conditioned.
     """

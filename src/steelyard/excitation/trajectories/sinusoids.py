@@ -14,9 +14,10 @@ from steelyard.ground.arrays import Array
 
 
 def eliminate(A: Array, b: Array, what: str) -> tuple[Array, Array]:
-    """(Z, y0) such that y = Z x + y0 runs through all solutions of A y = b; Z is orthonormal, y0 the shortest.
+    """(Z, y0) such that y = Z x + y0 runs through all solutions of `A` y = `b`; Z is orthonormal, y0 the shortest.
 
-    By Householder QR of Aᵀ rather than by SVD: the signs are the same on every machine.
+    By Householder QR of Aᵀ rather than by SVD: the signs are the same on every machine. `what` asks for them, in an
+    error.
     """
     # Rows of unit length, so that conditions in rad, rad/s and rad/s² weigh the same in the rank test.
     lengths = np.linalg.norm(A, axis=1)
@@ -80,8 +81,9 @@ def _grid(omega: tuple[float, ...], duration: float) -> tuple[Array, Array, floa
 class Cosines:
     """q(t) = q₀ + Σ s_k sin ω_k t + c_k cos ω_k t over given frequencies ω (rad/s).
 
-    The start trajectories of Kozłowski & Dutkiewicz 1996 are of this kind. Coefficients: q₀, s₁ …, c₁ … (rad or m),
-    or with `rest` (velocity and acceleration zero at the start) coordinates of what that leaves. It ends moving.
+    The start trajectories of Kozłowski & Dutkiewicz 1996 are of this kind. Coefficients: q₀, s₁ …, c₁ … (rad or m), or
+    with `rest` (velocity and acceleration zero at the start) coordinates of what that leaves. It ends moving. Methods
+    as in `Family`: coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m).
     """
 
     kind: ClassVar[str] = "cosines"
@@ -100,7 +102,8 @@ class Cosines:
 
     @staticmethod
     def through(duration: float, offset: float, terms: Sequence[tuple[float, float, float]]) -> tuple[Cosines, Array]:
-        """The family and the coefficients of offset + Σ amplitude·cos(ω t + phase), from (amplitude, ω, phase)."""
+        """The family of `duration` s and its coefficients: `offset` + Σ amplitude·cos(ω t + phase). `terms` are
+        (amplitude in rad or m, ω in rad/s, phase in rad)."""
         frequencies = tuple(dict.fromkeys(omega for _, omega, _ in terms))
         s, c = np.zeros((2, len(frequencies)))
         for amplitude, omega, phase in terms:
@@ -159,7 +162,8 @@ class Fourier:
 
     `period` (s) is the duration unless given; `rest` makes velocity and acceleration zero at the start (and by
     periodicity after every period): Σ a_l = 0, Σ l b_l = 0. `offset` fixes q₀, `start` fixes q(0). Without any
-    condition the coefficients are q₀, a₁ …, b₁ …; conditions leave coordinates of their null space.
+    condition the coefficients are q₀, a₁ …, b₁ …; conditions leave coordinates of their null space. Methods as in
+    `Family`: coefficients `x`, the order of a `derivative`, times `t` (s), a `position` (rad, m).
     """
 
     kind: ClassVar[str] = "fourier"
@@ -184,7 +188,8 @@ class Fourier:
 
     @staticmethod
     def szabo(harmonics: int = 5, fundamental: float = 0.1, duration: float = 10.0) -> Fourier:
-        """The series of Szabó & Szádeczky-Kardoss 2021, eq. 22, with the offset it lacks; `fundamental` in Hz."""
+        """The series of Szabó & Szádeczky-Kardoss 2021, eq. 22, with the offset it lacks. So many `harmonics` of a
+        `fundamental` (Hz), for a `duration` (s)."""
         return Fourier(harmonics, duration, 1.0 / fundamental)
 
     @property

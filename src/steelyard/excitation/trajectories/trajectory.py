@@ -21,13 +21,14 @@ FORMAT = "steelyard-trajectory-1"
 
 
 def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: Array) -> list[list[Any]]:
-    """A sampled motion as rows of a table: t, q_…, dq_…, ddq_… of every joint, below their names."""
+    """A sampled motion as rows of a table: `t` (s), `q` (rad, m), `dq`, `ddq` of every joint, below `joint_names`."""
     head = ["t", *(f"{x}_{name}" for x in ("q", "dq", "ddq") for name in joint_names)]
     return [head, *np.column_stack([t, q, dq, ddq]).tolist()]
 
 
 class JointMotion(ABC):
-    """A motion of all joints over time, known by its derivatives and by how far these go."""
+    """A motion of all joints over time, known by its derivatives and by how far these go. Times `t` are in s, rad and
+    m; `order` counts derivatives, 0 to 3."""
 
     @abstractmethod
     def derivative(self, t: ArrayLike, order: int) -> Array:
@@ -78,7 +79,7 @@ class Trajectory(JointMotion):
 
     @staticmethod
     def standing(families: Sequence[Family], positions: ArrayLike) -> Trajectory:
-        """The calmest motion of these families: every joint as near to standing at its position as it can."""
+        """The calmest motion of these families: every joint as near to standing at `positions` (rad, m) as it can."""
         still = np.broadcast_to(np.asarray(positions, dtype=float), (len(families),))
         parts = [family.hold(float(q)) for family, q in zip(families, still, strict=True)]
         return Trajectory(tuple(families), np.concatenate(parts))
@@ -119,7 +120,7 @@ class Trajectory(JointMotion):
     # ---------------------------------------------------------------- the motion
 
     def bases(self, t: ArrayLike, derivative: int) -> tuple[tuple[Array, Array], ...]:
-        """(B, c) of every joint at times t (samples,); joints of one family share the arrays."""
+        """(B, c) of every joint at times `t` (s), for the order `derivative`; joints of one family share the arrays."""
         instants = np.atleast_1d(np.asarray(t, dtype=float))
         known: dict[Family, tuple[Array, Array]] = {}
         return tuple(
@@ -133,7 +134,7 @@ class Trajectory(JointMotion):
         return values[0] if np.ndim(t) == 0 else values
 
     def with_coefficients(self, x: ArrayLike) -> Trajectory:
-        """Another motion of the same families."""
+        """Another motion of the same families, with coefficients `x`."""
         return Trajectory(self.families, np.asarray(x, dtype=float))
 
     def extents(self, order: int) -> tuple[Array, Array]:
@@ -152,6 +153,7 @@ class Trajectory(JointMotion):
 
     @staticmethod
     def from_dict(document: dict[str, Any]) -> Trajectory:
+        """From a `document` that `to_dict` made."""
         if document.get("format") != FORMAT:
             raise TrajectoryError(f"This is no trajectory: format is {document.get('format')!r}, not {FORMAT!r}.")
         joints = document.get("joints") or []
@@ -166,6 +168,7 @@ class Trajectory(JointMotion):
 
     @staticmethod
     def from_json(text: str) -> Trajectory:
+        """From the `text` that `to_json` made."""
         try:
             document = json.loads(text)
         except json.JSONDecodeError as error:

@@ -55,7 +55,7 @@ def _optimised(lab: Lab, wanted: tuple[Array, ...]) -> sy.Plan:
 
 
 def condition(signals: tuple[Array, ...]) -> float:
-    """κ(W) over the eight λ."""
+    """κ(W) over the eight λ along `signals` q, q̇, q̈."""
     q, dq, ddq = signals
     return float(np.linalg.cond(regressor(q, dq, ddq).reshape(-1, 8)))
 
@@ -124,6 +124,7 @@ def _estimates(lab: Lab) -> dict[str, Array]:
 
 
 def hopfield(passes: int, gain: float = 10.0) -> Hopfield:
+    """The network of the paper, run over the data `passes` times with a `gain`."""
     return Hopfield(form="tanh", bound=10.0, gain=gain, passes=passes, scaled=False)
 
 

@@ -90,13 +90,15 @@ def _feed_forward_errors() -> Statement:
 
 
 def implied_gains(lab: Lab) -> PD:
+    """Critically damped gains of the stiffness that Table 5 implies, for the arm of `lab`."""
     return PD(kp=IMPLIED, kd=2.0 * np.sqrt(IMPLIED * effective_inertia(lab.truth)))
 
 
 def followed(
     lab: Lab, model: sy.Model, gains: PD, *, plant: sy.Model | None = None, step: float = 1e-3, seconds: float = 10.0
 ) -> sy.Simulation:
-    """The motion under PD with a model's feed-forward torque, on the true robot or another."""
+    """The motion under PD `gains` with the feed-forward torque of `model`, on a `plant` (None: the truth of `lab`). For
+    so many `seconds`, in steps of `step` s."""
     motion = Motion()
     q, dq, _ = motion.sample(np.zeros(1))
     return sy.simulate(

@@ -51,7 +51,7 @@ def _wave(joint: int, amplitude: float, rate: float, low: float = 0.0, high: flo
 
 
 def identification_torque(seed: int = 0, draw: Draw = "run") -> sy.TorqueSignal:
-    """(30)–(32); sines are cosines 90° late."""
+    """(30)–(32); sines are cosines 90° late. `seed` draws phases, for each `draw`: a "run" or a "sample"."""
     waves = (
         _wave(0, 34.0, 1.26, -5.0, 45.0, other_rate=0.9),
         _wave(0, 15.0, 2.306, -35.0, 35.0),
@@ -73,16 +73,18 @@ def validation_torque() -> sy.TorqueSignal:
 
 
 def clock(seconds: float = DURATION, period: float = PERIOD) -> Array:
+    """Times (s) from 0 to `seconds`, one every `period` s."""
     return np.asarray(period * np.arange(round(seconds / period) + 1.0))
 
 
 def played(model: sy.Model, signal: sy.TorqueSignal, t: Array, **options: Any) -> sy.Simulation:
-    """The arm from rest at q = 0 under a torque that is held from sample to sample."""
+    """`model` from rest at q = 0 under the torque of `signal`, held from each of the times `t` (s) to the next.
+    `options` are those of `simulate`."""
     return sy.simulate(model, signal.table(t), times=t, step=float(t[1] - t[0]) / 4, **options)
 
 
 def encoded(sim: sy.Simulation) -> sy.Log:
-    """The encoders' counts, and backward differences of them."""
+    """The encoders' counts of `sim`, and backward differences of them."""
     return sim.log(sensors=sy.Sensors(position_resolution=ENCODER, velocity="backward", acceleration="backward"))
 
 
@@ -98,7 +100,8 @@ def _f2(x: Array, period: float) -> Array:
 
 
 class Arm:
-    """The Rotradi with friction of one's choice, and the paper's θ1…θ21."""
+    """The Rotradi with `friction` of one's choice (terms; none: viscous and Coulomb), and the paper's θ1…θ21, `theta`.
+    Each `log` is one of this arm."""
 
     def __init__(self, *friction: str | Term) -> None:
         self.robot = sy.load_robot("rotradi")
@@ -119,11 +122,11 @@ class Arm:
         return np.asarray(100.0 * np.abs(theta - self.theta) / np.abs(self.theta))
 
     def fitted(self, log: sy.Log, scheme: str) -> Array:
-        """θ1…θ21 by least squares over the whole log."""
+        """θ1…θ21 by least squares over the whole log, rows by `scheme`."""
         return self.own.from_base(sy.fit_log(self.base, log, scheme=scheme, estimator="ols").beta)
 
     def fitted_by_34(self, log: sy.Log, reading: Reading) -> Array:
-        """θ1…θ21 by the filtered-dynamic regressor (34).
+        """θ1…θ21 by the filtered-dynamic regressor (34), in a `reading` of it.
 
         "corrected": f1 of the momentum, f2 of the remainder. As "printed" the remainder is the torque without
         accelerations, whose velocity products f1 has counted already. "outside" is the other way to read what is
@@ -141,7 +144,7 @@ class Arm:
         return self.own.from_base(np.linalg.lstsq(A, _f2(tau, h).ravel(), rcond=None)[0])
 
     def rank_of_37(self, log: sy.Log, *, as_printed: bool) -> int:
-        """Rank of the filtered-power regressor (37), whose friction columns are printed under f1 instead of f2."""
+        """Rank of the filtered-power regressor (37), its friction columns under f2, or under f1 `as_printed`."""
         dynamics, h = self.truth.dynamics, float(log.t[1] - log.t[0])
         q, dq = log.q, np.asarray(log.dq)
         energy = dynamics.kinetic_energy_regressor(q, dq) + dynamics.potential_energy_regressor(q)
@@ -151,12 +154,14 @@ class Arm:
 
 
 def words(name: str) -> str:
-    """A scheme's name as one reads it."""
+    """The `name` of a scheme as one reads it."""
     return name.replace("_", "-")
 
 
 class Lab(Arm):
-    """What the tables and figures share: one run of the experiment, identified by the five schemes."""
+    """What the tables and figures share (`fast`: with fewer repetitions): one run of the experiment, identified by the
+    five schemes.
+    """
 
     def __init__(self, fast: bool) -> None:
         super().__init__()
@@ -166,10 +171,11 @@ class Lab(Arm):
         self.judge = self.played(validation_torque()).log()
 
     def played(self, signal: sy.TorqueSignal) -> sy.Simulation:
+        """The arm under the torque of `signal`."""
         return played(self.truth, signal, clock(), smoothing=SMOOTHING)
 
     def replayed(self, theta: Array, log: sy.Log) -> sy.Replay:
-        """The model with these parameters under the torques of a log, open loop."""
+        """The model with parameters `theta` under the torques of a `log`, open loop."""
         return sy.replay(self.model(theta), log, method="rk4", smoothing=SMOOTHING, q0=np.zeros(3), dq0=np.zeros(3))
 
     @cached_property

@@ -28,7 +28,11 @@ def parameter_intervals(
     before: ArrayLike | None = None,
     before_is: str = "before",
 ) -> Figure:
-    """One panel per unit, one row per parameter: value and 95 % interval, and the value before where it is known."""
+    """One panel per unit, one row per parameter: value and 95 % interval, and the value before where it is known.
+
+    `names` and `unit` are each parameter's, `after` its value with its `standard_error`, `before` another value to show
+    beside (None: there is none), which the legend calls `before_is`.
+    """
     value, error = np.asarray(after, dtype=float), np.asarray(standard_error, dtype=float)
     old = np.full(len(names), np.nan) if before is None else np.asarray(before, dtype=float)
     groups = list(dict.fromkeys(unit))
@@ -66,7 +70,7 @@ def _short(name: str, width: int = 26) -> str:
 
 
 def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
-    """Bars on a logarithmic axis, the largest first; the ratio of the ends is the condition number of those columns."""
+    """Bars of `values` [`unit`] on a logarithmic axis, the largest first; the ends' ratio is the condition number."""
     sigma = np.sort(np.asarray(values, dtype=float))[::-1]
     figure = Figure(360)
     figure.add(
@@ -90,7 +94,7 @@ def singular_values(values: ArrayLike, unit: str = "N m per unit") -> Figure:
 
 
 def error_boxes(rows: Sequence[str], groups: Mapping[str, Mapping[str, Sequence[float]]], axis: str) -> Figure:
-    """Horizontal boxes on a logarithmic axis; `groups` has values by group and row, `rows` go from top to bottom."""
+    """Horizontal boxes on a logarithmic `axis`; `groups` has values by group and row, `rows` go from top to bottom."""
     figure = Figure(130 + len(rows) * (_BOX * max(len(groups), 2) + _GAP))
     for k, (name, values) in enumerate(groups.items()):
         pairs = [(row, v) for row in rows for v in values.get(row, ()) if v > 0.0]

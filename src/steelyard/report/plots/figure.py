@@ -31,10 +31,11 @@ Words = dict[str, Any]
 
 
 class Figure:
-    """Traces, layout and frames of an animation. Rows count from the top; the first is 1."""
+    """Traces, layout and frames of an animation. Rows count from the top; the first is 1. Panels have a `height` in
+    pixels, axes a `title` that names the unit; `words` are plotly's own."""
 
     def __init__(self, height: int, *, flat: bool = True) -> None:
-        """One panel of `height` pixels with legend and axes, or none, for a scene in space."""
+        """One panel of `height` pixels with legend and axes, or where it is not `flat` none, for a scene in space."""
         inside = max(height - _TOP - _BOTTOM, 1)
         self.data: list[Words] = []
         self.frames: list[Words] = []
@@ -63,7 +64,7 @@ class Figure:
 
     @classmethod
     def panels(cls, titles: Sequence[str], *, shared: bool = True, height: int = 170) -> Figure:
-        """One panel per title; `shared` panels zoom together along x, and only the lowest says where it is."""
+        """A panel for each of `titles`; `shared` panels zoom together along x, and only the lowest says where."""
         rows = len(titles)
         inside = rows * height
         made = cls.stacked(inside + _TOP + _BOTTOM, [1.0] * rows, (34 if shared else 74) / inside if rows > 1 else 0.0)
@@ -84,14 +85,16 @@ class Figure:
         self.layout[_key("y", row)] = {**y, "automargin": True, "showgrid": True, "zeroline": True}
 
     def axis(self, which: Literal["x", "y"], row: int = 1) -> Words:
+        """What is said about the axis `which` ("x" or "y") of the panel in `row`."""
         found: Words = self.layout[_key(which, row)]
         return found
 
     def x_axis(self, row: int = 1, title: str | None = None, **words: Any) -> None:
-        """Say more about an axis; of words that are None nothing is said."""
+        """Say more about the axis of the panel in `row`; of words that are None nothing is said."""
         self._say("x", row, title, words)
 
     def y_axis(self, row: int = 1, title: str | None = None, **words: Any) -> None:
+        """As `x_axis`, for the panel in `row`."""
         self._say("y", row, title, words)
 
     def _say(self, which: Literal["x", "y"], row: int, title: str | None, words: Words) -> None:
@@ -101,7 +104,7 @@ class Figure:
         axis.update({key: value for key, value in words.items() if value is not None})
 
     def add(self, kind: str, row: int = 1, **words: Any) -> None:
-        """A trace. Traces of one name share their place in the legend, which the first one takes."""
+        """A trace of a `kind` in `row`. Those of one name share a place in the legend, which the first one takes."""
         name = words.get("name")
         if name is not None:
             words = {"legendgroup": name, "showlegend": name not in self._named, **words}
@@ -113,12 +116,12 @@ class Figure:
     def line(
         self, row: int, x: ArrayLike, y: ArrayLike, name: str | None, colour: str, width: float, **words: Any
     ) -> None:
-        """A line of many points over linear axes."""
+        """A line of many points `x`, `y` in `row`, over linear axes: `name` (None: unnamed), `colour`, `width`."""
         line = {"color": colour, "width": width, **words.pop("line", {})}
         self.add("scatter", row, x=in_steps(x), y=in_steps(y), mode="lines", name=name, line=line, **words)
 
     def bound(self, row: int, y: float) -> None:
-        """A dashed line across a panel, for a limit."""
+        """A dashed line at `y` across the panel in `row`, for a limit."""
         shape = {"type": "line", "x0": 0, "x1": 1, "xref": f"{_axis('x', row)} domain", "y0": y, "y1": y,
                  "yref": _axis("y", row), "line": {"color": ORANGE, "width": 1.2, "dash": "dash"}}  # fmt: skip
         self.layout.setdefault("shapes", []).append(shape)

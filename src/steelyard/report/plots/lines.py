@@ -28,7 +28,7 @@ class Line:
 
     @classmethod
     def of(cls, name: str, x: ArrayLike, y: ArrayLike, *, dashed: bool = False) -> Line:
-        """Thinned out to what a screen can show, without losing what stands out."""
+        """Line `name` of `y` over `x`, `dashed` or not, thinned out without losing what stands out."""
         across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if across.shape != up.shape or across.ndim != 1:
             raise ShapeError(f"The line '{name}' has {across.shape} values along x and {up.shape} along y.")
@@ -49,7 +49,7 @@ class Panel:
 
 
 def line_panels(panels: Sequence[Panel]) -> Figure:
-    """A figure of the panels, which zoom together along x; the lowest names that axis."""
+    """A figure of the `panels`, which zoom together along x; the lowest names that axis."""
     figure = Figure.panels([panel.title for panel in panels], height=_ALONE if len(panels) == 1 else _AMONG_OTHERS)
     colours: dict[str, str] = {}
     for row, panel in enumerate(panels, start=1):
@@ -75,7 +75,7 @@ def line_panels(panels: Sequence[Panel]) -> Figure:
 def joint_panels(
     joints: Sequence[str], t: ArrayLike, signals: Mapping[str, ArrayLike], unit: str, dashed: Collection[str] = ()
 ) -> tuple[Panel, ...]:
-    """One panel per joint with a line per signal, each `(samples, joints)`, over time in s."""
+    """A panel for each of `joints`: `signals` by name `(samples, joints)`, in `unit` over `t` (s), some `dashed`."""
     arrays = {name: by_joint(name, values, len(joints)) for name, values in signals.items()}
     return tuple(
         Panel(joint, tuple(Line.of(n, t, x[:, k], dashed=n in dashed) for n, x in arrays.items()), y=f"[{unit}]")

@@ -21,7 +21,7 @@ _DIGITS = 6
 
 
 def decimate(y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
-    """The indices to keep: the smallest and the largest value of every stretch, and both ends; at most `most`.
+    """The indices of `y` to keep: the smallest and the largest value of every stretch, and both ends; at most `most`.
 
     A spike of a single sample survives, which it would not if every k-th sample were kept. Not-a-numbers count as
     neither small nor large.
@@ -43,7 +43,7 @@ def decimate(y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
 
 
 def decimate_over(x: ArrayLike, y: ArrayLike, most: int = MOST_POINTS) -> NDArray[np.int64]:
-    """As `decimate`, for a cloud of points: half of them its envelope over x, half a fair sample of its inside."""
+    """As `decimate`, for a cloud `x`, `y`: at most `most`, half its envelope over x, half a fair sample inside."""
     across = np.asarray(x, dtype=float)
     if len(across) <= most:
         return np.arange(len(across))
@@ -54,17 +54,17 @@ def decimate_over(x: ArrayLike, y: ArrayLike, most: int = MOST_POINTS) -> NDArra
 
 
 def share(series: int) -> int:
-    """How many points each of several series of one figure may have."""
+    """How many points each of so many `series` of one figure may have."""
     return int(np.clip(MOST_IN_FIGURE // max(series, 1), 400, MOST_POINTS))
 
 
 def rounded(values: ArrayLike) -> list[float]:
-    """In six significant digits: a figure is looked at, and its page is mailed."""
+    """`values` in six significant digits: a figure is looked at, and its page is mailed."""
     return [float(f"{value:.{_DIGITS}g}") for value in np.asarray(values, dtype=float).tolist()]
 
 
 def in_steps(values: ArrayLike) -> list[float]:
-    """For a long series on a linear axis: as many decimals as its range needs, which takes a third less room."""
+    """`values` on a linear axis: as many decimals as their range needs, which takes a third less room."""
     array = np.asarray(values, dtype=float)
     known = array[np.isfinite(array)]
     size = float(known.max() - known.min()) if known.size else 0.0
@@ -76,7 +76,7 @@ def in_steps(values: ArrayLike) -> list[float]:
 
 
 def by_joint(name: str, values: ArrayLike, joints: int) -> Array:
-    """`(samples, joints)`, checked."""
+    """The `values` called `name` as `(samples, joints)`, checked; so many `joints`."""
     array = np.asarray(values, dtype=float)
     if array.ndim == 1 and joints == 1:
         array = array[:, None]
@@ -86,10 +86,10 @@ def by_joint(name: str, values: ArrayLike, joints: int) -> Array:
 
 
 def units(given: Sequence[str] | str, joints: int) -> list[str]:
-    """One unit per joint."""
+    """One unit for each of `joints` (a number), from what is `given`: one for all, or one each."""
     return [given] * joints if isinstance(given, str) else list(given)
 
 
 def position_unit(effort: str) -> str:
-    """The unit of a joint's position, by that of its torque."""
+    """The unit of a joint's position, by that of its torque, `effort`."""
     return "m" if effort == "N" else "rad"

@@ -22,7 +22,7 @@ def torque_measured_predicted(
     joints: Sequence[str],
     unit: Sequence[str] | str = "N m",
 ) -> Figure:
-    """One panel per joint, `(samples, joints)`, time in s."""
+    """A panel for each of `joints`: `measured` and `predicted` torque `(samples, joints)` in `unit`, over `t` (s)."""
     time, n = np.asarray(t, dtype=float), len(joints)
     series = {"measured": by_joint("measured", measured, n), "predicted": by_joint("predicted", predicted, n)}
     named, most = units(unit, n), share(2 * n)
@@ -45,9 +45,10 @@ def residuals(
     over: Over = "time",
     unit: Sequence[str] | str = "N m",
 ) -> Figure:
-    """One panel per joint. `x` is the time `(samples,)`, or the joints' velocities or positions `(samples, joints)`.
+    """One panel for each of `joints`: `residual` torque `(samples, joints)` `over` time, velocity or position.
 
-    `unit` is that of the torque, by joint: N m for a joint that turns, N for one that slides.
+    `x` is the time `(samples,)`, or the joints' velocities or positions `(samples, joints)`. `unit` is that of the
+    torque, by joint: N m for a joint that turns, N for one that slides.
     """
     n, named = len(joints), units(unit, len(joints))
     left = by_joint("residual", residual, n)
@@ -78,7 +79,7 @@ def residuals(
 
 
 def autocorrelation(residual: ArrayLike, lags: int) -> Array:
-    """ρ_k = Σ r_i r_{i+k} / Σ r_i² of every column, mean removed, for k = 0 … lags: `(lags + 1, joints)`."""
+    """ρ_k = Σ r_i r_{i+k} / Σ r_i² of the columns of `residual`, mean removed, k = 0 … `lags`: `(lags + 1, joints)`."""
     r = np.asarray(residual, dtype=float)
     r = r - r.mean(axis=0)
     size = 1 << (2 * len(r) - 1).bit_length()  # quick to transform, and long enough that nothing wraps around
@@ -89,7 +90,8 @@ def autocorrelation(residual: ArrayLike, lags: int) -> Array:
 
 
 def residual_autocorrelation(residual: ArrayLike, rate: float, joints: Sequence[str], longest: float = 0.5) -> Figure:
-    """One panel per joint, up to `longest` seconds at `rate` Hz, with the 95 % band of white noise, ±1.96/√N."""
+    """One panel for each of `joints`, of `residual` `(samples, joints)`, with the 95 % band of white noise, ±1.96/√N.
+    Up to `longest` seconds at `rate` Hz."""
     left = by_joint("residual", residual, len(joints))
     samples, n = left.shape
     lags = max(1, min(samples - 1, round(longest * rate)))
