@@ -156,7 +156,7 @@ PHASES = {
     "base parameters": [("steelyard.study", "base_parameters")],
     "error bars": [("steelyard.estimation.linear._free", "covariance")],
     "physical fit": [("steelyard.estimation.possible.physical", "solve_interior"),
-                     ("steelyard.estimation.possible.physical", "boundary_shares")],
+                     ("steelyard.estimation.possible.physical", "_boundary_shares")],
     "check": [("steelyard.identification.identify", "check_study")],
     "scores": [("steelyard.identification.identify", "score_models"), ("steelyard.identification.identify",
                "score_reduced")],

@@ -33,10 +33,10 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
             del held
 
 
-# Files with more rows are gone through piece by piece. A piece of 200,000 rows of seven joints is about 40 MB, and
+# Files with more rows are gone through piece by piece. A piece of 150,000 rows of seven joints is about 30 MB, and
 # what is computed from it at once a few times that.
 ROWS_IN_MEMORY = 300_000
-PIECE = 200_000
+PIECE = 150_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class LogFile:
 
     def pieces(self) -> Iterator[Log]:
         """A pass over the log, of which little more than one piece is held."""
-        # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 200,000.
+        # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 150,000.
         start, empty = None, True
         for piece in log_chunks(self.reader, self.robot, self.mapping, size=PIECE, overlap=0, rows=self.rows):
             start = float(piece.t[0]) if start is None else start
