@@ -76,8 +76,8 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one sentence on standard error and exit code 2. Those `above` is the name of ("": all);
-    `settings`, `ctx`, `formatter` and `cmd_name` are Click's."""
+    """Commands whose errors are one sentence on standard error and exit code 2. Where there is one word `above`, such
+    as "local", those that follow it; the other arguments are Click's: `settings`, `ctx`, `formatter` and `cmd_name`."""
 
     def __init__(self, *, above: str = "", **settings: Any) -> None:
         super().__init__(**settings)

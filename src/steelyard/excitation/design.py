@@ -63,7 +63,7 @@ class Design:
     """The columns that the moving joints can show in the chosen equations, and their observation along motions.
 
     The arguments are those of `excite`: `robot`, `terms`, `rate` (Hz), `equations`, `parameters`, `scheme`, `window`
-    (s), `long_windows`, `seed`; `families` and `limits` are made of its own.
+    (s), `long_windows`, `seed`; `families` and `limits` are those it makes of its own.
     """
 
     def __init__(

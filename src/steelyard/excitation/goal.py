@@ -34,9 +34,7 @@ class Observation(Protocol):
 
 
 def place_columns(function: Function, columns: Sequence[int]) -> list[dict[int, Any]]:
-    """The traced entries of the regressor `function` `(equations, parameters)`, by equation and by position among
-    `columns`.
-    """
+    """The traced entries of a regressor, `function`, by equation and by position among `columns`."""
     position = {int(c): k for k, c in enumerate(columns)}
     parameters = function.shape[-1]
     equations = function.size // parameters

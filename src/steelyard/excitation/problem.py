@@ -37,8 +37,8 @@ def requirements(
 ) -> tuple[Constraint, ...]:
     """All that a motion must keep to: joint limits, torque and power limits where they are finite, regions, more.
 
-    Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them. Of
-    motions of `families`, one per joint of `robot`; the other arguments are those of `excite`: `limits`, `model` (None:
+    Torque and power limits are lazy: most motions within velocity and acceleration limits never come near them. They
+    are for `families`, one per joint of `robot`; the other arguments are those of `excite`: `limits`, `model` (None:
     the nominal one), `torque_margin`, `regions` and `constraints`.
     """
     out: list[Constraint] = [JointLimits(limits, families, _grid(families, _LINEAR_GRID), robot.joint_names)]

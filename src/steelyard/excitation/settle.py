@@ -85,9 +85,7 @@ def holds(trajectory: Trajectory, constraints: Sequence[Constraint]) -> bool:
 
 
 def grid_settled(x: Array, centre: Array, constraints: Sequence[Constraint], halvings: int = 20) -> Array:
-    """As `settle` for coefficients `x`, `centre` and `constraints`, on the grids alone, to 2^-`halvings`; quick, for
-    starts.
-    """
+    """As `settle` for coefficients `x`, `centre` and `constraints`, on the grids only, by so many `halvings`; quick."""
 
     def fits(y: Array) -> bool:
         return all(float(c.evaluate(y)[0].max(initial=-1.0)) <= 0.0 for c in constraints if c.smooth)

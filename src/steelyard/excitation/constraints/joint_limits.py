@@ -19,7 +19,8 @@ class JointLimits:
     """Bounds (`limits`) of joints' derivatives, those that are finite, on motions of `families` with coefficients `x`.
 
     The optimiser looks at the times of the `grid` (s); the families' own bounds (`extent`) cover all times of a
-    `trajectory`, so quickly that none are `enough`. `names` are the joints', for messages; `q` is a posture (rad, m).
+    `trajectory`, quickly, so that `enough` has no effect. `names` are the joints', for messages; `q` is a posture (rad,
+    m).
     """
 
     name = "joint limits"

@@ -49,8 +49,8 @@ class Family(Protocol):
     """All motions of one joint that a handful of coefficients `x` can tell apart; the settings are frozen.
 
     What has to hold whatever x is (start at rest, end there, pass a given posture) is built in: the conditions have
-    been eliminated, so every x is admissible. Families are hashable, so that joints may share one. `derivative` is its
-    order, 0 to 3; times `t` are in s, `position` in rad or m.
+    been eliminated, so every x is admissible. Families are hashable, so that joints may share one. A `derivative`
+    is named by its order, 0 to 3; times `t` are in s, `position` in rad or m.
     """
 
     @property

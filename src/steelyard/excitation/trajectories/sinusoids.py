@@ -16,8 +16,8 @@ from steelyard.ground.arrays import Array
 def eliminate(A: Array, b: Array, what: str) -> tuple[Array, Array]:
     """(Z, y0) such that y = Z x + y0 runs through all solutions of `A` y = `b`; Z is orthonormal, y0 the shortest.
 
-    By Householder QR of Aᵀ rather than by SVD: the signs are the same on every machine. `what` asks for them, in an
-    error.
+    By Householder QR of Aᵀ rather than by SVD: the signs are the same on every machine. `what` names
+    the family in errors.
     """
     # Rows of unit length, so that conditions in rad, rad/s and rad/s² weigh the same in the rank test.
     lengths = np.linalg.norm(A, axis=1)

@@ -27,8 +27,9 @@ def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: 
 
 
 class JointMotion(ABC):
-    """A motion of all joints over time, known by its derivatives and by how far these go. Times `t` are in s, rad and
-    m; `order` counts derivatives, 0 to 3."""
+    """A motion of all joints over time, known by its derivatives and by how far these go. Times `t` are in s,
+    positions in rad or m; `order` counts derivatives, 0 to 3.
+    """
 
     @abstractmethod
     def derivative(self, t: ArrayLike, order: int) -> Array:
