@@ -28,7 +28,7 @@ from steelyard.estimation import (
     estimator_names,
     make_experiment_estimator,
 )
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, block_means
 from steelyard.estimation.simulated._start import reweighted
 from steelyard.parameters import terms
@@ -88,7 +88,7 @@ class Bench:
 
         (motion,) = self.loop.motions(self.truth.theta)
         rows = self.loop.regression([replace(motion, tau=self.experiment.runs[0].tau)])
-        fit = reweighted(Problem.of(rows, self.base), np.ones(self.experiment.robot.dof))
+        fit = reweighted(LeastSquaresProblem.of(rows, self.base), np.ones(self.experiment.robot.dof))
         for _ in range(1 if settled else 10):
             fit = reweighted(fit.problem, 1.0 / fit.spread)
         return fit.beta

@@ -22,8 +22,8 @@ from history_figure import history_figure
 
 import steelyard as sy
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.evolution import Covariance, Genetic, ViaPoints, evolve
-from steelyard.excitation.interpolator import Region
+from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
+from steelyard.excitation.interpolator import ProgramRegion
 
 # Boxes of 0.5 m (0.6 m along y) in front, to the left above, and to the right below; the tool points down ± 0.8 rad.
 CENTRES = {"A": (0.95, 0.0, 1.3), "B": (0.65, 0.7, 1.4), "C": (1.1, -0.5, 1.0)}
@@ -33,7 +33,7 @@ STEP = 1e-3
 
 def genome(robot: sy.Robot, centre: tuple[float, float, float]) -> ViaPoints:
     low, high = (np.concatenate([np.array(centre) + s * HALF, [np.pi + s * 0.8, s * 0.8, s * 0.8]]) for s in (-1, 1))
-    return ViaPoints(robot, Region(low, high, (0.2, 1.0)), 6, limits_from(robot, None))
+    return ViaPoints(robot, ProgramRegion(low, high, (0.2, 1.0)), 6, limits_from(robot, None))
 
 
 class Differences:
@@ -101,7 +101,7 @@ def run(quick: bool) -> dict[str, object]:
         found: dict[str, object] = {}
         ways = {
             "genetic": Genetic(population=size, generations=generations),
-            "cma": Covariance(population=None, generations=-(-budget // 14)),  # 4 + 3 log 37 = 14 individuals
+            "cma": CovarianceAdaptation(population=None, generations=-(-budget // 14)),  # 4 + 3 log 37 = 14 individuals
             "gradient": Differences(genes.size + 1, -(-budget // (genes.size + 1))),
         }
         for way, optimiser in ways.items():

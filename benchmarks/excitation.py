@@ -18,7 +18,7 @@ import numpy as np
 from common import arm, best_times, machine, one_core, save, show
 
 import steelyard as sy
-from steelyard.excitation import CRITERIA, Settings
+from steelyard.excitation import CRITERIA, SearchSettings
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.sampled import Sampled
@@ -101,8 +101,8 @@ def designs(quick: bool) -> dict[str, dict[str, float]]:
     results: dict = {}
     ur10, _ = arm("ur10")
     seven = sy.load_robot("arm7")
-    warm = Settings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=2)
-    more = Settings(starts=16, survivors=(4, 1, 1))
+    warm = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=2)
+    more = SearchSettings(starts=16, survivors=(4, 1, 1))
     for robot, limits in ((ur10, UR10), (seven, SEVEN)):
         sy.excite(robot, limits=limits, search=warm)
     for seed in range(1 if quick else 3):

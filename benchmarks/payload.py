@@ -13,7 +13,7 @@ import numpy as np
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.payload import Load, SensorModel, repeats, weigh_by_sensor
-from steelyard.payload.excite import NOISE, excite_load
+from steelyard.payload.excite import WRENCH_NOISE, excite_load
 from steelyard.payload.load import cuboid
 from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
@@ -43,9 +43,9 @@ def weighed(motion, duration: float, seed: int, model: SensorModel, drift: float
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, duration, 1.0 / RATE)
     q, dq, ddq = motion(t)
-    wrench = wrench_regressor(KINEMATICS(q, dq, ddq)) @ BODY + np.array(NOISE) * rng.normal(size=(len(t), 6))
+    wrench = wrench_regressor(KINEMATICS(q, dq, ddq)) @ BODY + np.array(WRENCH_NOISE) * rng.normal(size=(len(t), 6))
     # Drift of a sensor that warms up: noise-sized over the length of the move, in all axes alike.
-    wrench += drift * np.array(NOISE) * (t / duration)[:, None]
+    wrench += drift * np.array(WRENCH_NOISE) * (t / duration)[:, None]
     log = Log(ROBOT.joint_names, t, q + 2e-5 * rng.normal(size=q.shape), channels={"wrench": wrench})
     return weigh_by_sensor(ROBOT, log, model=model, physical=False, preparation=PREPARATION)
 
@@ -97,7 +97,7 @@ def information(motion) -> tuple[float, np.ndarray]:
     """cond(KᵀK), and standard deviations from 58 samples of Δt = 32 ms."""
     K = wrench_regressor(KINEMATICS(*motion(np.arange(0.0, LENGTH + 1e-9, 0.032))))
     gram = np.einsum("nij,nik->jk", K, K)
-    weighted = np.einsum("nij,nik,i->jk", K, K, 1.0 / np.array(NOISE) ** 2)
+    weighted = np.einsum("nij,nik,i->jk", K, K, 1.0 / np.array(WRENCH_NOISE) ** 2)
     return float(np.linalg.cond(gram)), np.sqrt(np.diag(np.linalg.inv(weighted)))
 
 

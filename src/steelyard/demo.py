@@ -32,16 +32,16 @@ from steelyard.simulation.play import good_sensors, play
 if TYPE_CHECKING:
     from rich.console import Console
 
-RATE = 1000.0  # Hz of the log
+_RATE = 1000.0  # Hz of the log
 DURATION = 20.0  # s, one period of the motion
 TRIALS = 40
 # What this robot has; an offset is not among it.
-TERMS = ("rotor", "coulomb", "viscous", "quadratic")
+_TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 HARMONICS = np.array([1.0, 2.0, 3.0, 5.0, 8.0])
 
 
 @dataclass(frozen=True)
-class Fourier:
+class _Fourier:
     """A sum of five harmonics per joint around a posture, brought in and out smoothly so that it starts at rest."""
 
     centre: Array
@@ -72,7 +72,7 @@ def _envelope(t: Array) -> tuple[Array, Array, Array]:
     return e, de, dde
 
 
-def _find_motion(robot: Robot, seed: int) -> Fourier:
+def _find_motion(robot: Robot, seed: int) -> _Fourier:
     """The best of some random series within the limits, by the condition number of the scaled base columns."""
     rng = np.random.default_rng(seed)
     base = base_parameters(robot)
@@ -88,23 +88,23 @@ def _find_motion(robot: Robot, seed: int) -> Fourier:
     return found
 
 
-def _random_motion(robot: Robot, rng: np.random.Generator) -> Fourier:
+def _random_motion(robot: Robot, rng: np.random.Generator) -> _Fourier:
     """Random amplitudes and phases, scaled so that 90 % of every limit is kept (1.5 rad or m where there is none)."""
     n = robot.dof
     lower = np.array([max(j.lower, -1.5) for j in robot.joints])
     upper = np.array([min(j.upper, 1.5) for j in robot.joints])
     speed = np.array([min(j.velocity, 3.0) for j in robot.joints])
     shape = rng.uniform(0.2, 1.0, (len(HARMONICS), n)) / HARMONICS[:, None]
-    motion = Fourier(0.5 * (lower + upper), shape, rng.uniform(0.0, 2.0 * np.pi, (len(HARMONICS), n)))
+    motion = _Fourier(0.5 * (lower + upper), shape, rng.uniform(0.0, 2.0 * np.pi, (len(HARMONICS), n)))
     q, dq, _ = motion.sample(np.linspace(0.0, DURATION, 2000))
     room = 0.45 * (upper - lower) / np.max(np.abs(q - motion.centre), axis=0)
-    return Fourier(motion.centre, shape * np.minimum(room, 0.9 * speed / np.max(np.abs(dq), axis=0)), motion.phases)
+    return _Fourier(motion.centre, shape * np.minimum(room, 0.9 * speed / np.max(np.abs(dq), axis=0)), motion.phases)
 
 
 def simulated_log(truth: Model, seed: int) -> Log:
     """The robot `truth` follows a motion under its own controller, and its sensors write a log; `seed` chooses both."""
     motion = _find_motion(truth.robot, seed)
-    return play(truth, motion, RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
+    return play(truth, motion, _RATE).log(sensors=good_sensors(expected_noise(truth.robot), seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Demo(Outcome):
 
 def demo_truth(robot: Robot) -> Model:
     """The nominal model of `robot` with the terms as they are fitted."""
-    return Model(robot, identification_terms(robot, TERMS), Model.nominal(robot).theta)
+    return Model(robot, identification_terms(robot, _TERMS), Model.nominal(robot).theta)
 
 
 def run_demo(folder: Path) -> Demo:
@@ -162,8 +162,8 @@ def run_demo(folder: Path) -> Demo:
     robot = builtin("ns16")
     truth = demo_truth(robot)
     log, other = simulated_log(truth, 1), simulated_log(truth, 2)
-    check = check_log(robot, log, TERMS)
-    found = identify(robot, log, [other], terms=TERMS, names=["first motion"], validate_names=["second motion"])
+    check = check_log(robot, log, _TERMS)
+    found = identify(robot, log, [other], terms=_TERMS, names=["first motion"], validate_names=["second motion"])
     IdentificationRun(found).save(folder, overwrite=True)
     return Demo(truth, found, check, folder)
 

@@ -30,7 +30,7 @@ from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepar
 from steelyard.signals.source import LogFile, Source, ahead, pieces_of
 
 # What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
-Change = Callable[[Log], Log]
+_Change = Callable[[Log], Log]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ class Study:
             return observe(self.dynamics, self.base, motions, unfiltered=True)
         return self._written(motions)
 
-    def changed_rows(self, change: Change) -> RegressionData:
+    def changed_rows(self, change: _Change) -> RegressionData:
         """The rows of all logs after `change`, which makes another log of each piece."""
 
         def motions() -> Iterator[Motion]:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from steelyard.cli import app
-from steelyard.compare import NOISES, Comparison, Protocol, Run, advice, monte_carlo
+from steelyard.compare import NOISES, Comparison, MethodRun, Protocol, advice, monte_carlo
 from steelyard.compare._bench import Bench, Truth
 from steelyard.compare.comparison import _quantile
 from steelyard.compare.methods import GROUPS, METHODS
@@ -29,7 +29,7 @@ TINY = Protocol(
 )  # fmt: skip
 
 
-def bare(runs) -> list[Run]:
+def bare(runs) -> list[MethodRun]:
     """Without the times, which nobody can repeat."""
     return [replace(run, seconds=0.0) for run in runs]
 
@@ -53,7 +53,7 @@ def test_an_interrupted_comparison_ends_as_if_it_had_not_been(whole: Comparison,
     class StopError(Exception):
         pass
 
-    def stop(done: int, total: int, run: Run | None) -> None:
+    def stop(done: int, total: int, run: MethodRun | None) -> None:
         if done == 2:
             raise StopError
 
@@ -85,8 +85,8 @@ def test_processes_give_the_same_numbers(whole: Comparison) -> None:
 def test_runs_of_another_comparison_are_not_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     with _Records(file, {"seed": 0}).writing() as writer:
-        writer.add(Run("a", "wls", "refused", "x"))
-    assert _Records(file, {"seed": 0}).load() == [Run("a", "wls", "refused", "x")]
+        writer.add(MethodRun("a", "wls", "refused", "x"))
+    assert _Records(file, {"seed": 0}).load() == [MethodRun("a", "wls", "refused", "x")]
     with pytest.raises(SteelyardError, match="another comparison"):
         _Records(file, {"seed": 1}).load()
 
@@ -135,9 +135,9 @@ def test_a_missing_number_counts_as_infinitely_wrong() -> None:
 
 
 def test_advice_names_only_what_is_reliable() -> None:
-    def run(name: str, k: int, error: float, result: str = "converged", **more: object) -> Run:
+    def run(name: str, k: int, error: float, result: str = "converged", **more: object) -> MethodRun:
         figures = {"torque_error_percent": error, "simulable": True, "seconds": 1.0, **more}
-        return Run(f"0/standard/500/50/pd/{k}", name, result, **figures)  # type: ignore[arg-type]
+        return MethodRun(f"0/standard/500/50/pd/{k}", name, result, **figures)  # type: ignore[arg-type]
 
     names = ("wls", "ols", "didim")
     runs = [run("wls", k, 1.05) for k in range(4)] + [run("ols", k, 1.0, seconds=2.0) for k in range(4)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import dense, trace
-from steelyard.dynamics.graph import Graph, count_operations, evaluate, forward, reverse
+from steelyard.dynamics.graph import Graph, count_operations, evaluate_graph, forward, reverse
 from steelyard.ground import scalars as sc
 
 
@@ -96,8 +96,8 @@ def test_derivatives_are_exact_where_they_exist(x: float, y: float) -> None:
     tangent = forward(g, outputs, {("z", 0): seeds[0], ("z", 1): seeds[1]})
     for k in range(2):
         unit = [1.0 if i == k else 0.0 for i in range(2)]
-        rows = evaluate(g, [adjoint["z", 0], adjoint["z", 1]], {"z": [x, y], "seed": unit})
-        columns = evaluate(g, tangent, {"z": [x, y], "seed": unit})
+        rows = evaluate_graph(g, [adjoint["z", 0], adjoint["z", 1]], {"z": [x, y], "seed": unit})
+        columns = evaluate_graph(g, tangent, {"z": [x, y], "seed": unit})
         step = 1e-30
         by_x = [np.imag(f(x + 1j * step, y + 0j)) / step for f in smooth]
         by_y = [np.imag(f(x + 0j, y + 1j * step)) / step for f in smooth]

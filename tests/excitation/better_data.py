@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import steelyard as sy
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.designed import expected_noise
-from steelyard.excitation.problem import random_motion, requirements
+from steelyard.excitation.problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse._planted import planted
@@ -51,7 +51,7 @@ class Comparison:
         return float(np.exp(np.mean(np.log(_rms(self.random_holdout) / _rms(self.designed_holdout)))))
 
 
-def compare(name: str, seeds: range, search: Settings | None = None) -> Comparison:
+def compare(name: str, seeds: range, search: SearchSettings | None = None) -> Comparison:
     robot = sy.load_robot(name)
     terms = identification_terms(robot)
     limits, noise = limits_from(robot, None), expected_noise(robot)
@@ -64,8 +64,8 @@ def compare(name: str, seeds: range, search: Settings | None = None) -> Comparis
     sums: dict[str, list[np.ndarray]] = {x: [] for x in ("d", "r", "dh", "rh", "ds", "rs", "p")}
     worst = []
     for seed in seeds:
-        other = random_motion(families, limits, seed, needs)
-        holdout = random_motion(families, limits, 1000 + seed, needs)
+        other = comparison_motion(families, limits, seed, needs)
+        holdout = comparison_motion(families, limits, 1000 + seed, needs)
         truth = planted(robot, terms, "perturbed", 0.1, seed)
         signals = holdout.sample(holdout.times(50.0))
         W = base.regressor_columns(truth.dynamics.torque_regressor(*other.sample(other.times(100.0))))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from better_data import compare
 
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 
-QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=20)
+QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=20)
 
 
 def test_errors_fall_as_predicted_on_one_robot():

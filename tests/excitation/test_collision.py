@@ -7,7 +7,7 @@ import pytest
 from excitation_cases import central
 
 import steelyard as sy
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints._collision import collision
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
@@ -66,7 +66,7 @@ def test_bounds_cover_every_instant(arm):
 
 def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
     robot, file = arm
-    quick = Settings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
+    quick = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
     options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
     careless = sy.excite(robot, **options)
     turns = np.cumsum(careless.trajectory.sample(np.linspace(0.0, 6.0, 601))[0], axis=1)
@@ -83,14 +83,14 @@ def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
 
 def test_a_wall_that_cannot_be_avoided(arm):
     robot, file = arm
-    quick = Settings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
+    quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
     with pytest.raises(sy.ExcitationError, match="comes within"):
         sy.excite(robot, constraints=[collision(robot, file, obstacles=[wall(0.0)])], search=quick)
 
 
 def test_bodies_keep_apart_by_one_word_from_the_robots_own_file(arm):
     robot, file = arm
-    quick = Settings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
+    quick = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=10)
     options = {"harmonics": 3, "duration": 6.0, "rate": 50.0, "search": quick, "limits": {"ddq": 5.0}}
     free, kept = sy.excite(robot, **options), sy.excite(robot, collision=True, clearance=0.35, **options)
     scene = collision(robot, file)(kept.trajectory.families).scene

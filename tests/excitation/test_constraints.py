@@ -11,7 +11,7 @@ from oracles import pinocchio_of
 from random_robots import make_tree
 
 import steelyard as sy
-from steelyard.dynamics.graph import evaluate
+from steelyard.dynamics.graph import evaluate_graph
 from steelyard.excitation.constraints import JointLimits, Plane, Point, box
 from steelyard.excitation.constraints._certify import Interval, IntervalLibrary
 from steelyard.excitation.constraints.limits import limits_from
@@ -108,12 +108,12 @@ def test_interval_arithmetic_encloses_all_values(seed):
         x: [Interval(np.array([m - w]), np.array([m + w])) for m, w in zip(middle[k], width[k], strict=True)]
         for k, x in enumerate(("q", "dq", "ddq"))
     }
-    bounds = evaluate(function.graph, function.outputs, inputs, IntervalLibrary())
+    bounds = evaluate_graph(function.graph, function.outputs, inputs, IntervalLibrary())
     inside = {
         x: list((middle[k] + width[k] * rng.uniform(-1, 1, (200, robot.dof))).T)
         for k, x in enumerate(("q", "dq", "ddq"))
     }
-    for bound, values in zip(bounds, evaluate(function.graph, function.outputs, inside), strict=True):
+    for bound, values in zip(bounds, evaluate_graph(function.graph, function.outputs, inside), strict=True):
         if isinstance(bound, Interval):
             assert np.all(values >= bound.low - 1e-9)
             assert np.all(values <= bound.high + 1e-9)

@@ -9,31 +9,36 @@ import pytest
 
 import steelyard as sy
 from steelyard.excitation.constraints.limits import limits_from
-from steelyard.excitation.evolution import Covariance, Genetic, ViaPoints, evolve
+from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from steelyard.excitation.evolution.via_points import with_jerk
-from steelyard.excitation.interpolator import Region
+from steelyard.excitation.interpolator import ProgramRegion
 from steelyard.excitation.trajectories import Fixed, Fourier, Trajectory
 
 LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
-OPTIMISERS = [Genetic(population=12, generations=4), Covariance(population=12, generations=4)]
+OPTIMISERS = [Genetic(population=12, generations=4), CovarianceAdaptation(population=12, generations=4)]
 
 
 def joints_genome(limits=LIMITS, points=3, fly=0.0):
     """Stopping at via-points is five times as quick to interpolate as flying by."""
     robot = sy.load_robot("szabo3r")
     bounds = with_jerk(limits_from(robot, limits))
-    return robot, ViaPoints(robot, Region(bounds.lower, bounds.upper, (0.2, 1.0), "joints"), points, bounds, fly=fly)
+    return robot, ViaPoints(
+        robot, ProgramRegion(bounds.lower, bounds.upper, (0.2, 1.0), "joints"), points, bounds, fly=fly
+    )
 
 
 def settings(optimiser):
-    if isinstance(optimiser, Covariance):
+    if isinstance(optimiser, CovarianceAdaptation):
         pytest.importorskip("cmaes", reason="CMA-ES needs the extra cma")
     return optimiser
 
 
 def test_a_sphere_is_found_by_both_and_infeasible_points_never_win():
     """f = |x − 0.7|² with everything below 0.5 in the first gene rejected; the minimum lies inside."""
-    for optimiser in (Genetic(population=60, generations=40), settings(Covariance(population=10, generations=60))):
+    for optimiser in (
+        Genetic(population=60, generations=40),
+        settings(CovarianceAdaptation(population=10, generations=60)),
+    ):
         strategy = optimiser.start(5, 3)
         best = np.inf
         for _ in range(optimiser.generations):
@@ -135,7 +140,7 @@ def test_poses_of_a_region_are_reached_by_the_program():
     """Via-points of six-axis genes: the tool is where the genes say, by forward kinematics."""
     robot = sy.load_robot("ns16")
     low, high = np.array([0.7, -0.3, 1.05, 2.4, -0.8, -0.8]), np.array([1.2, 0.3, 1.55, 3.9, 0.8, 0.8])
-    genome = ViaPoints(robot, Region(low, high, (0.2, 1.0)), 2, limits_from(robot, None))
+    genome = ViaPoints(robot, ProgramRegion(low, high, (0.2, 1.0)), 2, limits_from(robot, None))
     assert genome.size == 13
     genes = np.random.default_rng(1).uniform(size=13)
     program = genome.program(genes)
@@ -161,9 +166,12 @@ def test_a_fixed_motion_comes_back_from_json():
     ("change", "sentence"),
     [
         (lambda g: ViaPoints(g.robot, g.region, 0, g.limits), "does not move"),
-        (lambda g: ViaPoints(g.robot, Region(np.zeros(2), np.ones(2), space="joints"), 2, g.limits), "bounds 2 joints"),
+        (
+            lambda g: ViaPoints(g.robot, ProgramRegion(np.zeros(2), np.ones(2), space="joints"), 2, g.limits),
+            "bounds 2 joints",
+        ),
         (lambda g: Genetic(population=2), "4 individuals"),
-        (lambda g: Covariance(spread=-1.0), "positive spread"),
+        (lambda g: CovarianceAdaptation(spread=-1.0), "positive spread"),
     ],
 )
 def test_bad_settings_are_answered_by_a_sentence(change, sentence):
@@ -174,7 +182,7 @@ def test_bad_settings_are_answered_by_a_sentence(change, sentence):
 
 def test_a_region_out_of_reach_and_limits_nobody_can_keep():
     robot = sy.load_robot("ns16")
-    far = Region(np.array([5.0, 5, 5, 0, 0, 0]), np.array([6.0, 6, 6, 1, 1, 1]))
+    far = ProgramRegion(np.array([5.0, 5, 5, 0, 0, 0]), np.array([6.0, 6, 6, 1, 1, 1]))
     with pytest.raises(sy.ExcitationError, match="out of reach"):
         evolve(robot, ViaPoints(robot, far, 2, limits_from(robot, None)), optimiser=Genetic(8, 2))
     arm, genome = joints_genome({**LIMITS, "tau": 0.01})

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from random_robots import make_tree
 
 import steelyard as sy
-from steelyard.excitation import Plane, Point, Settings, box
+from steelyard.excitation import Plane, Point, SearchSettings, box
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
 
-QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
+QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
 
 

@@ -9,11 +9,11 @@ import pytest
 
 import steelyard as sy
 from steelyard.errors import ExcitationError, SteelyardError, UnknownNameError
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.excitation.designed import design_motions
 from steelyard.robot import link_poses
 
-FAST = Settings(starts=2)
+FAST = SearchSettings(starts=2)
 BOX = (0.2, 1.2, -0.6, 0.6, 0.2, 1.6)
 
 

@@ -16,7 +16,7 @@ from steelyard.excitation.interpolator import (
     Pause,
     Program,
     ProgramError,
-    Region,
+    ProgramRegion,
     interpolate,
     program_from_dict,
     program_text,
@@ -70,9 +70,9 @@ def test_programs_that_cannot_run_are_refused_by_name(there):
         lambda: Program(HOME, ()),
         lambda: MotionLimits.of(NS16, 0.0),
         lambda: MotionLimits.of(NS16, np.inf),
-        lambda: Region(np.zeros(6), -np.ones(6)),
-        lambda: Region(np.zeros(6), np.ones(6), speed=(0.0, 1.0)),
-        lambda: Region(np.zeros(2), np.ones(2)),
+        lambda: ProgramRegion(np.zeros(6), -np.ones(6)),
+        lambda: ProgramRegion(np.zeros(6), np.ones(6), speed=(0.0, 1.0)),
+        lambda: ProgramRegion(np.zeros(2), np.ones(2)),
         lambda: program_from_dict({"format": "other"}),
         lambda: program_from_dict({"format": "steelyard-program-1", "start": [0.0]}),
     ],
@@ -108,14 +108,14 @@ def test_programs_survive_json_and_can_be_read_by_people(there):
 
 def test_genes_span_the_region(there):
     here = there.pose(HOME).position
-    region = Region([*(here - 0.1), 0, 0, 0], [*(here + 0.1), 0.5, 0.5, 0.5], speed=(0.2, 0.6))
+    region = ProgramRegion([*(here - 0.1), 0, 0, 0], [*(here + 0.1), 0.5, 0.5, 0.5], speed=(0.2, 0.6))
     assert region.genes(6) == 37
     low, high = region.program(np.zeros(13), HOME), region.program(np.ones(13), HOME)
     np.testing.assert_allclose(low.moves[0].target.position, here - 0.1)
     np.testing.assert_allclose(high.moves[1].target.position, here + 0.1)
     assert (low.moves[0].speed, high.moves[0].speed) == (0.2, pytest.approx(0.6))
     assert [move.fly for move in high.moves] == [0.5, 0.0]
-    joints = Region(HOME - 0.3, HOME + 0.3, space="joints")
+    joints = ProgramRegion(HOME - 0.3, HOME + 0.3, space="joints")
     motion = interpolate(NS16, joints.program(np.linspace(0, 1, joints.genes(4)), HOME), limits())
     assert np.all(motion.peak_bounds(2) <= limits().acceleration)
     with pytest.raises(ShapeError):

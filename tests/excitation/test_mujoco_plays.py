@@ -7,7 +7,7 @@ import pytest
 from oracles import public_robot_path
 
 import steelyard as sy
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints._collision import collision
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo is the oracle (pip install 'steelyard[oracle]')")
@@ -68,7 +68,7 @@ def test_a_ur10_plays_its_motion_without_contact_or_violation():
         limits={"q": 2.8, "dq": 2.0, "ddq": 5.0},
         constraints=[keep],
         torque_margin=0.1,
-        search=Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=30),
+        search=SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=30),
     )
     assert plan.violation == 0.0
     reached, wanted, touched = play(robot, loaded(path), plan.trajectory)

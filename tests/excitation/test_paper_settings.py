@@ -7,7 +7,7 @@ import pytest
 from excitation_cases import pendulum, szabo
 
 import steelyard as sy
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.excitation._motion_rows import SchemeRows, Windows
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Fourier
@@ -24,7 +24,7 @@ def test_frobenius_condition_of_szabo_and_szadeczky_kardoss():
         terms=terms,
         criterion="frobenius",
         limits={"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0},
-        search=Settings(starts=16, survivors=(4, 1), sharpness=(4.0, 4.0, 4.0), repeats=3),
+        search=SearchSettings(starts=16, survivors=(4, 1), sharpness=(4.0, 4.0, 4.0), repeats=3),
     )
     assert len(plan.columns) == 24
     assert plan.value == pytest.approx(np.linalg.cond(plan.gram, "fro"), rel=1e-6)
@@ -58,7 +58,7 @@ def test_one_joint_integral_model_of_kozlowski_and_dutkiewicz():
         duration=4.0,
         family=family,
         limits={"q": np.deg2rad(40.0), "dq": 1.5, "ddq": None},
-        search=Settings(starts=4, survivors=(1, 1), sharpness=(4.0, 8.0, 32.0)),
+        search=SearchSettings(starts=4, survivors=(1, 1), sharpness=(4.0, 8.0, 32.0)),
     )
     assert plan.value <= 62.0
     assert plan.violation == 0.0
@@ -80,7 +80,7 @@ def test_one_equation_of_the_differential_model_of_kozlowski_and_dutkiewicz():
         duration=6.0,
         rate=50.0,
         limits={"ddq": 12.0},
-        search=Settings(starts=4, survivors=(1, 1), sharpness=(4.0, 8.0, 32.0)),
+        search=SearchSettings(starts=4, survivors=(1, 1), sharpness=(4.0, 8.0, 32.0)),
     )
     assert len(plan.columns) == 7
     assert plan.value < 88.0

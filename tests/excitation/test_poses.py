@@ -10,7 +10,7 @@ import steelyard as sy
 from steelyard.excitation import (
     Plane,
     Point,
-    Settings,
+    SearchSettings,
     excite_next,
     excite_several,
     given_by,
@@ -19,7 +19,7 @@ from steelyard.excitation import (
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse.rehearse import rehearse
 
-QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
+QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 LIMITS = {"q": [2.5, 1.2, 2.5], "dq": 3.0, "ddq": 12.0}
 OPTIONS = {"harmonics": 3, "duration": 4.0, "search": QUICK, "limits": LIMITS}
 

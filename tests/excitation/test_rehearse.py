@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli import app
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse import rehearse
 from steelyard.rehearse._planted import planted
 
-QUICK = Settings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
+QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.assessment.cross_validate import Bench, Judge, left_out, stretches_of
+from steelyard.assessment.cross_validate import CrossValidation, ScoringFilter, left_out, stretches_of
 from steelyard.assessment.holdout import part_of
 from steelyard.assessment.score import score
 from steelyard.dynamics.engine import Dynamics
@@ -102,9 +102,9 @@ def test_leaving_out_on_triangles_is_identifying_and_scoring() -> None:
     terms = ("viscous", "coulomb")
     bound = identification_terms(ROBOT, terms)
     base = base_parameters(ROBOT, bound)
-    judge = Judge(at, 1.0 / cutoff)
+    judge = ScoringFilter(at, 1.0 / cutoff)
     stretches = stretches_of([log], 3, 1.0)
-    bench = Bench(make_scheme("dynamic"), Dynamics(ROBOT, bound), base)
+    bench = CrossValidation(make_scheme("dynamic"), Dynamics(ROBOT, bound), base)
     settings = Preparation(cutoff=cutoff)
     errors = left_out([bench.stretch(s, settings, cutoff, judge) for s in stretches], base)
     for k, ((judged,), row) in enumerate(zip(stretches, errors, strict=True)):

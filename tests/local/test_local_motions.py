@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from steelyard import load_robot
 from steelyard.errors import UnknownNameError
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.local import CartesianRegion, Design, LocalError, design, random_motion
 from steelyard.local.design import information
 from steelyard.local.motions import _motion_limits, _too_much_torque, looks, motion_from_dict, motion_to_dict
@@ -62,7 +62,7 @@ def test_designed_motions_show_more_than_the_first_that_comes() -> None:
 
 @pytest.mark.parametrize("how", ["gradient", "evolved"])
 def test_every_way_of_design_stays_inside(how: str) -> None:
-    search = Settings(starts=1, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=5)
+    search = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 8.0), repeats=1, iterations=5)
     settings = Design(how=how, duration=5.0, harmonics=3, search=search, points=3, population=8, generations=2)
     motion = design(ROBOT, LEFT, TRUTH.terms, settings)
     q = motion.sample(looks(motion))[0]

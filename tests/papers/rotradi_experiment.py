@@ -26,7 +26,7 @@ SCHEMES = ("dynamic", "filtered-dynamic", "energy", "power", "filtered-power")
 
 def table3() -> dict[str, np.ndarray]:
     table = printed("rotradi", "table3")
-    return {ours: table.numbers(theirs) for ours, theirs in zip(SCHEMES, lab.SCHEMES, strict=True)}
+    return {ours: table.numbers(theirs) for ours, theirs in zip(SCHEMES, lab.PAPER_SCHEMES, strict=True)}
 
 
 class Arm(lab.Arm):

@@ -21,7 +21,7 @@ from steelyard.cli import app
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.papers import load_paper
 from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import Item, Paper, Reproduction, asserted, measured, printed, shown, table
+from steelyard.papers.paper import Item, Paper, Reproduction, asserted, measured, paper_table, printed, shown
 from steelyard.papers.prrrp._lab import Lab, inertia
 from steelyard.papers.prrrp.histories import _EightFilter
 from steelyard.papers.run import _item_from_json, _item_to_json, paper_page, reproduce, reproduction_to_json, run_paper
@@ -232,7 +232,9 @@ def toy(calls: list[str], holds: bool = True) -> Paper:
         """Table 1: something."""
         calls.append("first")
         rows = [("a", np.float64(1.0), float("nan"))]
-        return Item(text=lab, tables=(table(("name", "x", "y"), rows),), statements=(asserted("One.", holds, "1."),))
+        return Item(
+            text=lab, tables=(paper_table(("name", "x", "y"), rows),), statements=(asserted("One.", holds, "1."),)
+        )
 
     def second(lab: str) -> Item:
         """Figure 1: something else."""

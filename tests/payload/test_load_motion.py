@@ -8,8 +8,8 @@ import pytest
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.frame_motion import FrameKinematics
 from steelyard.errors import SteelyardError
-from steelyard.excitation.search import Settings
-from steelyard.payload.excite import NOISE, _Sensor, excite_load
+from steelyard.excitation.search import SearchSettings
+from steelyard.payload.excite import WRENCH_NOISE, _Sensor, excite_load
 from steelyard.payload.sensor import wrench_regressor
 from steelyard.robot import load_robot
 
@@ -35,7 +35,7 @@ def papers_move(t: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def figures(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> tuple[float, np.ndarray]:
     K = wrench_regressor(KINEMATICS(q, dq, ddq))
-    weighted = np.einsum("nij,nik,i->jk", K, K, 1.0 / np.array(NOISE) ** 2)
+    weighted = np.einsum("nij,nik,i->jk", K, K, 1.0 / np.array(WRENCH_NOISE) ** 2)
     return float(np.linalg.cond(np.einsum("nij,nik->jk", K, K))), np.sqrt(np.diag(np.linalg.inv(weighted)))
 
 
@@ -43,14 +43,14 @@ def test_a_designed_motion_of_the_same_length() -> None:
     t = np.arange(0.0, LENGTH + 1e-9, 0.032)
     before, spread = figures(*papers_move(t))
     assert before == pytest.approx(410, rel=0.02)  # p. 8 of the verified specification
-    quick = Settings(starts=3, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
+    quick = SearchSettings(starts=3, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
     plan = excite_load(ROBOT, duration=LENGTH, rate=31.25, criterion="information", search=quick)
     assert plan.violation == 0.0
     after, better = figures(*plan.trajectory.sample(t))
     # The paper went from 90,830 to 3,000, a factor of 30; the arm's own limits allow single figures.
     assert after < before / 20.0
     assert np.all(spread[4:] / better[4:] > 2.0)
-    np.testing.assert_allclose(plan.standard_errors(NOISE), better, rtol=0.05)  # one sample more or less
+    np.testing.assert_allclose(plan.standard_errors(WRENCH_NOISE), better, rtol=0.05)  # one sample more or less
 
 
 def test_what_cannot_be_designed_is_refused() -> None:

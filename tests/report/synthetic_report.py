@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.friction.page import friction_curve
-from steelyard.report.elements import Column, callout, figure_html, join, paragraph, table_html
+from steelyard.report.elements import TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots import (
     parameter_intervals,
@@ -32,7 +32,13 @@ def synthetic_report(samples: int = 20_000) -> str:
     unit = ["kg"] * 3 + ["kg m"] * 3 + ["kg m²"] * 2 + ["N m s/rad"] * 2 + ["N m"]
     after = rng.normal(scale=2.0, size=11)
     scores = [[j, u, 0.61 + k, 3.2 + k, 0.9989] for k, (j, u) in enumerate(zip(JOINTS, UNITS, strict=True))]
-    columns = [Column("joint"), Column("unit"), Column("RMSE"), Column("error", "%"), Column("R²", digits=6)]
+    columns = [
+        TableColumn("joint"),
+        TableColumn("unit"),
+        TableColumn("RMSE"),
+        TableColumn("error", "%"),
+        TableColumn("R²", digits=6),
+    ]
     rows = [[n, a, 0.01 * k, u] for k, (n, a, u) in enumerate(zip(names, after, unit, strict=True))]
     figures = {
         "Torque, measured and predicted": torque_measured_predicted(t, tau + left, tau, JOINTS, UNITS),
@@ -61,7 +67,7 @@ def synthetic_report(samples: int = 20_000) -> str:
         Section(
             "Parameters",
             join(
-                table_html(["name", Column("value"), Column("standard error"), "unit"], rows),
+                table_html(["name", TableColumn("value"), TableColumn("standard error"), "unit"], rows),
                 figure_html(parameter_intervals(names, unit, after, 0.1 + 0.0 * after, after + 0.3), "Parameters"),
             ),
         ),

@@ -14,7 +14,7 @@ from synthetic_report import JOINTS, synthetic_report
 
 from steelyard.errors import ShapeError
 from steelyard.excitation.page import _skeleton
-from steelyard.report.elements import Column, Html, callout, figure_html, table_html
+from steelyard.report.elements import Html, TableColumn, callout, figure_html, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots import autocorrelation, residuals, singular_values
 from steelyard.report.plots.figure import Figure
@@ -97,7 +97,9 @@ def test_sections_of_one_name_have_places_of_their_own():
 
 
 def test_tables_show_few_digits_and_keep_all():
-    made = table_html([Column("mass", "kg", digits=3), "known", "note"], [[1.23456, True, None], [np.nan, False, "x"]])
+    made = table_html(
+        [TableColumn("mass", "kg", digits=3), "known", "note"], [[1.23456, True, None], [np.nan, False, "x"]]
+    )
     assert '<td class="number" title="1.23456">1.23</td>' in made
     assert '<span class="unit">[kg]</span>' in made
     assert "<td>yes</td><td>–</td>" in made

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from steelyard.ground.arithmetic import FormulaError, evaluate
+from steelyard.ground.arithmetic import FormulaError, evaluate_expression
 from steelyard.ground.documents import parse_document
 from steelyard.robot._dh_row import _LINK_KEYS, _ROW_KEYS
 from steelyard.robot.dh import _OPTIONAL, _REQUIRED, read_dh, robot_from_dh
@@ -254,10 +254,10 @@ def test_formulas_mean_what_they_mean_in_python(formula: str) -> None:
     except (ZeroDivisionError, OverflowError):
         expected = np.inf
     if np.isfinite(expected):
-        assert evaluate(formula, {"l1": 0.3}) == (pytest.approx(expected, rel=1e-12), 0.0)
+        assert evaluate_expression(formula, {"l1": 0.3}) == (pytest.approx(expected, rel=1e-12), 0.0)
     else:
         with pytest.raises(FormulaError):
-            evaluate(formula, {"l1": 0.3})
+            evaluate_expression(formula, {"l1": 0.3})
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_formulas_mean_what_they_mean_in_python(formula: str) -> None:
     [("q", (0, 1)), ("-q + 2", (2, -1)), ("3 - (q - 1)", (4, -1)), ("q*2/2", (0, 1)), ("q1-q1", (0, 0))],
 )
 def test_the_variable_enters_affinely(formula: str, value: tuple[float, float]) -> None:
-    assert evaluate(formula, {}, {"q", "q1"}) == value
+    assert evaluate_expression(formula, {}, {"q", "q1"}) == value
 
 
 @pytest.mark.parametrize(
@@ -278,4 +278,4 @@ def test_the_variable_enters_affinely(formula: str, value: tuple[float, float]) 
 )
 def test_nothing_but_arithmetic_is_understood(formula: str) -> None:
     with pytest.raises(FormulaError):
-        evaluate(formula, {"l1": 0.3}, {"q"})
+        evaluate_expression(formula, {"l1": 0.3}, {"q"})

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from steelyard.errors import UnknownNameError
-from steelyard.ground.arithmetic import evaluate
+from steelyard.ground.arithmetic import evaluate_expression
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.library import builtin, builtin_names
 from steelyard.robot.robot import Robot
@@ -405,7 +405,7 @@ def ns16_names(robot: Robot) -> dict[str, float]:
 def test_ns16_has_the_documented_base_parameters() -> None:
     robot = builtin("ns16")
     assert robot.lengths == {"a1": 0.3, "a2": 0.7, "a3": 0.185, "d4": 0.624}
-    values = [evaluate(formula, ns16_names(robot))[0] for formula in NS16]
+    values = [evaluate_expression(formula, ns16_names(robot))[0] for formula in NS16]
     assert_allclose(values, list(NS16.values()), atol=1.2e-5)  # five decimals of six-decimal links
     assert_allclose([joint.effort for joint in robot.joints], [546.0, 954.0, 486.0, 51.1, 55.3, 35.0])
     assert_allclose(term(robot, "rotor"), [16.562, 25.281, 13.122, 1.5987, 1.8723, 0.75])
@@ -421,7 +421,7 @@ def test_ns16_moves_by_those_parameters_only() -> None:
     order = ["m", "x", "y", "z", "xx", "xy", "yy", "xz", "yz", "zz"]
     columns = [f"m{i}" if k == "m" else f"mc{i}{k}" if len(k) == 1 else f"I{i}{k}" for i in range(1, 7) for k in order]
     zero = {**dict.fromkeys(columns, 0.0), **robot.lengths, **{f"I{i}m": 0.0 for i in range(1, 7)}}
-    rows = np.array([[evaluate(f, {**zero, name: 1.0})[0] for name in columns] for f in NS16])
+    rows = np.array([[evaluate_expression(f, {**zero, name: 1.0})[0] for name in columns] for f in NS16])
     _, singular, axes = np.linalg.svd(rows)
     unseen = axes[int(np.sum(singular > 1e-9)) :]
     assert len(unseen) == 60 - 36

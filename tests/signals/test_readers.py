@@ -19,7 +19,7 @@ from steelyard.signals import source, table
 from steelyard.signals.read import log_chunks, read_log
 from steelyard.signals.readers import bags, csv, npz
 from steelyard.signals.source import LogFile, open_log
-from steelyard.signals.table import READERS, Block, LogReader, count_rows, later_rows, open_reader, read_table
+from steelyard.signals.table import READERS, LogReader, TableBlock, count_rows, later_rows, open_reader, read_table
 
 ARM = chain("a", "b")
 SIGNALS = motion(samples=1030)
@@ -187,7 +187,7 @@ class PairsReader(LogReader):
     description = "pairs of doubles"
     names = ("t", "q")
 
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         pairs = np.fromfile(self.path).reshape(-1, 2)
         every = {"t": pairs[:, 0], "q": pairs[:, 1]}
         return later_rows([{name: every[name] for name in columns}], start)

@@ -26,7 +26,7 @@ from steelyard.signals.prepare import Motion, Preparation, prepare
 
 
 @dataclass(frozen=True)
-class Judge:
+class ScoringFilter:
     """The score that stays the same for all that is compared: its filter (Hz), and what is cut at the ends (s)."""
 
     cutoff: float
@@ -76,7 +76,7 @@ def _stretch(log: Log, k: int, count: int, shortest: float) -> Log | None:
     return part_of(part, long)
 
 
-class Bench:
+class CrossValidation:
     """Rows of one robot with one set of terms, made ready once for all stretches and ways to prepare them.
 
     They are written as `scheme` does for `dynamics` and `base`; joints slower than `mask` (rad/s, m/s) do not count.
@@ -87,7 +87,7 @@ class Bench:
         self._motions: list[Motion] = []
         self._torques: dict[float, RegressionData] = {}
 
-    def stretch(self, logs: Sequence[Log], settings: Preparation, cutoff: float, judge: Judge) -> Stretch:
+    def stretch(self, logs: Sequence[Log], settings: Preparation, cutoff: float, judge: ScoringFilter) -> Stretch:
         """The triangles of one stretch: fitted as the scheme writes it, judged by the torques at all speeds.
 
         Its `logs` are prepared by `settings` at `cutoff` (Hz) for the fit, and as `judge` sees them for the score.
@@ -125,13 +125,13 @@ def _fitted(factor: Factor, base: BaseParameters) -> Array:
     return WeightedLeastSquares(tolerance=1e-3).free(data, base).beta
 
 
-def spreads(stretches: Sequence[Sequence[Log]], judge: Judge, used: Sequence[bool]) -> Array:
+def spreads(stretches: Sequence[Sequence[Log]], judge: ScoringFilter, used: Sequence[bool]) -> Array:
     """Standard deviation over all `stretches` of the torques as `judge` sees them, of the joints that are `used`."""
     torques = np.concatenate(list(_torques(stretches, judge)))[:, np.flatnonzero(used)]
     return np.asarray(np.maximum(np.std(torques, axis=0), 1e-12))
 
 
-def _torques(stretches: Sequence[Sequence[Log]], judge: Judge) -> Iterator[Array]:
+def _torques(stretches: Sequence[Sequence[Log]], judge: ScoringFilter) -> Iterator[Array]:
     for logs in stretches:
         for log in logs:
             for motion in prepare(log, Preparation(velocity="differentiated"), judge.cutoff):

@@ -13,7 +13,7 @@ from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence, fit
 from steelyard.check.explained import CERTAIN, wrong_sign
 from steelyard.ground.arrays import Array
-from steelyard.parameters.friction import SMOOTHING
+from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Severity
@@ -127,7 +127,7 @@ def match(states: States, joints: Sequence[int] | None = None, nominal: Array | 
             continue
         if np.ptp(states.q[:, j]) < STILL[robot.joints[j].kind]:
             continue  # a joint at rest carries what its dry friction lets it carry
-        drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING[robot.joints[j].kind])
+        drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING_SPEED[robot.joints[j].kind])
         out[:, j] = _slope_beside(drive, nominal[:, j], y)
     return Match(*out)
 
@@ -275,7 +275,7 @@ def check_gravity(states: States) -> Iterator[Finding]:
         spread = float(np.std(states.tau[:, j]))
         if not robot.torque_used[j] or spread == 0.0:
             continue
-        drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING[robot.joints[j].kind])
+        drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING_SPEED[robot.joints[j].kind])
         # What the drive's own terms can explain counts for no direction; an offset is none of gravity's.
         free = [_without(drive, x) / spread for x in (*columns[:, j].T, states.tau[:, j] - rest[:, j])]
         G.append(np.column_stack(free[:3]))

@@ -13,7 +13,7 @@ from steelyard.friction.drift import drift_of
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
 
-MOST_ROWS = 4000
+_MOST_ROWS = 4000
 # More than half of a torque's variance unexplained by any rigid body with any friction: it is not this joint's torque.
 UNEXPLAINED = 0.5
 # Negative friction by so many standard errors is no accident.
@@ -24,7 +24,7 @@ HIGH_CONDITION = 100.0
 
 def free_fits(seen: Evidence) -> dict[int, Fit]:
     """For every joint `seen` whose torque is used, the fit of its own equation by itself, by the joint's number."""
-    rows = seen.thinned(MOST_ROWS)
+    rows = seen.thinned(_MOST_ROWS)
     return {joint: fit(A[rows], y[rows]) for joint, A, y in zip(seen.joints, seen.A, seen.y, strict=True)}
 
 
@@ -54,7 +54,7 @@ def _friction_columns(seen: Evidence) -> list[list[int]]:
 def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Power that each joint's friction takes by `fits` to what was `seen`, in standard errors; below 0 it gives."""
     out: dict[int, float] = {}
-    rows = seen.thinned(MOST_ROWS)
+    rows = seen.thinned(_MOST_ROWS)
     for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
         found = fits[joint]
         usable = [k for k in columns if np.isfinite(found.errors[k])]

@@ -9,14 +9,25 @@ from rich.markup import escape
 
 from steelyard.check import Check, Excitation
 from steelyard.ground.arrays import Array
-from steelyard.report.elements import Cell, Column, Html, Kind, callout, figure_html, join, paragraph, table_html, text
+from steelyard.report.elements import (
+    CalloutKind,
+    Html,
+    TableCell,
+    TableColumn,
+    callout,
+    figure_html,
+    join,
+    paragraph,
+    table_html,
+    text,
+)
 from steelyard.report.html import Section
 from steelyard.report.plots.estimates import singular_values
 from steelyard.report.terminal import number, table
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "[yellow]warning[/yellow]", "problem": "[red]problem[/red]"}
-_KINDS: dict[str, Kind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
-_GRADES: dict[str, Kind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}
+_KINDS: dict[str, CalloutKind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
+_GRADES: dict[str, CalloutKind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}
 
 
 def print_check(found: Check, out: Console) -> None:
@@ -80,10 +91,14 @@ def _log(name: str, found: Check) -> list[Html]:
 
 
 def _motion(name: str, seen: Excitation) -> list[Html]:
-    columns: list[Column | str] = ["joint", "position", Column("of its range", "%", places=0)]
-    columns += [Column("speed", "1/s", 3), Column("acceleration", "1/s²", 3), Column("standing", "%", places=0)]
+    columns: list[TableColumn | str] = ["joint", "position", TableColumn("of its range", "%", places=0)]
+    columns += [
+        TableColumn("speed", "1/s", 3),
+        TableColumn("acceleration", "1/s²", 3),
+        TableColumn("standing", "%", places=0),
+    ]
     columns += ["shown / small / hidden"]
-    rows: list[Sequence[Cell]] = [
+    rows: list[Sequence[TableCell]] = [
         (
             j.joint,
             f"{j.lowest:.3g} … {j.highest:.3g}",

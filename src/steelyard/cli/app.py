@@ -53,7 +53,7 @@ def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[
     def enter(function: Callable[..., None]) -> Callable[..., None]:
         def made() -> TyperCommand:
             single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-            single.command(name.split()[-1], cls=Command, epilog=epilog)(function)
+            single.command(name.split()[-1], cls=_Command, epilog=epilog)(function)
             found = made_command(single)
             assert isinstance(found, TyperCommand)
             return found
@@ -64,7 +64,7 @@ def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[
     return enter
 
 
-class Command(TyperCommand):
+class _Command(TyperCommand):
     """A command whose options list what there is of a kind ("{estimators}") when their help is shown, not before. `ctx`
     and `formatter` are Click's."""
 

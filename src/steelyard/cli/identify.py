@@ -47,7 +47,7 @@ class Options:
     ] = "dynamic"
     estimator: Annotated[str, typer.Option(metavar="E", help="{estimators}")] = "wls"
     physical: opt.Physical = True
-    prior: opt.Prior = "nominal"
+    prior: opt.PriorOption = "nominal"
     cutoff: opt.Cutoff = None
     score_cutoff: Annotated[
         float | None, typer.Option(metavar="HZ", help="Low-pass of the scores; default: that of the fit.")

@@ -15,7 +15,7 @@ from steelyard.errors import SteelyardError
 if TYPE_CHECKING:
     from steelyard.local.bank_files import BankRun
     from steelyard.local.motion_files import RegionMotions
-    from steelyard.local.validate import Validation
+    from steelyard.local.validate import BankValidation
     from steelyard.robot.robot import Robot
 
 Regions = Annotated[str, typer.Argument(metavar="REGIONS", help="A YAML, JSON or TOML file with the regions.")]
@@ -26,10 +26,10 @@ RegionLogs = Annotated[
 Simulate = Annotated[
     bool, typer.Option("--simulate", help="Play the motions on the robot's nominal model instead of reading logs.")
 ]
-How = Annotated[str, typer.Option("--how", metavar="HOW", help="gradient, via-points or evolved.")]
+_How = Annotated[str, typer.Option("--how", metavar="HOW", help="gradient, via-points or evolved.")]
 Duration = Annotated[float, typer.Option(metavar="S", help="Length of each region's motion.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same motions.")]
-Noise = Annotated[float, typer.Option(metavar="PERCENT", help="Simulated torque noise, of the stated torque.")]
+_Noise = Annotated[float, typer.Option(metavar="PERCENT", help="Simulated torque noise, of the stated torque.")]
 Needed = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.", show_default=False)]
 
 
@@ -38,7 +38,7 @@ def design(
     robot: opt.RobotSource,
     regions: Regions,
     output: Needed = "",
-    how: How = "gradient",
+    how: _How = "gradient",
     duration: Duration = 20.0,
     seed: Seed = 0,
     term_names: opt.TermNames = "",
@@ -69,15 +69,15 @@ class IdentifyOptions:
     log: RegionLogs = None
     simulate: Simulate = False
     motions: Annotated[str, typer.Option(metavar="RUN", help="The folder of `local design`.")] = ""
-    how: How = "gradient"
+    how: _How = "gradient"
     duration: Duration = 20.0
     seed: Seed = 0
-    noise: Noise = 2.0
+    noise: _Noise = 2.0
     mapping: opt.MapFile = ""
     gravity: opt.Gravity = ""
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
-    prior: opt.Prior = "nominal"
+    prior: opt.PriorOption = "nominal"
     cutoff: opt.Cutoff = None
     order: Annotated[int, typer.Option(metavar="N", help="Order of the Butterworth filter.")] = 4
     blend: Annotated[float, typer.Option(metavar="M", help="Width over which models are blended, m or rad.")] = 0.05
@@ -130,7 +130,7 @@ class ValidateOptions:
     points: Annotated[int, typer.Option(metavar="K", help="Via-points of each.")] = 6
     against: Annotated[str, typer.Option(metavar="RUN", help="The run folder of a global model.")] = ""
     seed: Seed = 1
-    noise: Noise = 2.0
+    noise: _Noise = 2.0
     mapping: opt.MapFile = ""
     end: opt.End = opt.END
 
@@ -147,7 +147,7 @@ def validate(o: ValidateOptions) -> None:
     from steelyard.local.identify import GLOBAL
     from steelyard.local.validate import validate_bank
 
-    def validated() -> Validation:
+    def validated() -> BankValidation:
         found = load_bank(o.bank, opt.robot_from(o.robot, "", "", o.end.snap))
         return validate_bank(
             found,

@@ -29,7 +29,7 @@ ControllerFile = Annotated[
 ]
 TermNames = Annotated[str, typer.Option("--terms", metavar="T,…", help="Joint terms; default {default_terms:,}.")]
 Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")]
-Prior = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]
+PriorOption = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]
 Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")]
 Validate = Annotated[list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")]
 Horizon = Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")]
@@ -37,7 +37,7 @@ Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run, whole.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
-Options = TypeVar("Options")
+_Options = TypeVar("_Options")
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class End:
 END = End()
 
 
-def taking(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+def taking(kind: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
     """A decorator for commands: the fields of the dataclass `kind` are the options, in its order.
 
     A field that is itself such a dataclass (`End`) stands for the options in it.
     """
 
-    def enter(function: Callable[[Options], None]) -> Callable[..., None]:
+    def enter(function: Callable[[_Options], None]) -> Callable[..., None]:
         def called(**values: Any) -> None:
             function(_filled(kind, values))
 

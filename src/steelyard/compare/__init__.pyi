@@ -3,13 +3,28 @@
 import steelyard.simulation.controllers
 
 from .comparison import RULES, Advice, Comparison, Summary, advice
-from .methods import GROUPS, METHODS, Method, Run, chosen_methods
+from .methods import GROUPS, METHODS, Method, MethodRun, chosen_methods
 from .monte_carlo import monte_carlo
 from .protocol import NOISES, Cell, Noise, Protocol, noise_from
 
 CONTROLLERS = steelyard.simulation.controllers.CONTROLLERS
 
 __all__ = [
-    "CONTROLLERS", "GROUPS", "METHODS", "NOISES", "RULES", "Advice", "Cell", "Comparison", "Method", "Noise",
-    "Protocol", "Run", "Summary", "advice", "chosen_methods", "monte_carlo", "noise_from",
+    "CONTROLLERS",
+    "GROUPS",
+    "METHODS",
+    "NOISES",
+    "RULES",
+    "Advice",
+    "Cell",
+    "Comparison",
+    "Method",
+    "MethodRun",
+    "Noise",
+    "Protocol",
+    "Summary",
+    "advice",
+    "chosen_methods",
+    "monte_carlo",
+    "noise_from",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from steelyard.compare import RULES, Advice, Comparison, Summary, advice
 from steelyard.compare.comparison import LEFT
-from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, table_html
+from steelyard.report.elements import Html, TableCell, TableColumn, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import error_boxes
 from steelyard.report.terminal import number, table
@@ -76,10 +76,11 @@ def _advice(all_of_it: Sequence[Advice]) -> Html:
 
 
 def _ranking(found: Comparison) -> Html:
-    columns: list[Column | str] = [
-        "estimator", Column("torque", "%", digits=3), Column("90 % below", "%", digits=3),
-        Column("parameters", "%", digits=3), Column("pos.", "10⁻³", digits=3),
-        Column("failed", "%", places=0), Column("M not p.d.", "%", places=0), Column("time", "s", digits=2),
+    columns: list[TableColumn | str] = [
+        "estimator", TableColumn("torque", "%", digits=3), TableColumn("90 % below", "%", digits=3),
+        TableColumn("parameters", "%", digits=3), TableColumn("pos.", "10⁻³", digits=3),
+        TableColumn("failed", "%", places=0), TableColumn("M not p.d.", "%", places=0),
+        TableColumn("time", "s", digits=2),
     ]  # fmt: skip
     parts = [
         paragraph(
@@ -95,7 +96,7 @@ def _ranking(found: Comparison) -> Html:
     return join(*parts)
 
 
-def _row(s: Summary) -> list[Cell]:
+def _row(s: Summary) -> list[TableCell]:
     return [
         s.estimator, s.torque_error_percent, s.torque_error_90, s.distance_percent, _milli(s.position_error),
         100.0 * (s.failed + s.unsettled), 100.0 * s.impossible, s.seconds,
@@ -106,12 +107,12 @@ def _by_level(found: Comparison, factor: str) -> Html:
     """One column per level of what was varied."""
     words = {"noise": "noise level", "cutoff": "cut-off [Hz]", "rate": "sampling rate [Hz]", "controller": "controller"}
     levels = found.varied[factor]
-    rows: list[list[Cell]] = []
+    rows: list[list[TableCell]] = []
     for s in found.ranking:
-        row: list[Cell] = [s.estimator]
+        row: list[TableCell] = [s.estimator]
         row += [found.summary(s.estimator, **{factor: level}).torque_error_percent for level in levels]
         rows.append(row)
-    columns: list[Column | str] = ["estimator", *(Column(level, "%", digits=3) for level in levels)]
+    columns: list[TableColumn | str] = ["estimator", *(TableColumn(level, "%", digits=3) for level in levels)]
     return table_html(columns, rows, f"Median torque error by {words[factor]}")
 
 
@@ -137,7 +138,7 @@ def _failures(found: Comparison) -> Html:
         return paragraph("Nothing: every run of every estimator converged.")
     words = {"refused": "refused", "too-slow": "too slow", "broken": "broken", "no-data": "no experiment",
              "not-converged": "not converged"}  # fmt: skip
-    rows: list[list[Cell]] = [
+    rows: list[list[TableCell]] = [
         [name, words.get(result, result), count, reason] for name, result, reason, count in found.reasons
     ]
     return table_html(["estimator", "how it ended", "runs", "for example"], rows)
@@ -146,7 +147,7 @@ def _failures(found: Comparison) -> Html:
 def _protocol(found: Comparison) -> Html:
     p = found.protocol
     noises = "; ".join(f"{n.name} {n.position_deg:g}° and {n.torque:g} N m" for n in p.noises)
-    rows: list[list[Cell]] = [
+    rows: list[list[TableCell]] = [
         ["motions", f"{p.trajectories} random Fourier series, {p.harmonics} harmonics, {p.duration:g} s"],
         ["controllers", f"{', '.join(p.controllers)}; {p.bandwidth:g} rad/s, {p.control_rate:g} Hz"],
         ["sampling", ", ".join(f"{rate:g} Hz" for rate in p.rates)],

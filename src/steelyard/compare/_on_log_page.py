@@ -9,7 +9,16 @@ from rich.markup import escape
 from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.compare.schemes import SchemeComparison, SchemeResult
 from steelyard.identification.identification import Identification
-from steelyard.report.elements import Cell, Column, Html, callout, join, paragraph, parameter_table, table_html
+from steelyard.report.elements import (
+    Html,
+    TableCell,
+    TableColumn,
+    callout,
+    join,
+    paragraph,
+    parameter_table,
+    table_html,
+)
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import number, table, with_interval
 
@@ -42,8 +51,9 @@ def schemes_report(found: SchemeComparison) -> str:
     """The page, self-contained."""
     best = found.best
     summary = table_html(
-        ["scheme", Column("hold-out torque error", "% of σ", digits=3), Column("position error", "mrad, mm", digits=3),
-         Column("median standard error", "%", digits=3), "possible", Column("time", "s", digits=2), "remark"],
+        ["scheme", TableColumn("hold-out torque error", "% of σ", digits=3),
+         TableColumn("position error", "mrad, mm", digits=3),
+         TableColumn("median standard error", "%", digits=3), "possible", TableColumn("time", "s", digits=2), "remark"],
         [_summary(r) for r in found.results],
         f"All schemes on the same data; positions are replayed open loop for {found.horizon:g} s at a time",
     )  # fmt: skip
@@ -63,7 +73,7 @@ def _best(name: str | None) -> list[Html]:
     ]
 
 
-def _summary(r: SchemeResult) -> list[Cell]:
+def _summary(r: SchemeResult) -> list[TableCell]:
     if r.found is None:
         return [r.scheme, None, None, None, "–", r.seconds, r.reason]
     position = None if r.position_rmse is None else 1000.0 * float(np.sqrt(np.mean(r.position_rmse**2)))
@@ -124,9 +134,10 @@ def _reasons(found: LogComparison) -> dict[tuple[str, str], list[str]]:
 
 def log_report(found: LogComparison) -> str:
     """The page, self-contained."""
-    columns: list[Column | str] = [
-        "estimator", Column("hold-out torque error", "% of σ"), Column("position error", "mrad, mm", digits=3),
-        "M positive definite", "possible bodies", Column("time", "s", digits=2), "how it ended", "remark",
+    columns: list[TableColumn | str] = [
+        "estimator", TableColumn("hold-out torque error", "% of σ"),
+        TableColumn("position error", "mrad, mm", digits=3),
+        "M positive definite", "possible bodies", TableColumn("time", "s", digits=2), "how it ended", "remark",
     ]  # fmt: skip
     rows = [_row(r) for r in found.ranking]
     about = paragraph(
@@ -154,7 +165,7 @@ def _verdict(found: LogComparison) -> Verdict:
     return Verdict("good", f"{best.run.estimator} predicts the torque of the held-out data best.", tuple(points))
 
 
-def _row(r: LogResult) -> list[Cell]:
+def _row(r: LogResult) -> list[TableCell]:
     return [
         r.run.estimator, r.nrmse_percent, _milli(r), _word(r.run.simulable), _word(r.run.possible),
         r.run.seconds if r.run.found else None, r.run.result, r.run.reason,

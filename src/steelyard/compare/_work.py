@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from steelyard.assessment.replay import possibility
 from steelyard.compare._bench import Bench, Truth
-from steelyard.compare.methods import METHODS, Method, Run, try_fit
+from steelyard.compare.methods import METHODS, Method, MethodRun, try_fit
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
@@ -51,7 +51,7 @@ class _Replays:
     positions: Array
 
 
-class Judge:
+class _Judge:
     """Made once for a robot; `figures` are about one estimate."""
 
     def __init__(self, bench: Bench) -> None:
@@ -134,10 +134,12 @@ class Worker:
         return Bench(self._truth, self.protocol)
 
     @cached_property
-    def judge(self) -> Judge:
-        return Judge(self.bench)
+    def judge(self) -> _Judge:
+        return _Judge(self.bench)
 
-    def runs(self, cell: Cell, names: Sequence[str], begin: Callable[[str], None] = lambda name: None) -> Iterator[Run]:
+    def runs(
+        self, cell: Cell, names: Sequence[str], begin: Callable[[str], None] = lambda name: None
+    ) -> Iterator[MethodRun]:
         """One after the other; `begin` is told the estimator that comes next."""
         with _repeatable(), one_blas_thread():
             try:
@@ -148,9 +150,9 @@ class Worker:
                 begin(name)
                 yield self._run(cell, METHODS[name], experiment)
 
-    def _run(self, cell: Cell, method: Method, experiment: Experiment | SteelyardError) -> Run:
+    def _run(self, cell: Cell, method: Method, experiment: Experiment | SteelyardError) -> MethodRun:
         if isinstance(experiment, SteelyardError):
-            return Run(cell.key, method.name, "no-data", str(experiment))
+            return MethodRun(cell.key, method.name, "no-data", str(experiment))
         base, prior = self.bench.base, self.bench.initial(cell)
         run, found = try_fit(cell.key, method, lambda: method.fit(experiment, base, prior), self.protocol.limit)
         if found is None:

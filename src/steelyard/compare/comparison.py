@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.compare.methods import METHODS, Run
+from steelyard.compare.methods import METHODS, MethodRun
 from steelyard.compare.protocol import Protocol
 from steelyard.ground.outcome import Presentation, Viewed
 
@@ -49,7 +49,7 @@ class Comparison(Viewed):
 
     robot: str
     protocol: Protocol
-    runs: tuple[Run, ...]
+    runs: tuple[MethodRun, ...]
 
     @property
     def noises(self) -> tuple[str, ...]:
@@ -63,14 +63,14 @@ class Comparison(Viewed):
                   "controller": p.controllers}  # fmt: skip
         return {factor: names for factor, names in levels.items() if len(names) > 1}
 
-    def some(self, estimator: str, **levels: str) -> list[Run]:
+    def some(self, estimator: str, **levels: str) -> list[MethodRun]:
         """The runs of one `estimator`, all or those of some `levels`, such as noise="low"."""
         own = self._by_estimator.get(estimator, [])
         return [r for r in own if all(r.level(factor) == name for factor, name in levels.items())]
 
     @cached_property
-    def _by_estimator(self) -> dict[str, list[Run]]:
-        out: dict[str, list[Run]] = {}
+    def _by_estimator(self) -> dict[str, list[MethodRun]]:
+        out: dict[str, list[MethodRun]] = {}
         for run in self.runs:
             out.setdefault(run.estimator, []).append(run)
         return out
@@ -119,7 +119,7 @@ class Comparison(Viewed):
         return estimators_report, print_estimators
 
 
-def _summed_up(estimator: str, runs: Sequence[Run]) -> Summary:
+def _summed_up(estimator: str, runs: Sequence[MethodRun]) -> Summary:
     count = max(len(runs), 1)
     found = [run for run in runs if run.found]
     return Summary(

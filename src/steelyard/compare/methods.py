@@ -103,7 +103,7 @@ _CODES = {Result.CONVERGED: "converged", Result.BOUNDARY: "boundary", Result.NOT
 
 
 @dataclass(frozen=True)
-class Run:
+class MethodRun:
     """What one estimator made of one experiment.
 
     `result` is one of `FOUND` ("boundary": of what is physically possible) or of `FAILED`: "refused" (the estimator
@@ -140,7 +140,7 @@ class Run:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Run:
+    def from_json(cls, document: Mapping[str, Any]) -> MethodRun:
         """What `to_json` wrote, read as a `document`."""
         return cls(**{f.name: document[f.name] for f in fields(cls) if f.name in document})
 
@@ -149,13 +149,13 @@ class TooSlowError(BaseException):
     """The limit is over. No `Exception`: nobody on the way may take it for something else."""
 
 
-def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[Run, Estimate | None]:
+def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float) -> tuple[MethodRun, Estimate | None]:
     """The estimate by `fit`, and how it came about; never an exception but the user's own interruption. `cell` is the
     experiment's key, `method` whose fit it is, `limit` in seconds of the processor."""
     begun = time.process_time()
 
-    def ended(result: str, reason: str) -> Run:
-        return Run(cell, method.name, result, reason, time.process_time() - begun)
+    def ended(result: str, reason: str) -> MethodRun:
+        return MethodRun(cell, method.name, result, reason, time.process_time() - begun)
 
     try:
         with _at_most(limit), warnings.catch_warnings():

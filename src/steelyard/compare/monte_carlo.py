@@ -19,7 +19,7 @@ from typing import Any
 from steelyard.compare._bench import Truth
 from steelyard.compare._work import ONE_THREAD, Worker, serve
 from steelyard.compare.comparison import Comparison
-from steelyard.compare.methods import Run
+from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import RunFolderError, check_target
@@ -49,7 +49,7 @@ def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
         raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); choose another folder.") from None
 
 
-FORMAT = "steelyard-runs-1"
+_FORMAT = "steelyard-runs-1"
 
 
 class _Records:
@@ -57,25 +57,25 @@ class _Records:
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
-        self._header = {"format": FORMAT, "key": _key(header), **header}
+        self._header = {"format": _FORMAT, "key": _key(header), **header}
 
-    def load(self) -> list[Run]:
+    def load(self) -> list[MethodRun]:
         """The runs there are; a last line that was being written when the power went is left out."""
         if not self.path.exists():
             return []
         lines = self.path.read_bytes().split(b"\n")
-        runs: list[Run] = []
+        runs: list[MethodRun] = []
         for number, line in enumerate(lines):
             document = _parsed(line)
             if number == 0:
                 if document is not None:
                     self._check(document)
             elif document is not None:
-                runs.append(Run.from_json(document))
+                runs.append(MethodRun.from_json(document))
         return runs
 
     def _check(self, document: dict[str, Any]) -> None:
-        if document.get("format") != FORMAT or document.get("key") != self._header["key"]:
+        if document.get("format") != _FORMAT or document.get("key") != self._header["key"]:
             raise SteelyardError(
                 f"{self.path} holds runs of another comparison (another robot, seed, version or setting); resume with "
                 "the same options, or give another folder."
@@ -101,7 +101,7 @@ class _Writer:
     def __init__(self, file: Any) -> None:
         self._file = file
 
-    def add(self, run: Run) -> None:
+    def add(self, run: MethodRun) -> None:
         self.line(run.to_json())
 
     def line(self, document: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ def _key(header: dict[str, Any]) -> str:
 Job = tuple[Cell, tuple[str, ...]]
 
 
-def _all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[Run]:
+def _all_runs(truth: Truth, protocol: Protocol, jobs: Sequence[Job], workers: int) -> Iterator[MethodRun]:
     """The runs of all jobs in the order in which they end; one worker works in this process.
 
     A process that dies leaves a result, not a gap.
@@ -161,7 +161,7 @@ class _Pool:
         self.context = multiprocessing.get_context("spawn")
         self.helpers: list[_Helper] = []
 
-    def runs(self, workers: int) -> Iterator[Run]:
+    def runs(self, workers: int) -> Iterator[MethodRun]:
         kept = {name: os.environ.get(name) for name in ONE_THREAD}
         os.environ.update(ONE_THREAD)  # processes inherit it, and BLAS reads it when it is loaded
         try:
@@ -197,7 +197,7 @@ class _Pool:
         helper.left = deque(names)
         helper.pipe.send((helper.cell, names))
 
-    def _heard(self, helper: _Helper) -> Iterator[Run]:
+    def _heard(self, helper: _Helper) -> Iterator[MethodRun]:
         try:
             word, value = helper.pipe.recv()
         except (EOFError, OSError):
@@ -210,20 +210,20 @@ class _Pool:
         elif word == "free":
             self._next(helper)
 
-    def _buried(self, helper: _Helper) -> Iterator[Run]:
+    def _buried(self, helper: _Helper) -> Iterator[MethodRun]:
         """A process that died was at the first estimator that is left; the others go to a new one."""
         self.helpers.remove(helper)
         helper.process.join(5.0)
         if helper.cell is not None and helper.left:
             how = f"The process died (exit code {helper.process.exitcode})."
-            yield Run(helper.cell.key, helper.left.popleft(), "broken", how)
+            yield MethodRun(helper.cell.key, helper.left.popleft(), "broken", how)
             if helper.left:
                 self.jobs.appendleft((helper.cell, tuple(helper.left)))
         if self.jobs:
             self._hire()
 
 
-Progress = Callable[[int, int, Run | None], None]
+_Progress = Callable[[int, int, MethodRun | None], None]
 
 
 def cores() -> int:
@@ -237,7 +237,7 @@ def monte_carlo(
     *,
     records: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    progress: Progress = lambda done, total, run: None,
+    progress: _Progress = lambda done, total, run: None,
 ) -> Comparison:
     """Simulate the experiments of a protocol on a robot, let every estimator find it, and judge all by the truth.
 
@@ -264,7 +264,7 @@ def monte_carlo(
     ]
     progress(len(done), len(wanted), None)
 
-    def gather(write: Callable[[Run], None]) -> None:
+    def gather(write: Callable[[MethodRun], None]) -> None:
         for run in _all_runs(truth, plan, jobs, workers or cores()):
             write(run)
             done[run.key] = run

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.assessment.holdout import keep_last
 from steelyard.assessment.replay import possibility
 from steelyard.assessment.score import score_models
-from steelyard.compare.methods import Method, Run, chosen_methods, try_fit
+from steelyard.compare.methods import Method, MethodRun, chosen_methods, try_fit
 from steelyard.compare.schemes import replayed
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
@@ -36,7 +36,7 @@ class LogResult:
     """What one estimator made of the log; `nrmse_percent` is on held-out data, a mean over joints and logs."""
 
     method: Method
-    run: Run
+    run: MethodRun
     estimate: Estimate | None = None
     nrmse_percent: float | None = None
     position_rmse: Array | None = None
@@ -144,7 +144,7 @@ def compare_on_log(
     for method in methods:
         progress(method.name)
         if method.needs_controller and loop is None:
-            results.append(LogResult(method, Run("log", method.name, "refused", _LOOP)))
+            results.append(LogResult(method, MethodRun("log", method.name, "refused", _LOOP)))
             continue
         run, found = try_fit("log", method, lambda m=method: m.fit(experiment, base, prior, True), limit)  # type: ignore[misc]
         results.append(LogResult(method, run, found))

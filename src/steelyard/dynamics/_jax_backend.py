@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.graph import evaluate
+from steelyard.dynamics.graph import evaluate_graph
 from steelyard.errors import SteelyardError
 
 # XLA's fusion on CPUs computes the whole chain anew for every output of a regressor (6–9× slower than without).
@@ -29,7 +29,7 @@ def jax_function(function: Function) -> Callable[..., Any]:
             name: [a[..., k] for k in range(width)]
             for (name, width), a in zip(function.inputs.items(), map(jnp.asarray, arrays), strict=True)
         }
-        values = evaluate(function.graph, function.outputs, columns, library=jnp)
+        values = evaluate_graph(function.graph, function.outputs, columns, library=jnp)
         flat = jnp.zeros((*leading, function.size))
         if values:
             rows = jnp.stack([jnp.broadcast_to(v, leading) for v in values], axis=-1)

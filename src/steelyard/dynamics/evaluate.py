@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.graph import evaluate
+from steelyard.dynamics.graph import evaluate_graph
 from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.run import Batch, Compiled
 from steelyard.ground.arrays import Array
@@ -82,6 +82,6 @@ class Evaluator:
         for start in range(0, batch.samples, _INTERPRETED_BLOCK):
             stop = min(start + _INTERPRETED_BLOCK, batch.samples)
             with np.errstate(all="ignore"):  # as machine code: the caller sees inf and nan in the result
-                results = evaluate(f.graph, f.outputs, batch.columns(f, start, stop))
+                results = evaluate_graph(f.graph, f.outputs, batch.columns(f, start, stop))
             for place, value in zip(f.places, results, strict=True):
                 flat[start:stop, place] = value

@@ -293,7 +293,9 @@ def forward(graph: Graph, outputs: Sequence[Any], tangents: Mapping[tuple[str, i
     return [tangent[o.index] if isinstance(o, Node) else 0.0 for o in outputs]
 
 
-def evaluate(graph: Graph, outputs: Sequence[Any], inputs: Mapping[str, Sequence[Any]], library: Any = np) -> list[Any]:
+def evaluate_graph(
+    graph: Graph, outputs: Sequence[Any], inputs: Mapping[str, Sequence[Any]], library: Any = np
+) -> list[Any]:
     """The `outputs` of `graph` on arrays of samples (`inputs`: by name, then position), one array operation per node.
 
     Runs at once, without a compiler; `library` may be `jax.numpy`. Values are dropped after their last use,

@@ -14,7 +14,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, cos, cross, matmul, matvec, plus, sin, times, transposed
 from steelyard.robot.robot import Link, Robot
 
-ZERO = [0.0, 0.0, 0.0]
+_ZERO = [0.0, 0.0, 0.0]
 
 
 class Screw(NamedTuple):
@@ -88,7 +88,7 @@ def own_placement(link: Link) -> Placement | None:
 def unit_screw(link: Link) -> Screw:
     """The velocity of the joint frame of a `link` for a unit rate of its tree joint."""
     axis = [float(x) for x in link.axis]
-    return Screw(list(ZERO), axis) if link.kind == "revolute" else Screw(axis, list(ZERO))
+    return Screw(list(_ZERO), axis) if link.kind == "revolute" else Screw(axis, list(_ZERO))
 
 
 def _tree_positions(robot: Robot, q: Vector) -> list[Scalar]:
@@ -110,14 +110,14 @@ def velocities(robot: Robot, places: list[Placement], dq: Vector) -> list[Screw]
     """The velocity of every joint frame, in that frame: `robot` at `places`, with joint rates `dq` (rad/s, m/s)."""
     out: list[Screw] = []
     for link, place, rate in zip(robot.links, places, _tree_rates(robot, dq), strict=True):
-        linear, angular = place.screw(out[link.parent]) if link.parent >= 0 else (list(ZERO), list(ZERO))
+        linear, angular = place.screw(out[link.parent]) if link.parent >= 0 else (list(_ZERO), list(_ZERO))
         unit = unit_screw(link)
         out.append(Screw(plus(linear, times(rate, unit.linear)), plus(angular, times(rate, unit.angular))))
     return out
 
 
 @dataclass(frozen=True)
-class Motion:
+class LinkMotion:
     """The motion of a frame as Newton–Euler needs it.
 
     `spin` ω; `turn` ω̇; `pull` the acceleration of the origin less gravity; `field` U = [ω̇×] + [ω×][ω×], so that
@@ -130,25 +130,25 @@ class Motion:
     field: list[list[Scalar]]
 
 
-def motion(spin: list[Scalar], turn: list[Scalar], pull: list[Scalar]) -> Motion:
+def motion(spin: list[Scalar], turn: list[Scalar], pull: list[Scalar]) -> LinkMotion:
     """Of a frame: angular velocity `spin` (rad/s) and acceleration `turn`, acceleration less gravity `pull` (m/s²)."""
     w, a = spin, turn
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
     xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
     field = [[-(yy + zz), xy - a[2], xz + a[1]], [xy + a[2], -(xx + zz), yz - a[0]], [xz - a[1], yz + a[0], -(xx + yy)]]
-    return Motion(spin, turn, pull, field)
+    return LinkMotion(spin, turn, pull, field)
 
 
-def moved(place: Placement, m: Motion) -> Motion:
+def moved(place: Placement, m: LinkMotion) -> LinkMotion:
     """The same rigid motion `m`, seen from a frame that is fixed to the body at `place`."""
     pull = place.inward(plus(m.pull, matvec(m.field, place.origin)))
     return motion(place.inward(m.spin), place.inward(m.turn), pull)
 
 
-def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> list[Motion]:
+def motions(robot: Robot, places: list[Placement], dq: Vector, ddq: Vector) -> list[LinkMotion]:
     """The motion of every joint frame, gravity included: `robot` at `places`, with joint rates `dq` and `ddq`."""
-    still = motion(list(ZERO), list(ZERO), [-float(g) for g in robot.gravity])
-    out: list[Motion] = []
+    still = motion(list(_ZERO), list(_ZERO), [-float(g) for g in robot.gravity])
+    out: list[LinkMotion] = []
     rates, changes = _tree_rates(robot, dq), _tree_rates(robot, ddq)
     for link, place, rate, change in zip(robot.links, places, rates, changes, strict=True):
         parent = out[link.parent] if link.parent >= 0 else still

@@ -13,7 +13,7 @@ parameters of every link (m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the 
 from __future__ import annotations
 
 from steelyard.dynamics.kinematics import (
-    Motion,
+    LinkMotion,
     Placement,
     Screw,
     ancestral,
@@ -28,10 +28,10 @@ from steelyard.dynamics.kinematics import (
 from steelyard.ground.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, transposed
 from steelyard.robot.robot import Robot
 
-Entries = dict[tuple[int, int], Scalar]
+_Entries = dict[tuple[int, int], Scalar]
 
 
-def _force_columns(m: Motion, s: Screw) -> list[Scalar]:
+def _force_columns(m: LinkMotion, s: Screw) -> list[Scalar]:
     """What each parameter of a body in motion `m` asks of a joint with screw `s`: s · (force, moment)."""
     w, a, u = m.spin, m.turn, m.field
     xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
@@ -65,7 +65,7 @@ def _weight_columns(up: Vector, s: Screw) -> list[Scalar]:
     return [dot(s.linear, up), *cross(up, s.angular)]
 
 
-def _add_row(entries: Entries, robot: Robot, joint: int, link: int, columns: list[Scalar]) -> None:
+def _add_row(entries: _Entries, robot: Robot, joint: int, link: int, columns: list[Scalar]) -> None:
     """Add a tree joint's columns for one link to the row of the coordinate that moves it."""
     tree = robot.links[joint]
     for k, value in enumerate(columns):
@@ -74,7 +74,7 @@ def _add_row(entries: Entries, robot: Robot, joint: int, link: int, columns: lis
         entries[key] = total
 
 
-def _nonzero(entries: Entries) -> Entries:
+def _nonzero(entries: _Entries) -> _Entries:
     return {key: v for key, v in entries.items() if not (isinstance(v, float) and v == 0.0)}
 
 
@@ -82,12 +82,12 @@ def _own_screw(own: Placement | None, s: Screw) -> Screw:
     return s if own is None else own.screw(s)
 
 
-def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> Entries:
+def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> _Entries:
     """Y with τ = Y θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`, `ddq`."""
     places = placements(robot, q)
     moves = motions(robot, places, dq, ddq)
     units = ancestral(robot, places, [unit_screw(link) for link in robot.links])
-    entries: Entries = {}
+    entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
         move = moves[i] if own is None else moved(own, moves[i])
@@ -96,12 +96,12 @@ def torque_regressor(robot: Robot, q: Vector, dq: Vector, ddq: Vector) -> Entrie
     return _nonzero(entries)
 
 
-def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
+def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
     """P with M q̇ = P θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`."""
     places = placements(robot, q)
     speeds = velocities(robot, places, dq)
     units = ancestral(robot, places, [unit_screw(link) for link in robot.links])
-    entries: Entries = {}
+    entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
         speed = _own_screw(own, speeds[i])
@@ -110,7 +110,7 @@ def momentum_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
     return _nonzero(entries)
 
 
-def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
+def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
     """D with τ = d/dt(P θ) + D θ, by (joint, parameter): of `robot` at `q` (rad, m), `dq`.
 
     −∂K/∂q_j is the momentum along S_j × V_j, ∂U/∂q_j the weight along S_j. Moving q_j turns all links behind it as one
@@ -123,7 +123,7 @@ def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
     units = ancestral(robot, places, unit)
     lags = ancestral(robot, places, [_screw_product(s, v) for s, v in zip(unit, speeds, strict=True)])
     ups = _up_vectors(robot, places)
-    entries: Entries = {}
+    entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
         speed = _own_screw(own, speeds[i])
@@ -149,10 +149,10 @@ def _up_vectors(robot: Robot, places: list[Placement]) -> list[list[Scalar]]:
     return out
 
 
-def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
+def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
     """Kinetic energy per parameter, by (0, parameter): of `robot` at `q` (rad, m), `dq`."""
     speeds = velocities(robot, placements(robot, q), dq)
-    entries: Entries = {}
+    entries: _Entries = {}
     for i, link in enumerate(robot.links):
         speed = _own_screw(own_placement(link), speeds[i])
         # ½ of the momentum along the velocity itself.
@@ -161,9 +161,9 @@ def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> Entries:
     return _nonzero(entries)
 
 
-def potential_regressor(robot: Robot, q: Vector) -> Entries:
+def potential_regressor(robot: Robot, q: Vector) -> _Entries:
     """Potential energy per parameter, by (0, parameter): of `robot` at `q` (rad, m)."""
-    entries: Entries = {}
+    entries: _Entries = {}
     up = [-float(g) for g in robot.gravity]
     for i, (rotation, origin) in enumerate(base_pose(robot, placements(robot, q))):
         own = own_placement(robot.links[i])
@@ -175,7 +175,7 @@ def potential_regressor(robot: Robot, q: Vector) -> Entries:
 
 
 __all__ = [
-    "Entries",
+    "_Entries",
     "kinetic_regressor",
     "momentum_regressor",
     "potential_regressor",

@@ -88,7 +88,7 @@ class Estimate:
 
 # What an estimator works on: `RegressionData` (rows of a scheme) or an `Experiment` (motions and their controller).
 Data = TypeVar("Data")
-Family = Literal["linear", "network", "loop", "likelihood", "filter", "other"]
+EstimatorFamily = Literal["linear", "network", "loop", "likelihood", "filter", "other"]
 PhysicalForm = Literal["constrained", "rounds", "nearest", "itself", "none"]
 
 
@@ -118,7 +118,7 @@ class Estimator(ABC, Generic[Data]):
     needs_controller: ClassVar[bool] = False
     physical_form: ClassVar[PhysicalForm] = "nearest"
     weights_like: ClassVar[str] = ""
-    family: ClassVar[Family] = "other"
+    family: ClassVar[EstimatorFamily] = "other"
     order_matters: ClassVar[bool] = False
     log_settings: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     honest_errors: ClassVar[bool] = True
@@ -143,7 +143,7 @@ class LinearEstimator(Estimator[RegressionData]):
     """
 
     physical_form: ClassVar[PhysicalForm] = "constrained"
-    family: ClassVar[Family] = "linear"
+    family: ClassVar[EstimatorFamily] = "linear"
     any_columns: ClassVar[bool] = True
 
     @abstractmethod

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Family, Prior
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, EstimatorFamily, Prior
 from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from steelyard.regression.schemes import Scheme
     from steelyard.signals.log import Log
 
-Class = TypeVar("Class", bound=type[Estimator[Any]])
+_Class = TypeVar("_Class", bound=type[Estimator[Any]])
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ ESTIMATORS: Registry[Named] = Registry(
 )
 
 
-def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[Class], Class]:
+def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[_Class], _Class]:
     """A decorator that enters a class of estimators under a name.
 
     Args:
@@ -72,7 +72,7 @@ def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[Class], Cla
         fixed: fields of the class that the name stands for, as in `estimator("bisquare", loss="bisquare")`.
     """
 
-    def enter(of: Class) -> Class:
+    def enter(of: _Class) -> _Class:
         ESTIMATORS.register(name)(Named(name, of, fixed, about or of.about))
         return of
 
@@ -81,7 +81,7 @@ def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[Class], Cla
 
 def estimator_names(**claims: Any) -> tuple[str, ...]:
     """All names, family by family, or of those classes with `claims` like these: `estimator_names(needs="rows")`."""
-    order = {family: k for k, family in enumerate(get_args(Family))}
+    order = {family: k for k, family in enumerate(get_args(EstimatorFamily))}
     some = [
         e for e in ESTIMATORS.values() if all(getattr(e.of, claim, None) == value for claim, value in claims.items())
     ]

@@ -5,19 +5,44 @@ import steelyard.errors
 from .constraints import Constraint, Limits, Plane, Point, box, default_limits
 from .criteria import CRITERIA, Criterion
 from .designed import Designed, design_motions, expected_noise, read_designed
-from .evolution import Covariance, Genetic, ViaPoints, evolve
+from .evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
 from .excite import excite
 from .plan import Plan
 from .poses import Poses, static_poses
-from .search import Progress, Settings
-from .several import Given, excite_next, excite_several, given_by
+from .search import Progress, SearchSettings
+from .several import EarlierLogs, excite_next, excite_several, given_by
 from .trajectories import Fourier, SplinedQuintic
 
 ExcitationError = steelyard.errors.ExcitationError
 
 __all__ = [
-    "CRITERIA", "Constraint", "Covariance", "Criterion", "Designed", "ExcitationError", "Fourier", "Genetic", "Given",
-    "Limits", "Plan", "Plane", "Point", "Poses", "Progress", "Settings", "SplinedQuintic", "ViaPoints", "box",
-    "default_limits", "design_motions", "evolve", "excite", "excite_next", "excite_several", "expected_noise",
-    "given_by", "read_designed", "static_poses",
+    "CRITERIA",
+    "Constraint",
+    "CovarianceAdaptation",
+    "Criterion",
+    "Designed",
+    "EarlierLogs",
+    "ExcitationError",
+    "Fourier",
+    "Genetic",
+    "Limits",
+    "Plan",
+    "Plane",
+    "Point",
+    "Poses",
+    "Progress",
+    "SearchSettings",
+    "SplinedQuintic",
+    "ViaPoints",
+    "box",
+    "default_limits",
+    "design_motions",
+    "evolve",
+    "excite",
+    "excite_next",
+    "excite_several",
+    "expected_noise",
+    "given_by",
+    "read_designed",
+    "static_poses",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from steelyard.excitation.constraints.limits import Constraint
 from steelyard.ground.arrays import Array
 
-Objective = Callable[[Array], tuple[float, Array]]
+_Objective = Callable[[Array], tuple[float, Array]]
 
 _FIRST_PENALTY = 10.0
 # Beyond this the subproblems become stiff; what is left of violations is taken away when the motion settles.
@@ -67,7 +67,7 @@ class Iterate:
 
 
 def step(
-    objective: Objective,
+    objective: _Objective,
     constraints: Sequence[Constraint],
     start: Iterate,
     iterations: int,

@@ -107,7 +107,7 @@ class Wanted:
 
 # A direction that a motion does not show at all has an eigenvalue of rounding; it must not become negative.
 _FLOOR = 1e-15
-Objective = Callable[[Array, float], tuple[float, Array]]
+_Objective = Callable[[Array, float], tuple[float, Array]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Criterion:
     name: str
     of: str
     value: Callable[[Array], float]
-    objective: Objective
+    objective: _Objective
     larger_is_better: bool = False
 
     def __call__(self, gram: Array) -> float:
@@ -158,7 +158,7 @@ def _log_largest(x: Array, sharpness: float) -> tuple[float, Array]:
     return float(np.log(x.max()) + np.log(total) / sharpness), relative / (total * x)
 
 
-def _log_cond(power: float) -> Objective:
+def _log_cond(power: float) -> _Objective:
     def objective(x: Array, sharpness: float) -> tuple[float, Array]:
         high, dhigh = _log_largest(x, sharpness)
         low, dlow = _log_largest(1.0 / x, sharpness)
@@ -167,7 +167,7 @@ def _log_cond(power: float) -> Objective:
     return objective
 
 
-def _log_weakest(power: float) -> Objective:
+def _log_weakest(power: float) -> _Objective:
     def objective(x: Array, sharpness: float) -> tuple[float, Array]:
         low, dlow = _log_largest(1.0 / x, sharpness)
         return power * low, -power * dlow / x**2

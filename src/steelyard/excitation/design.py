@@ -1,4 +1,4 @@
-"""`Design`: what a motion shall show: columns, equations and the scheme they are observed by."""
+"""`DesignColumns`: what a motion shall show: columns, equations and the scheme they are observed by."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SCALINGS = ("natural", "unit", "orthonormal")
 _MOTIONS = 4
 
 
-class Design:
+class DesignColumns:
     """The columns that the moving joints can show in the chosen equations, and their observation along motions.
 
     The arguments are those of `excite`: `robot`, `terms`, `rate` (Hz), `equations`, `parameters`, `scheme`, `window`

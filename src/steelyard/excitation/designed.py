@@ -28,7 +28,7 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import random_motion
+from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
@@ -38,7 +38,7 @@ from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 
-FORMAT = "steelyard-excitation-1"
+_FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take nothing else.
 _VIA_POINTS_PER_SECOND = 2.0
 _FLY = 0.5
@@ -89,7 +89,7 @@ class Designed(Viewed):
         columns = np.array([base.independent[base.names.index(n)] for n in plan.columns])
         each = []
         for k in range(len(self.plans)):
-            motion = random_motion(families, plan.limits, plan.seed + k)
+            motion = comparison_motion(families, plan.limits, plan.seed + k)
             Y = base.structure.dynamics.torque_regressor(*motion.sample(motion.times(plan.rate)))
             rows = [Y[:, self.robot.joint_index(n)][:, columns] for n in self._torque_equations]
             each.append(tuple(W.T @ W for W in rows))
@@ -150,7 +150,7 @@ class Designed(Viewed):
         columns = zip(plan.columns, plan.units, self.standard_errors, careless_errors, strict=True)
         return plain(  # type: ignore[no-any-return]
             {
-                "format": FORMAT,
+                "format": _FORMAT,
                 "steelyard": version("steelyard"),
                 "robot": self.robot.name,
                 "fingerprint": self.robot.fingerprint,

@@ -16,10 +16,10 @@ from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints._space import keeps_apart, stays_in
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
-from steelyard.excitation.design import Design
+from steelyard.excitation.design import DesignColumns
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import Problem, Region, families_of, requirements
-from steelyard.excitation.search import Progress, Search, Settings, search_key
+from steelyard.excitation.problem import FreeSpace, SearchProblem, families_of, requirements
+from steelyard.excitation.search import Progress, Search, SearchSettings, search_key
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle
@@ -61,7 +61,7 @@ def excite(
     collision: bool | None = False,
     clearance: float = 0.02,
     packages: Sequence[str | Path] = (),
-    regions: Sequence[Region] = (),
+    regions: Sequence[FreeSpace] = (),
     bandwidth: float | None = None,
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
     optimiser: str = "gradient",
@@ -69,7 +69,7 @@ def excite(
     generations: int = 100,
     population: int = 150,
     seed: int = 0,
-    search: Settings | None = None,
+    search: SearchSettings | None = None,
     progress: Callable[[Progress], Any] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Plan:
@@ -123,11 +123,11 @@ def excite(
     regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":
         _check_bred(optimiser, joints, posture, bandwidth, scheme)
-        from steelyard.excitation.evolution import Covariance, Genetic, evolve, programs_in
+        from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, evolve, programs_in
 
         genome = programs_in(robot, via_points, bounds, box, frame) if via_points else family
         bred = evolve(
-            robot, genome, optimiser=(Genetic if optimiser == "ga" else Covariance)(population, generations),
+            robot, genome, optimiser=(Genetic if optimiser == "ga" else CovarianceAdaptation)(population, generations),
             terms=terms, rate=rate, limits=bounds, criterion=criterion, scaling=scaling, equations=equations,
             parameters=parameters, wanted=wanted, weights=weights, prior=prior, model=model, regions=regions,
             torque_margin=torque_margin, constraints=constraints, seed=seed, progress=progress, checkpoint=checkpoint,
@@ -139,14 +139,16 @@ def excite(
     families = _families(robot, family, joints, place)
     _check_bandwidth(families, bandwidth)
     with one_blas_thread():
-        design = Design(robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed)
+        design = DesignColumns(
+            robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed
+        )
         goal = design.goal(criterion, scaling, weights, prior, wanted)
         needs = requirements(robot, families, bounds, model, torque_margin, regions, constraints)
         centre = find_centre(families, bounds, needs, seed, place)
-        problem = Problem(goal, centre, needs)
-        about = [f.settings() for f in families], search or Settings(), [c.name for c in needs]
+        problem = SearchProblem(goal, centre, needs)
+        about = [f.settings() for f in families], search or SearchSettings(), [c.name for c in needs]
         key = search_key(bounds, robot.fingerprint, design.columns, goal.label, *about)
-        hunt = Search(problem, search or Settings(), seed, progress, checkpoint, key)
+        hunt = Search(problem, search or SearchSettings(), seed, progress, checkpoint, key)
         return hunt.plan(
             design.columns, design.units, joint_names=robot.joint_names, rate=rate, limits=bounds, notes=tuple(notes)
         )

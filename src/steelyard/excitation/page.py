@@ -13,7 +13,7 @@ from rich.markup import escape
 from steelyard.excitation.designed import Designed
 from steelyard.excitation.plan import Plan
 from steelyard.ground.arrays import Array
-from steelyard.report.elements import Cell, Column, Html, callout, figure_html, join, paragraph, table_html
+from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import BLUE, GREEN, GREY, ORANGE, VERMILLION, Figure, Words
 from steelyard.report.plots.series import by_joint, decimate, in_steps, share, units
@@ -222,8 +222,8 @@ def _verdict(made: Designed) -> Verdict:
     return Verdict("good", "The motion keeps to all limits at every instant.", points)
 
 
-def _joint_rows(made: Designed, plan: Plan) -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
+def _joint_rows(made: Designed, plan: Plan) -> list[list[TableCell]]:
+    rows: list[list[TableCell]] = []
     for entry in made._numbers(plan)["joints"]:
         torque, limit = entry["torque"], entry["torque_limit"]
         share = None if torque is None or not np.isfinite(limit) else 100.0 * torque / limit
@@ -234,20 +234,20 @@ def _joint_rows(made: Designed, plan: Plan) -> list[list[Cell]]:
 def _numbers(made: Designed) -> Html:
     kinds = {j.unit for j in made.robot.joints}
     unit = kinds.pop() if len(kinds) == 1 else "rad or m"
-    columns: list[Column | str] = [
+    columns: list[TableColumn | str] = [
         "joint",
-        Column("from", unit),
-        Column("to", unit),
-        Column("velocity", f"{unit}/s"),
-        Column("acceleration", f"{unit}/s²"),
-        Column("torque", "N m or N"),
-        Column("of its limit", "%", places=1),
+        TableColumn("from", unit),
+        TableColumn("to", unit),
+        TableColumn("velocity", f"{unit}/s"),
+        TableColumn("acceleration", f"{unit}/s²"),
+        TableColumn("torque", "N m or N"),
+        TableColumn("of its limit", "%", places=1),
     ]
     parts = [
         table_html(columns, _joint_rows(made, plan), "Ranges and peaks" if k == 0 else f"Motion {k + 1}")
         for k, plan in enumerate(made.plans)
     ]
-    margins: list[list[Cell]] = [
+    margins: list[list[TableCell]] = [
         [
             name,
             float(-100.0 * x),
@@ -255,7 +255,9 @@ def _numbers(made: Designed) -> Html:
         for name, x in made.plan.margins.items()
     ]
     parts.append(
-        table_html(["limit", Column("room left", "% (distances: cm)", places=2)], margins, "How near the limits come")
+        table_html(
+            ["limit", TableColumn("room left", "% (distances: cm)", places=2)], margins, "How near the limits come"
+        )
     )
     parts += [callout("note", note) for note in made.notes]
     return join(*parts)
@@ -303,7 +305,7 @@ def _signals(made: Designed, plan: Plan) -> Html:
 
 def _expected(made: Designed) -> Html:
     plan, careless = made.plan, made.careless[1]
-    rows: list[list[Cell]] = [
+    rows: list[list[TableCell]] = [
         [n, u, float(e), float(r) if np.isfinite(r) else None, float(r / e) if np.isfinite(r) else None]
         for n, u, e, r in zip(plan.columns, plan.units, made.standard_errors, careless, strict=True)
     ]
@@ -313,8 +315,8 @@ def _expected(made: Designed) -> Html:
         f"{number(plan.rate)} samples per second and weighted least squares. Beside them those of a random motion of "
         "the same length within the same joint limits."
     )
-    numbers = [Column(x, digits=3) for x in ("± expected", "± random motion", "times better")]
-    columns: list[Column | str] = ["base parameter", "unit", *numbers]
+    numbers = [TableColumn(x, digits=3) for x in ("± expected", "± random motion", "times better")]
+    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers]
     return join(paragraph(said), table_html(columns, rows, "Standard errors to expect"))
 
 

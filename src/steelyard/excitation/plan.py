@@ -22,7 +22,7 @@ from steelyard.ground.files import plain
 if TYPE_CHECKING:
     from steelyard.excitation.goal import Goal
 
-FORMAT = "steelyard-plan-1"
+_FORMAT = "steelyard-plan-1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Plan:
         limits = {k: v.tolist() for k, v in vars(self.limits).items()}
         return plain(  # type: ignore[no-any-return]
             {
-                "format": FORMAT,
+                "format": _FORMAT,
                 "joints": self.joint_names,
                 "rate": self.rate,
                 "duration": self.trajectory.duration,

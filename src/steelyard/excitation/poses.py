@@ -16,7 +16,7 @@ from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design import independent_of
-from steelyard.excitation.problem import Region, requirements
+from steelyard.excitation.problem import FreeSpace, requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array
@@ -63,7 +63,7 @@ def static_poses(
     limits: Mapping[str, ArrayLike] | Limits | None = None,
     model: Model | None = None,
     torque_margin: float = 0.0,
-    regions: Sequence[Region] = (),
+    regions: Sequence[FreeSpace] = (),
     constraints: Sequence[Any] = (),
     seed: int = 0,
 ) -> Poses:

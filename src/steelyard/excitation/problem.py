@@ -1,4 +1,4 @@
-"""`Problem`: a goal, the motions to choose from, and what they must keep to."""
+"""`SearchProblem`: a goal, the motions to choose from, and what they must keep to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 
-Region = tuple[Sequence[Point], Sequence[Plane]]
+FreeSpace = tuple[Sequence[Point], Sequence[Plane]]
 
 # Grid points per coefficient of a joint. A series of M harmonics has 2 M: 40 points per coefficient are 80 per
 # period of the fastest one, between which it overshoots by 8e-4 at most; what is left is settled in the end.
@@ -32,7 +32,7 @@ def requirements(
     limits: Limits,
     model: Model | None,
     torque_margin: float,
-    regions: Sequence[Region],
+    regions: Sequence[FreeSpace],
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
 ) -> tuple[Constraint, ...]:
     """All that a motion must keep to: joint limits, torque and power limits where they are finite, regions, more.
@@ -80,7 +80,7 @@ def _start(keep: JointLimits, calm: Array, rng: np.random.Generator) -> Array:
     return calm + 0.8 * (keep.drawn_back(wild, calm) - calm)
 
 
-def random_motion(
+def comparison_motion(
     families: Sequence[Family],
     limits: Limits,
     seed: int = 0,
@@ -100,7 +100,7 @@ def random_motion(
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SearchProblem:
     """Coefficients `x` of motions around `centre`, a calm motion that keeps to all constraints. `sharpness` as in
     `Criterion`."""
 

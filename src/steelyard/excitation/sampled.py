@@ -11,7 +11,7 @@ from steelyard.dynamics.native.gram import SAMPLES, blocks_of, empty_blocks, sam
 from steelyard.excitation.trajectories import Family
 from steelyard.ground.arrays import Array
 
-Index = NDArray[np.int64]
+_Index = NDArray[np.int64]
 
 
 class Sampled:
@@ -28,7 +28,7 @@ class Sampled:
         ends = np.cumsum([0, *(f.size for f in self.families)])
         self.size = int(ends[-1])
         # Joints of one family share their basis, so that one product serves them all.
-        self._groups: list[tuple[Index, Index, list[tuple[Array, Array]]]] = []
+        self._groups: list[tuple[_Index, _Index, list[tuple[Array, Array]]]] = []
         for family in dict.fromkeys(self.families):
             members = [j for j, f in enumerate(self.families) if f == family]
             where = np.array([np.arange(ends[j], ends[j + 1]) for j in members], dtype=np.int64)

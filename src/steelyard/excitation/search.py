@@ -15,18 +15,18 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate, step
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import Problem
+from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 
-FORMAT = "steelyard-excitation-search-1"
+_FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How hard to look.
 
     A round improves each of its motions by `repeats` outer iterations of up to `iterations` steps: first `starts`
@@ -135,8 +135,8 @@ class Search:
 
     def __init__(
         self,
-        problem: Problem,
-        settings: Settings,
+        problem: SearchProblem,
+        settings: SearchSettings,
         seed: int,
         progress: Callable[[Progress], Any] | None = None,
         checkpoint: str | Path | None = None,
@@ -264,7 +264,7 @@ class Search:
     def _report(self) -> bool:
         s = self.state
         if self.checkpoint is not None:
-            document = {"format": FORMAT, "seed": self.seed, "problem": self.key, **s.to_dict()}
+            document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, **s.to_dict()}
             write_whole(self.checkpoint, json.dumps(document) + "\n")
         if self.progress is None or s.best is None:
             return False
@@ -278,7 +278,7 @@ class Search:
             return _State()
         try:
             document = json.loads(self.checkpoint.read_text())
-            same = document["format"] == FORMAT and document["problem"] == self.key
+            same = document["format"] == _FORMAT and document["problem"] == self.key
             if not same or document["seed"] != self.seed:
                 raise ExcitationError(
                     f"{self.checkpoint} belongs to another search (another robot, goal, limits or seed); delete it, "

@@ -26,7 +26,7 @@ from steelyard.study import Study
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class EarlierLogs:
     """The triangular factor of logs, the spread `sigma` (N m, N) of what they leave unexplained, per equation, and the
     time between their rows (s)."""
 
@@ -38,7 +38,7 @@ class Given:
     def equations(self) -> tuple[str, ...]:
         return tuple(e.name for e in self.factor.equations)
 
-    def of(self, equations: Sequence[str] | None) -> Given:
+    def of(self, equations: Sequence[str] | None) -> EarlierLogs:
         """What some `equations` (joints' names; None: all) alone have shown."""
         if equations is None:
             return self
@@ -53,12 +53,12 @@ class Given:
             triangles=tuple(f.triangles[k] for k in kept),
             rows=tuple(f.rows[k] for k in kept),
         )
-        return Given(some, self.sigma[kept], self.period)
+        return EarlierLogs(some, self.sigma[kept], self.period)
 
 
 def given_by(
     robot: Robot, logs: Sequence[Log], terms: Terms | None = None, preparation: Preparation | None = None
-) -> Given:
+) -> EarlierLogs:
     """What `logs` of `robot` say about its base parameters with `terms`, filtered and thinned as `identify` does it.
     `preparation` None is the usual one."""
     if not logs:
@@ -72,12 +72,12 @@ def given_by(
     theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
     sums = factor.residual_sums(theta, base.independent)
     sigma = np.sqrt(sums / np.maximum(np.array(factor.rows) - base.rank, 1))
-    return Given(factor, np.maximum(sigma, 1e-9), data.period)
+    return EarlierLogs(factor, np.maximum(sigma, 1e-9), data.period)
 
 
 def excite_next(
     robot: Robot,
-    logs: Sequence[Log] | Given,
+    logs: Sequence[Log] | EarlierLogs,
     *,
     terms: Terms | None = None,
     equations: Sequence[str] | None = None,
@@ -93,7 +93,7 @@ def excite_next(
     default: the error bars of all parameters together. `logs` are those of `robot`, or what they say (`given_by`);
     `design` is `excite`, or `evolve`, and gets `terms`, `equations` and `options`.
     """
-    known = (logs if isinstance(logs, Given) else given_by(robot, logs, terms)).of(equations)
+    known = (logs if isinstance(logs, EarlierLogs) else given_by(robot, logs, terms)).of(equations)
     plan: Plan = design(
         robot,
         terms=terms,
@@ -136,7 +136,9 @@ def excite_several(
     base = base_parameters(robot, terms)
 
     def alone(plan: Plan) -> Factor:
-        return Given(_motion_factor(base, plan.trajectory, plan.rate), _ones(base.robot), 1.0).of(equations).factor
+        return (
+            EarlierLogs(_motion_factor(base, plan.trajectory, plan.rate), _ones(base.robot), 1.0).of(equations).factor
+        )
 
     def designed(others: Sequence[Plan], number: int) -> Plan:
         known = [f for f in (prior, *(alone(p) for p in others)) if f is not None]

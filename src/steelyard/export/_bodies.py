@@ -11,7 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.robot.robot import Carried, Joint, Kind, Link, Robot
+from steelyard.robot.robot import Carried, Joint, JointKind, Link, Robot
 from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_from_com, rotation_about
 
 # Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
@@ -74,7 +74,7 @@ def impossible_links(model: Model) -> list[str]:
     return [k.name for k, p, e in zip(model.robot.links, blocks, least, strict=True) if np.any(p) and e <= 0.0]
 
 
-def displaced(kind: Kind, axis: Array, value: float) -> tuple[Array, Array]:
+def displaced(kind: JointKind, axis: Array, value: float) -> tuple[Array, Array]:
     """Rotation and translation of a joint that stands at `value`."""
     if kind == "revolute":
         return rotation_about(axis, value), np.zeros(3)

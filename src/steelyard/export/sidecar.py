@@ -29,7 +29,7 @@ from steelyard.robot.robot import Joint, Link, NominalTerm, Robot
 from steelyard.robot.spatial import move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
-SCHEMA = "steelyard.sidecar/1"
+_SCHEMA = "steelyard.sidecar/1"
 SUFFIX = ".steelyard.json"
 
 
@@ -77,7 +77,7 @@ def model_to_sidecar(model: Model, path: str | os.PathLike[str]) -> None:
     """Write to `path` the sidecar of `model`, whose inertias and kinematics go into a URDF or MJCF beside it."""
     robot = model.robot
     data = {
-        "schema": SCHEMA,
+        "schema": _SCHEMA,
         "robot": robot.name,
         "gravity": [float(g) for g in robot.gravity],
         "joints": [_joint(robot, k) for k in range(robot.dof)],
@@ -188,8 +188,8 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
 
 
 def _sidecar(root: Field) -> Sidecar:
-    if not isinstance(root.value, dict) or root.value.get("schema") != SCHEMA:
-        root.fail(f'has not "schema": "{SCHEMA}"; it is no sidecar, or one of another version of Steelyard.')
+    if not isinstance(root.value, dict) or root.value.get("schema") != _SCHEMA:
+        root.fail(f'has not "schema": "{_SCHEMA}"; it is no sidecar, or one of another version of Steelyard.')
     entries = root.table(_KEYS, ("lengths", "transmission"))
     pairs = [_read_joint(item) for item in entries["joints"].items("joint")]
     joints = tuple(joint for joint, _ in pairs)

@@ -14,7 +14,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError
 from steelyard.ground.files import write_whole
 
-COLUMNS = ("name", "unit", "value", "standard_error", "lower", "upper", "of")
+_COLUMNS = ("name", "unit", "value", "standard_error", "lower", "upper", "of")
 
 
 def parameters_to_csv(model: Model, path: str | os.PathLike[str], standard_errors: ArrayLike | None = None) -> None:
@@ -32,7 +32,7 @@ def parameters_to_csv(model: Model, path: str | os.PathLike[str], standard_error
     owners += model.terms.per_parameter(lambda _, place: place.name)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(_COLUMNS)
     for p, value, error, owner in zip(parameters, model.theta, errors, owners, strict=True):
         numbers = [_number(x) for x in (float(value), float(error), p.lower, p.upper)]
         writer.writerow([p.name, p.unit, *numbers, owner])

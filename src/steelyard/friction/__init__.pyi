@@ -1,7 +1,7 @@
 """Friction over velocity: measured at constant speeds or from any motion, as laws that can be drawn and subtracted."""
 
 from .breakaway import BreakAway, break_away
-from .drift import Drift, friction_drift
+from .drift import FrictionDrift, friction_drift
 from .experiment import FrictionExperiment, design_sweeps
 from .known import read_friction
 from .laws import LAWS, Choice, FittedLaw, Law, choose_law, fit_law
@@ -10,7 +10,25 @@ from .plateaus import Plateau, find_plateaus
 from .separable import Shape, Shapes, fit_shapes
 
 __all__ = [
-    "LAWS", "BreakAway", "Choice", "Drift", "FittedLaw", "FrictionCurves", "FrictionExperiment", "JointFriction",
-    "Law", "Plateau", "Shape", "Shapes", "break_away", "choose_law", "design_sweeps", "find_plateaus", "fit_law",
-    "fit_shapes", "friction_drift", "measure_friction", "read_friction",
+    "LAWS",
+    "BreakAway",
+    "Choice",
+    "FittedLaw",
+    "FrictionCurves",
+    "FrictionDrift",
+    "FrictionExperiment",
+    "JointFriction",
+    "Law",
+    "Plateau",
+    "Shape",
+    "Shapes",
+    "break_away",
+    "choose_law",
+    "design_sweeps",
+    "find_plateaus",
+    "fit_law",
+    "fit_shapes",
+    "friction_drift",
+    "measure_friction",
+    "read_friction",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.arrays import Array
-from steelyard.parameters.friction import SMOOTHING, FrictionTable
+from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
 from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import terms
@@ -71,7 +71,7 @@ class Tables:
             raise SteelyardError("No piece of the logs is long enough to be filtered; log a longer motion.")
         speeds = [knots(seen, k, name) for k, name in enumerate(small.joint_names)]
         made: list[Term] = [Rotor()]
-        smooth = SMOOTHING[kind]
+        smooth = SMOOTHING_SPEED[kind]
         for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
             made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(seen, k)))
         base, dynamics = rigid.base, replace(rigid, terms=terms(small, *made)).dynamics

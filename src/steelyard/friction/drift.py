@@ -16,7 +16,7 @@ _BLOCKS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Drift:
+class FrictionDrift:
     """Change of every joint's dry friction from the first to the last sample, N m or N, with its standard error."""
 
     joints: tuple[str, ...]
@@ -29,7 +29,7 @@ class Drift:
         return tuple(bool(abs(c) > 3.0 * e) for c, e in zip(self.change, self.error, strict=True))
 
 
-def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> Drift:
+def friction_drift(log: Log, model: Model, preparation: Preparation | None = None) -> FrictionDrift:
     """Regress what `model` leaves of the torque of `log`, in the direction of motion, on time; `preparation` makes
     signals ready (None: the default way). Blocks of time tell the standard error.
     """
@@ -41,7 +41,7 @@ def friction_drift(log: Log, model: Model, preparation: Preparation | None = Non
         along.append(rest * sign)
         wide.append(sign**2)
     change, error = drift_of(np.concatenate(t), np.concatenate(along), np.concatenate(wide))
-    return Drift(log.joints, change, error)
+    return FrictionDrift(log.joints, change, error)
 
 
 def drift_of(time: Array, along: Array, weight: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.parameters.friction import SMOOTHING, FrictionTable
+from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
 from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, terms
 from steelyard.regression.schemes.still import Curve
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from steelyard.friction.laws import FittedLaw
     from steelyard.friction.measure import FrictionCurves
 
-Given = Union["FrictionCurves", Mapping[str, Curve]]
+KnownCurves = Union["FrictionCurves", Mapping[str, Curve]]
 # Beyond the fastest measured speed a curve goes on as its law does, up to this many times that speed.
 _BEYOND = 3.0
 _KNOTS = 24
@@ -86,7 +86,7 @@ class Rounded:
         return float(top) if np.isfinite(top) else 10.0
 
 
-def known_curves(robot: Robot, given: Given | None) -> dict[str, Rounded]:
+def known_curves(robot: Robot, given: KnownCurves | None) -> dict[str, Rounded]:
     """Curves `given` for joints of `robot`, rounded off where the direction of a filtered velocity is not known."""
     if given is None:
         return {}
@@ -94,7 +94,7 @@ def known_curves(robot: Robot, given: Given | None) -> dict[str, Rounded]:
     for name in curves:
         if name not in robot.joint_names:
             raise UnknownNameError("joint", name, robot.joint_names)
-    return {name: Rounded(c, SMOOTHING[robot.joints[robot.joint_index(name)].kind]) for name, c in curves.items()}
+    return {name: Rounded(c, SMOOTHING_SPEED[robot.joints[robot.joint_index(name)].kind]) for name, c in curves.items()}
 
 
 def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]:

@@ -21,7 +21,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
-How = Literal["auto", "plateaus", "table"]
+_How = Literal["auto", "plateaus", "table"]
 # Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
 # what the motion is about: this part of the time in which the joint moves. Crests of sines are not.
 _ENOUGH, _SPAN, _SHARE = 3, 3.0, 0.3
@@ -121,7 +121,7 @@ def measure_friction(
     logs: Log | Sequence[Log],
     *,
     joints: Sequence[str] = (),
-    how: How = "auto",
+    how: _How = "auto",
     gravity: str = "auto",
     middle: float | None = None,
     model: Model | None = None,
@@ -172,7 +172,7 @@ class _Sight:
     """How friction is looked for, and what has been made ready for it: each log, and each fit, once for all joints."""
 
     study: Study
-    how: How
+    how: _How
     gravity: str
     middle: float | None
     model: Model | None

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from steelyard.friction.measure import FrictionCurves, JointFriction
-from steelyard.report.elements import Column, callout, figure_html, join, paragraph, table_html
+from steelyard.report.elements import TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
 from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
@@ -114,7 +114,7 @@ def friction_report(found: FrictionCurves) -> str:
         "that predicts left-out speeds best, or nearly so with fewer coefficients.",
     )
     laws = table_html(
-        ["joint", "law", Column("coefficient"), Column("value"), Column("± standard error", digits=2)],
+        ["joint", "law", TableColumn("coefficient"), TableColumn("value"), TableColumn("± standard error", digits=2)],
         [
             [j.joint, j.law.law.name, symbol, float(value), float(error)]
             for j in found.joints
@@ -123,7 +123,7 @@ def friction_report(found: FrictionCurves) -> str:
         "Laws (N m and rad/s; N and m/s on slides)",
     )
     tried = table_html(
-        ["joint", "law", Column("squared error on left-out speeds", "σ²", digits=3)],
+        ["joint", "law", TableColumn("squared error on left-out speeds", "σ²", digits=3)],
         [[j.joint, name, float(score)] for j in found.joints for name, score in j.choice.scores.items()],
         "Candidates",
     )

@@ -19,7 +19,7 @@ class FormulaError(ValueError):
     """An expression outside the grammar; the message says what is wrong with it."""
 
 
-def evaluate(expression: str, names: Mapping[str, float], variables: Collection[str] = ()) -> Affine:
+def evaluate_expression(expression: str, names: Mapping[str, float], variables: Collection[str] = ()) -> Affine:
     """The value of `expression` as (constant, slope): constant + slope · variable.
 
     The grammar is numbers, `pi`, the given `names`, + - * / ** and parentheses. `variables` are names that all

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from steelyard.errors import RobotError
-from steelyard.ground.arithmetic import Affine, FormulaError, evaluate
+from steelyard.ground.arithmetic import Affine, FormulaError, evaluate_expression
 
 if TYPE_CHECKING:
     import yaml
@@ -171,7 +171,7 @@ class Field:
         value = self.value
         if isinstance(value, str):
             try:
-                return evaluate(value, self.names, variables)
+                return evaluate_expression(value, self.names, variables)
             except FormulaError as error:
                 self.fail(f"{error}.")
         if isinstance(value, bool) or not isinstance(value, int | float):

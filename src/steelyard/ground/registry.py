@@ -18,14 +18,14 @@ from steelyard.errors import SteelyardError, UnknownNameError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class PluginWarning(UserWarning):
     """A plug-in that could not be loaded: names it, the package it came with, and the reason."""
 
 
-class Registry(Mapping[str, T], Generic[T]):
+class Registry(Mapping[str, _T], Generic[_T]):
     """The members of one noun by name; a mapping that is filled when it is first looked through.
 
     Args:
@@ -36,16 +36,16 @@ class Registry(Mapping[str, T], Generic[T]):
     """
 
     def __init__(
-        self, noun: str, packages: tuple[str, ...], group: str = "", adopt: Callable[[str, object], T] | None = None
+        self, noun: str, packages: tuple[str, ...], group: str = "", adopt: Callable[[str, object], _T] | None = None
     ) -> None:
         self.noun, self.group = noun, group
-        self._members: dict[str, T] = {}
+        self._members: dict[str, _T] = {}
         self._unread, self._adopt, self._plugins_read = list(packages), adopt, False
 
-    def register(self, name: str) -> Callable[[T], T]:
+    def register(self, name: str) -> Callable[[_T], _T]:
         """A decorator that enters a member under `name`, which must be free."""
 
-        def enter(member: T) -> T:
+        def enter(member: _T) -> _T:
             known = self._members.get(name)
             if known is not None and _place(known) != _place(member):
                 raise SteelyardError(
@@ -56,7 +56,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
         return enter
 
-    def __getitem__(self, name: str) -> T:
+    def __getitem__(self, name: str) -> _T:
         if name not in self:
             raise UnknownNameError(self.noun, name, self._members)
         return self._members[name]

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.assessment.cross_validate import Bench, Judge, left_out, spreads, stretches_of
+from steelyard.assessment.cross_validate import CrossValidation, ScoringFilter, left_out, spreads, stretches_of
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array
-from steelyard.parameters.friction import SMOOTHING
+from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms, smoothable
 from steelyard.regression.base_parameters import base_parameters
@@ -92,8 +92,8 @@ def _changes(a: Choice, b: Choice) -> list[str]:
     if a.cutoff_hz != b.cutoff_hz:
         out.append(f"low-pass {b.cutoff_hz:.3g} Hz instead of {a.cutoff_hz:.3g} Hz")
     if a.smoothing != b.smoothing:
-        speed = SMOOTHING["revolute"] * b.smoothing
-        prismatic = SMOOTHING["prismatic"] * b.smoothing
+        speed = SMOOTHING_SPEED["revolute"] * b.smoothing
+        prismatic = SMOOTHING_SPEED["prismatic"] * b.smoothing
         out.append(f"dry friction rounded off at {speed:.3g} rad/s ({prismatic:.3g} m/s)")
     return out
 
@@ -135,12 +135,12 @@ class _Search:
         self.start = Choice(usual, 1.0, study.preparation.velocity)
         at = score_cutoff or usual
         self.axes = _axes(study, terms)
-        self.judge = Judge(at, 1.0 / min([at, usual, *self.axes.get("cutoff_hz", ())]))
+        self.judge = ScoringFilter(at, 1.0 / min([at, usual, *self.axes.get("cutoff_hz", ())]))
         self.stretches = stretches_of(study.beginnings, STRETCHES, RUN_UPS * self.judge.trim)
         self.spreads = spreads(self.stretches, self.judge, study.robot.torque_used)
         self.base = base_parameters(study.robot, identification_terms(study.robot, terms))
         self.trials: dict[Choice, Trial] = {}
-        self._benches: dict[float, Bench] = {}
+        self._benches: dict[float, CrossValidation] = {}
 
     def along(self, name: str, values: Sequence[Any], present: Choice) -> Choice:
         """Vary one setting; of the values as good as the best, the first, which is nearest to the default."""
@@ -166,11 +166,11 @@ class _Search:
             raise SteelyardError(f"Without one of {STRETCHES} stretches: {error} Or identify without tuning.") from None
         return np.asarray(100.0 * np.mean(errors / self.spreads, axis=1))
 
-    def _bench(self, smoothing: float) -> Bench:
+    def _bench(self, smoothing: float) -> CrossValidation:
         if smoothing not in self._benches:
             robot, mask = self.study.robot, self.study.preparation.mask
             dynamics = Dynamics(robot, identification_terms(robot, self.terms, smoothing))
-            self._benches[smoothing] = Bench(self.study.scheme, dynamics, self.base, mask)
+            self._benches[smoothing] = CrossValidation(self.study.scheme, dynamics, self.base, mask)
         return self._benches[smoothing]
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class IdentificationSettings:
     """All that decides an identification besides the robot and the logs; stored with the result."""
 
     scheme: str = "dynamic"
@@ -49,7 +49,7 @@ class Identification:
     """
 
     robot: Robot
-    settings: Settings
+    settings: IdentificationSettings
     base: BaseParameters
     estimate: Estimate
     free: Estimate

@@ -20,7 +20,7 @@ from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
 from steelyard.identification._verdict import judge as verdict_of
-from steelyard.identification.identification import Identification, Settings
+from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters
@@ -35,7 +35,7 @@ from steelyard.study import Study
 if TYPE_CHECKING:
     from steelyard.estimation.simulated.control_loop import ControlLoop
     from steelyard.estimation.simulated.experiment import Experiment
-    from steelyard.friction.known import Given, Rounded
+    from steelyard.friction.known import KnownCurves, Rounded
     from steelyard.friction.separable import Shapes
     from steelyard.identification._tune import Tuning
 
@@ -55,7 +55,7 @@ def identify(
     significant: bool = False,
     tune: bool = False,
     fit_shapes: bool = False,
-    known_friction: Given | None = None,
+    known_friction: KnownCurves | None = None,
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
@@ -103,7 +103,7 @@ def identify(
     study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
     loop = _loop(controller, study.robot)
     curves, wanted = _known(study.robot, known_friction, terms)
-    settings = Settings(
+    settings = IdentificationSettings(
         scheme=scheme_text(written),
         estimator=estimator,
         physical=physical,
@@ -160,7 +160,7 @@ class _Task:
     """What is to be identified, once everything about it has been chosen."""
 
     study: Study
-    settings: Settings
+    settings: IdentificationSettings
     curves: Mapping[str, Rounded]
     loop: ControlLoop | None
 
@@ -293,7 +293,7 @@ def _scores(
 
 
 def _known(
-    robot: Robot, given: Given | None, terms: Sequence[str | Term] | Terms | None
+    robot: Robot, given: KnownCurves | None, terms: Sequence[str | Term] | Terms | None
 ) -> tuple[Mapping[str, Rounded], Sequence[str | Term] | Terms | None]:
     """The curves of friction that is known, and the terms that remain to be found."""
     if given is None:
@@ -325,7 +325,7 @@ def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot)
 
 
 def _estimates(
-    data: RegressionData | Experiment, base: BaseParameters, prior: Prior | None, settings: Settings
+    data: RegressionData | Experiment, base: BaseParameters, prior: Prior | None, settings: IdentificationSettings
 ) -> tuple[Estimate, Estimate]:
     """The free fit, and the one that is delivered."""
     if settings.physical:

@@ -20,7 +20,16 @@ from steelyard.identification.parameters_page import (
     reduced,
     significance_sentence,
 )
-from steelyard.report.elements import Cell, Column, Html, figure_html, join, paragraph, side_by_side, table_html
+from steelyard.report.elements import (
+    Html,
+    TableCell,
+    TableColumn,
+    figure_html,
+    join,
+    paragraph,
+    side_by_side,
+    table_html,
+)
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.torque import residual_autocorrelation, residuals, torque_measured_predicted
 from steelyard.report.terminal import number, table
@@ -62,16 +71,16 @@ def _scores(found: Identification) -> Section:
     def table(title: str, scores: Sequence[Score]) -> list[Html]:
         out = []
         for s in scores:
-            rows: list[Sequence[Cell]] = [
+            rows: list[Sequence[TableCell]] = [
                 (j.joint, j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, j.raw["rmse"]) for j in s.joints
             ]
-            columns: list[Column | str] = [
+            columns: list[TableColumn | str] = [
                 "joint",
-                Column("RMSE", unit),
-                Column("of std", "%", places=1),
-                Column("R²", places=4),
-                Column("of rms", "%", places=1),
-                Column("RMSE, unfiltered", unit),
+                TableColumn("RMSE", unit),
+                TableColumn("of std", "%", places=1),
+                TableColumn("R²", places=4),
+                TableColumn("of rms", "%", places=1),
+                TableColumn("RMSE, unfiltered", unit),
             ]
             out.append(table_html(columns, rows, f"{title}: {s.log} ({s.samples:,} samples)"))
         return out
@@ -149,7 +158,7 @@ def _friction_torque(found: Identification, q: Array, dq: Array) -> Array:
 
 def _how(found: Identification) -> Section:
     s = found.settings
-    rows: list[Sequence[Cell]] = [
+    rows: list[Sequence[TableCell]] = [
         ("scheme", s.scheme),
         ("estimator", s.estimator + (", physically consistent" if s.physical else ", free")),
         ("prior", s.prior),

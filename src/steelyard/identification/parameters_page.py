@@ -12,7 +12,7 @@ from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.report.elements import Cell, Column, Html, callout, figure_html, join, paragraph, table_html
+from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.robot.robot import Robot
@@ -23,7 +23,7 @@ def base_parameters_section(found: Identification) -> Section:
     estimate, errors = found.estimate, found.estimate.standard_errors
     before = _described(found)
     figure = parameter_intervals(found.base.names, found.base.units, estimate.beta, errors, before)
-    rows: list[Sequence[Cell]] = [
+    rows: list[Sequence[TableCell]] = [
         (
             found.base.formulas[k],
             found.base.units[k],
@@ -36,7 +36,7 @@ def base_parameters_section(found: Identification) -> Section:
         )
         for k in range(found.base.rank)
     ]
-    columns: list[Column | str] = ["base parameter", "unit", "value", Column("standard error", digits=2)]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "value", TableColumn("standard error", digits=2)]
     columns += ["95 % interval", "", "free fit", "description"]
     shift = estimate.details.get("rounding_shift")
     wider = "" if shift is None else " They include what the rounding of positions has moved (errors in variables)."
@@ -76,14 +76,19 @@ def model_section(found: Identification) -> Section:
     links = found.robot.inertial_count
     blocks = found.model.theta[:links].reshape(-1, 10)
     eigenvalues = smallest_pseudo_eigenvalues(found.model.theta[:links])
-    rows: list[Sequence[Cell]] = []
+    rows: list[Sequence[TableCell]] = []
     for link, p, e in zip(found.robot.links, blocks, eigenvalues, strict=True):
         com = p[1:4] / p[0] if p[0] > 0.0 else np.full(3, np.nan)
         # A tenth of a micrometre is nothing.
         place = ", ".join(f"{0.0 if abs(x) < 1e-7 else x:.3g}" for x in com)
         rows.append((link.name, float(p[0]), place, float(p[4]), float(p[6]), float(p[9]), bool(e > 0.0)))
-    columns: list[Column | str] = ["link", Column("mass", "kg"), Column("centre of mass", "m"), Column("Ixx", "kg m²")]
-    columns += [Column("Iyy", "kg m²"), Column("Izz", "kg m²"), "possible"]
+    columns: list[TableColumn | str] = [
+        "link",
+        TableColumn("mass", "kg"),
+        TableColumn("centre of mass", "m"),
+        TableColumn("Ixx", "kg m²"),
+    ]
+    columns += [TableColumn("Iyy", "kg m²"), TableColumn("Izz", "kg m²"), "possible"]
     pieces = [
         paragraph(
             "One of the many sets of link parameters that have the base parameters above; single masses and inertias "
@@ -110,8 +115,8 @@ def _terms(found: Identification, links: int) -> Html:
             row = table.setdefault(f"{place.name or found.robot.joint_names[place.index]}{side}", {})
             row[f"{column.symbol}|{unit}"] = float(found.model.theta[links + k])
             k += 1
-    heads: list[Column | str] = ["joint", *(Column(s.split("|")[0], unit) for s, unit in symbols.items())]
-    rows: list[Sequence[Cell]] = [(name, *(own.get(s) for s in symbols)) for name, own in table.items()]
+    heads: list[TableColumn | str] = ["joint", *(TableColumn(s.split("|")[0], unit) for s, unit in symbols.items())]
+    rows: list[Sequence[TableCell]] = [(name, *(own.get(s) for s in symbols)) for name, own in table.items()]
     return table_html(heads, rows, "Rotors, friction and other joint terms")
 
 
@@ -128,15 +133,15 @@ def reduced(found: Identification) -> Section | None:
     pieces = [callout("note", significance_sentence(found)), paragraph(_meaning(found))]
     if removals.steps:
         formulas = dict(zip(found.base.names, found.base.formulas, strict=True))
-        rows: list[Sequence[Cell]] = [
+        rows: list[Sequence[TableCell]] = [
             (k, s.name, formulas[s.name], s.t, s.p) for k, s in enumerate(removals.steps, start=1)
         ]
-        columns: list[Column | str] = [
+        columns: list[TableColumn | str] = [
             "#",
             "taken away",
             "base parameter",
-            Column("t", places=2),
-            Column("p", places=2),
+            TableColumn("t", places=2),
+            TableColumn("p", places=2),
         ]
         pieces.append(table_html(columns, rows, "In the order in which they went"))
     pairs = zip(found.free_validation, found.reduced_validation, strict=True)
@@ -179,16 +184,16 @@ def _meaning(found: Identification) -> str:
 
 
 def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
-    rows: list[Sequence[Cell]] = [
+    rows: list[Sequence[TableCell]] = [
         (a.joint, a.rmse, b.rmse, a.nrmse_percent, b.nrmse_percent)
         for a, b in zip(whole.joints, fewer.joints, strict=True)
     ]
-    columns: list[Column | str] = [
+    columns: list[TableColumn | str] = [
         "joint",
-        Column("RMSE, all", unit),
-        Column("RMSE, supported", unit),
-        Column("of std, all", "%", places=1),
-        Column("of std, supported", "%", places=1),
+        TableColumn("RMSE, all", unit),
+        TableColumn("RMSE, supported", unit),
+        TableColumn("of std, all", "%", places=1),
+        TableColumn("of std, supported", "%", places=1),
     ]
     return table_html(columns, rows, f"The free fit with all and with the supported parameters: {whole.log}")
 

@@ -16,18 +16,50 @@ from .identify import (
 )
 from .motion_files import RegionMotions, read_motions
 from .motions import MotionLike, home_posture, random_motion, sample_postures
-from .recalibrate import Drift, recalibrate
+from .recalibrate import ModelDrift, recalibrate
 from .region import CartesianRegion, JointRegion, Region
 from .regions import checked_regions, overlap, read_regions
-from .validate import Validation, validate_bank
+from .validate import BankValidation, validate_bank
 
 LocalError = steelyard.errors.LocalError
 OutsideError = steelyard.errors.OutsideError
 
 __all__ = [
-    "BLEND", "GLOBAL", "Bank", "BankRun", "CartesianRegion", "Design", "Drift", "JointRegion", "LocalError",
-    "LocalModel", "MotionLike", "OutsideError", "Prediction", "Region", "RegionMotions", "SimulatedArm", "Validation",
-    "bank_json", "beginning", "checked_regions", "default_sensors", "design", "design_regions", "evolved_plan",
-    "home_posture", "identify_globally", "identify_locally", "load_bank", "overlap", "random_motion", "read_motions",
-    "read_regions", "recalibrate", "sample_postures", "save_bank", "validate_bank", "whole_model",
+    "BLEND",
+    "GLOBAL",
+    "Bank",
+    "BankRun",
+    "BankValidation",
+    "CartesianRegion",
+    "Design",
+    "JointRegion",
+    "LocalError",
+    "LocalModel",
+    "ModelDrift",
+    "MotionLike",
+    "OutsideError",
+    "Prediction",
+    "Region",
+    "RegionMotions",
+    "SimulatedArm",
+    "bank_json",
+    "beginning",
+    "checked_regions",
+    "default_sensors",
+    "design",
+    "design_regions",
+    "evolved_plan",
+    "home_posture",
+    "identify_globally",
+    "identify_locally",
+    "load_bank",
+    "overlap",
+    "random_motion",
+    "read_motions",
+    "read_regions",
+    "recalibrate",
+    "sample_postures",
+    "save_bank",
+    "validate_bank",
+    "whole_model",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, OutsideError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.identification.identification import Identification, Settings
+from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import Region
 from steelyard.local.regions import checked_regions
@@ -37,7 +37,7 @@ class LocalModel:
     beta: Array
     covariance: Array
     spread: Array
-    settings: Settings
+    settings: IdentificationSettings
     cutoff: float
     seconds: float
     inside: float

@@ -14,7 +14,7 @@ from steelyard.errors import LocalError
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_sidecar
 from steelyard.ground.files import plain, read_json
 from steelyard.ground.outcome import Content, Outcome, json_text
-from steelyard.identification.identification import Settings
+from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import motion_from_dict, motion_to_dict
 from steelyard.local.region import region_from_dict
@@ -27,9 +27,9 @@ from steelyard.signals.prepare import Preparation
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from steelyard.local.recalibrate import Drift
+    from steelyard.local.recalibrate import ModelDrift
 
-SCHEMA = "steelyard.bank/1"
+_SCHEMA = "steelyard.bank/1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class BankRun(Outcome):
     """
 
     bank: Bank
-    drift: Drift | None = None
+    drift: ModelDrift | None = None
 
     def to_json(self) -> dict[str, Any]:
         return bank_json(self.bank) if self.drift is None else self.drift.to_json()
@@ -75,7 +75,7 @@ def save_bank(bank: Bank, folder: str | os.PathLike[str], *, overwrite: bool = F
 def bank_json(bank: Bank) -> dict[str, Any]:
     """What a `bank` is, for machines; the numbers of each model stand in its region's folder."""
     return {
-        "schema": SCHEMA,
+        "schema": _SCHEMA,
         "robot": {
             "name": bank.robot.name,
             "fingerprint": bank.robot.fingerprint,
@@ -115,8 +115,8 @@ def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
     """The bank that `save_bank` wrote into `folder`, for the `robot` it was made with."""
     place = Path(folder)
     data = _read(place / "result.json")
-    if data.get("schema") != SCHEMA:
-        raise LocalError(f"{place}: holds no bank of local models (schema is {data.get('schema')!r}, not {SCHEMA!r}).")
+    if data.get("schema") != _SCHEMA:
+        raise LocalError(f"{place}: holds no bank of local models (schema is {data.get('schema')!r}, not {_SCHEMA!r}).")
     own = data["robot"]
     mounted = robot.with_gravity(own["gravity"])  # a log may have told how the robot stands
     if (own["fingerprint"], own["joints"]) != (mounted.fingerprint, list(robot.joint_names)):
@@ -176,7 +176,7 @@ def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | N
         beta=np.array(data["beta"]),
         covariance=np.array(data["covariance"]),
         spread=np.array([np.nan if x is None else x for x in data["spread"]]),
-        settings=Settings(**settings),
+        settings=IdentificationSettings(**settings),
         cutoff=float(data["cutoff"]),
         seconds=float(data["seconds"]),
         inside=float(data["inside"]),

@@ -9,10 +9,10 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import UnknownNameError
-from steelyard.excitation import Criterion, Plan, Settings, box, default_limits, excite
+from steelyard.excitation import Criterion, Plan, SearchSettings, box, default_limits, excite
 from steelyard.excitation.evolution import Genetic, ViaPoints, evolve
 from steelyard.excitation.evolution.via_points import with_jerk
-from steelyard.excitation.interpolator import Region as Genes
+from steelyard.excitation.interpolator import ProgramRegion as Genes
 from steelyard.excitation.interpolator.program_text import rpy
 from steelyard.ground.arrays import Array
 from steelyard.local.motions import MotionLike, Repeated, ViaPointMotion, home_posture, random_motion, sample_postures
@@ -95,7 +95,7 @@ HOWS: tuple[str, ...] = ("gradient", "via-points", "evolved")
 # Rows per second at which candidates are compared.
 _RATE = 50.0
 # A short search: most of what there is to gain in a small box is gained in the first rounds.
-_SHORT = Settings(starts=3, survivors=(1, 1), sharpness=(4.0, 8.0, 16.0), repeats=2, iterations=40)
+_SHORT = SearchSettings(starts=3, survivors=(1, 1), sharpness=(4.0, 8.0, 16.0), repeats=2, iterations=40)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Design:
     generations: int = 100
     criterion: str | Criterion = "d"
     weights: str | None = "torque-inverse"
-    search: Settings = _SHORT
+    search: SearchSettings = _SHORT
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -60,7 +60,7 @@ class SimulatedArm:
 
 
 # What local models are made from: a model that is simulated, your robot's driver, or logs by region.
-Plant = Model | Player
+PlantLike = Model | Player
 Logs = Mapping[str, Log | Sequence[Log]]
 GLOBAL = "global"
 # A log of which less than this lies in its region is probably another region's.
@@ -69,7 +69,7 @@ _LEAST_INSIDE = 0.5
 
 def identify_locally(
     robot: Robot,
-    source: Plant | Logs,
+    source: PlantLike | Logs,
     regions: Sequence[Region],
     *,
     terms: Sequence[str | Term] | Terms | None = None,
@@ -110,7 +110,7 @@ def identify_locally(
 
 def identify_globally(
     robot: Robot,
-    source: Plant | Logs,
+    source: PlantLike | Logs,
     *,
     terms: Sequence[str | Term] | Terms | None = None,
     motion: MotionLike | Design | None = None,
@@ -195,7 +195,7 @@ def beginning(log: Log, seconds: float) -> Log:
     return Log(log.joints, log.t[:count], **signals, meta=log.meta)  # type: ignore[arg-type]
 
 
-def player_of(source: Plant) -> Player:
+def player_of(source: PlantLike) -> Player:
     """A simulated arm where `source` is a model; what plays already is left alone."""
     return SimulatedArm(source) if isinstance(source, Model) else source
 

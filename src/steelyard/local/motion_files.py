@@ -21,7 +21,7 @@ from steelyard.robot.robot import Robot
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA = "steelyard.local-motions/1"
+_SCHEMA = "steelyard.local-motions/1"
 _RATE = 500.0
 
 
@@ -35,7 +35,7 @@ class RegionMotions(Outcome):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
+            "schema": _SCHEMA,
             "robot": self.robot.name,
             "joints": list(self.robot.joint_names),
             "regions": [
@@ -65,7 +65,7 @@ def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, Moti
     path = Path(folder) / "result.json"
     data = read_json(path, LocalError, "give a folder of `steelyard local design`")
     try:
-        if data.get("schema") != SCHEMA:
+        if data.get("schema") != _SCHEMA:
             raise LocalError(f"{folder}: holds no designed motions; give a folder of `steelyard local design`.")
         if data["joints"] != list(robot.joint_names):
             raise LocalError(f"{folder}: its motions are for joints {', '.join(data['joints'])}, another robot's.")

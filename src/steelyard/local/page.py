@@ -12,14 +12,14 @@ from rich.markup import escape
 from steelyard.ground.arrays import Array
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import looks
-from steelyard.local.recalibrate import Drift
+from steelyard.local.recalibrate import ModelDrift
 from steelyard.local.region import CartesianRegion
 from steelyard.local.regions import overlap
-from steelyard.local.validate import BANK, Example, Validation
+from steelyard.local.validate import BANK, BankValidation, Example
 from steelyard.report.elements import (
-    Cell,
-    Column,
     Html,
+    TableCell,
+    TableColumn,
     callout,
     figure_html,
     join,
@@ -76,7 +76,7 @@ def _edges(lower: Array, upper: Array) -> tuple[list[float | None], ...]:
     return out
 
 
-def _error_distributions(found: Validation, models: Mapping[str, Sequence[str]]) -> Figure:
+def _error_distributions(found: BankValidation, models: Mapping[str, Sequence[str]]) -> Figure:
     """One panel per region: errors of all motions in percent of nominal torque, joint by joint; `models` by region."""
     figure = Figure.panels([f"region {r.region}" for r in found.regions], height=260)
     joints = list(found.robot.joint_names)
@@ -130,7 +130,7 @@ def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
         out.print(f"Written to {escape(folder)}: result.json, report.html, a folder per region")
 
 
-def print_validation(found: Validation, out: Console, folder: str = "") -> None:
+def print_validation(found: BankValidation, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["model", *(f"in {r.region}" for r in found.regions)]
     rows = [[escape(m), *(number(x, 3) for x in row)] for m, row in zip(found.models, found.table(), strict=True)]
@@ -142,7 +142,7 @@ def print_validation(found: Validation, out: Console, folder: str = "") -> None:
         out.print(f"Written to {escape(folder)}: result.json, report.html")
 
 
-def print_drift(found: Drift, out: Console, folder: str = "") -> None:
+def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["joint", "change of torque", "by noise alone", "[% of nominal]", "p", "drift"]
     rows = [
@@ -156,7 +156,7 @@ def print_drift(found: Drift, out: Console, folder: str = "") -> None:
         out.print(f"Written to {escape(folder)}: the bank with the new model, result.json, report.html")
 
 
-def _drift_sentence(found: Drift) -> str:
+def _drift_sentence(found: ModelDrift) -> str:
     """What happened, in one sentence."""
     if not found.significant:
         return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than noise does."
@@ -166,7 +166,7 @@ def _drift_sentence(found: Drift) -> str:
     return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than noise does.{which}"
 
 
-def _against_sentences(found: Validation) -> list[str]:
+def _against_sentences(found: BankValidation) -> list[str]:
     """Local models against the others that are for everything."""
     out = []
     own = [r.region for r in found.regions]
@@ -180,7 +180,7 @@ def _against_sentences(found: Validation) -> list[str]:
     return out
 
 
-def bank_report(bank: Bank, validation: Validation | None = None, drift: Drift | None = None) -> str:
+def bank_report(bank: Bank, validation: BankValidation | None = None, drift: ModelDrift | None = None) -> str:
     """The page of `bank`, self-contained, with its `validation` and `drift` where there are any."""
     sections = [Section("Regions", _regions(bank))]
     if drift is not None:
@@ -199,7 +199,7 @@ def bank_report(bank: Bank, validation: Validation | None = None, drift: Drift |
     )
 
 
-def _verdict(bank: Bank, validation: Validation | None, drift: Drift | None) -> Verdict:
+def _verdict(bank: Bank, validation: BankValidation | None, drift: ModelDrift | None) -> Verdict:
     if drift is not None:
         return Verdict("warning" if drift.significant else "good", _drift_sentence(drift))
     possible = "All models are physically possible." if bank.possible else "Not all models are physically possible."
@@ -213,20 +213,20 @@ def _verdict(bank: Bank, validation: Validation | None, drift: Drift | None) -> 
     return Verdict("good" if _diagonal_best(validation) else "note", head, (possible, *_against_sentences(validation)))
 
 
-def _diagonal_best(validation: Validation) -> bool:
+def _diagonal_best(validation: BankValidation) -> bool:
     keep = [k for k, m in enumerate(validation.models) if m != BANK]
     values = validation.table()[keep]
     return all(int(np.argmin(values[:, k])) == k for k in range(len(validation.regions)))
 
 
 def _regions(bank: Bank) -> Html:
-    rows: list[list[Cell]] = [
+    rows: list[list[TableCell]] = [
         [x.name, x.region.kind, ", ".join(number(v, 3) for v in x.region.lower),
          ", ".join(number(v, 3) for v in x.region.upper), x.seconds, 100.0 * x.inside, x.possible]
         for x in bank.models
     ]  # fmt: skip
-    head: list[Column | str] = ["region", "box of", "lower corner", "upper corner", Column("log", "s", digits=3),
-            Column("inside", "%", digits=3), "possible"]  # fmt: skip
+    head: list[TableColumn | str] = ["region", "box of", "lower corner", "upper corner",
+            TableColumn("log", "s", digits=3), TableColumn("inside", "%", digits=3), "possible"]  # fmt: skip
     pairs = [
         f"{a.name} and {b.name}: {100.0 * share:.0f} %"
         for k, a in enumerate(bank.models)
@@ -241,20 +241,20 @@ def _regions(bank: Bank) -> Html:
     )
 
 
-def _errors(found: Validation) -> Html:
+def _errors(found: BankValidation) -> Html:
     own = [r.region for r in found.regions]
     others = [m for m in found.models if m not in own and m != BANK]
-    rows: list[list[Cell]] = []
+    rows: list[list[TableCell]] = []
     for r in found.regions:
         for k, joint in enumerate(found.robot.joint_names):
             rmse, printed = r.rmse(r.region)[:, k], r.printed(r.region)[:, k]
             percent = found.percent(r.region, r.region)[:, k]
             band = 100.0 * float(r.covered[:, k].mean())
             rows.append([r.region, joint, rmse.mean(), printed.mean(), percent.mean(), percent.max(), band])
-    head: list[Column | str] = [
-        "region", "joint", Column("RMSE", "N m, N", digits=3), Column("as printed", "N m, N", digits=3),
-            Column("mean", "% of nominal", digits=3), Column("worst", "% of nominal", digits=3),
-            Column("within ±σ", "%", digits=3),
+    head: list[TableColumn | str] = [
+        "region", "joint", TableColumn("RMSE", "N m, N", digits=3), TableColumn("as printed", "N m, N", digits=3),
+            TableColumn("mean", "% of nominal", digits=3), TableColumn("worst", "% of nominal", digits=3),
+            TableColumn("within ±σ", "%", digits=3),
     ]  # fmt: skip
     count = max(len(r.samples) for r in found.regions)
     return join(
@@ -272,15 +272,15 @@ def _errors(found: Validation) -> Html:
     )
 
 
-def _transfer(found: Validation) -> Html:
-    head: list[Column | str] = ["model", *(Column(f"in {r.region}", "%", digits=3) for r in found.regions)]
-    rows: list[list[Cell]] = [[m, *map(float, row)] for m, row in zip(found.models, found.table(), strict=True)]
+def _transfer(found: BankValidation) -> Html:
+    head: list[TableColumn | str] = ["model", *(TableColumn(f"in {r.region}", "%", digits=3) for r in found.regions)]
+    rows: list[list[TableCell]] = [[m, *map(float, row)] for m, row in zip(found.models, found.table(), strict=True)]
     notes = [callout("note", sentence) for sentence in _against_sentences(found)]
     title = "Mean torque error in percent of nominal torque: models down, regions across"
     return join(table_html(head, rows, title), *notes)
 
 
-def _bands(found: Validation, k: int) -> Section:
+def _bands(found: BankValidation, k: int) -> Section:
     r = found.regions[k]
     units = [j.effort_unit for j in found.robot.joints]
     names, e = found.robot.joint_names, r.example
@@ -294,17 +294,18 @@ def _bands(found: Validation, k: int) -> Section:
     return Section(f"Torque in region {r.region}", side_by_side(torque, error))
 
 
-def _drift(found: Drift) -> Html:
+def _drift(found: ModelDrift) -> Html:
     joints = table_html(
-        ["joint", Column("change", "N m, N", digits=3), Column("by noise alone", "N m, N", digits=3),
-         Column("change", "% of nominal", digits=2), Column("p", digits=2), "drift"],
+        ["joint", TableColumn("change", "N m, N", digits=3), TableColumn("by noise alone", "N m, N", digits=3),
+         TableColumn("change", "% of nominal", digits=2), TableColumn("p", digits=2), "drift"],
         [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in found.joints],
         "Root mean square change of the torque predicted for the region's motion",
     )  # fmt: skip
     ordered = sorted(found.parameters, key=lambda p: p.p)
     parameters = table_html(
-        ["base parameter", "unit", "before", "after", Column("± of the change", digits=2), Column("t", digits=3),
-         Column("p", digits=2), "drift"],
+        ["base parameter", "unit", "before", "after", TableColumn("± of the change", digits=2),
+         TableColumn("t", digits=3),
+         TableColumn("p", digits=2), "drift"],
         [[p.name, p.unit, p.before, p.after, p.standard_error, p.t, p.p, p.significant] for p in ordered],
         "Base parameters of the free fits, the most changed first",
     )  # fmt: skip

@@ -52,7 +52,7 @@ class JointDrift:
 
 
 @dataclass(frozen=True)
-class Drift:
+class ModelDrift:
     """What recalibrating a region showed."""
 
     region: str
@@ -77,7 +77,7 @@ class Drift:
         return out
 
 
-def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Bank, Drift]:
+def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Bank, ModelDrift]:
     """`bank` with a new model for one `region` from `logs`, and how it differs from the old one. The new model is made
     as the old one was: same terms, estimator, filter."""
     old = bank.local(region)
@@ -102,12 +102,12 @@ def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Ban
     return bank.with_model(new), drift(old, new, *motion)
 
 
-def drift(old: LocalModel, new: LocalModel, q: Array, dq: Array, ddq: Array) -> Drift:
+def drift(old: LocalModel, new: LocalModel, q: Array, dq: Array, ddq: Array) -> ModelDrift:
     """The change from the `old` model of a region to the `new` one, along a motion; both logs' noise counts. `q` (rad,
     m), `dq` and `ddq` are `(samples, joints)`."""
     change = new.beta - old.beta
     joint = old.covariance + new.covariance
-    return Drift(old.name, _parameters(old, new, joint), _joints(old, change, joint, (q, dq, ddq)))
+    return ModelDrift(old.name, _parameters(old, new, joint), _joints(old, change, joint, (q, dq, ddq)))
 
 
 def _parameters(old: LocalModel, new: LocalModel, joint: Array) -> tuple[ParameterDrift, ...]:

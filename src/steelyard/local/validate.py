@@ -14,7 +14,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
 from steelyard.local.bank import Bank, LocalModel
-from steelyard.local.identify import Logs, Plant, player_of
+from steelyard.local.identify import Logs, PlantLike, player_of
 from steelyard.local.motions import MotionLike, home_posture, random_motion
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -66,7 +66,7 @@ class _RegionTrials:
 
 
 @dataclass(frozen=True, eq=False)
-class Validation(Outcome):
+class BankValidation(Outcome):
     """What many motions said: `models` are the regions' names, the bank, and the global model where there is one.
 
     `model` and `region` are names among them.
@@ -150,14 +150,14 @@ class Validation(Outcome):
 
 def validate_bank(
     bank: Bank,
-    source: Plant | Logs,
+    source: PlantLike | Logs,
     *,
     trajectories: int = 30,
     points: int = 6,
     others: Mapping[str, LocalModel] | None = None,
     nominal: Model | None = None,
     seed: int = 0,
-) -> Validation:
+) -> BankValidation:
     """Play random via-point motions in every region and hold all models against them.
 
     Args:
@@ -178,11 +178,11 @@ def validate_bank(
             raise LocalError(f"There is no log to validate region '{local.name}' with; give at least one.")
         one = logs[local.name]
         regions.append(_trials(bank, local, models, [one] if isinstance(one, Log) else list(one)))
-    return Validation(bank, _nominal_torques(bank, logs), (*models, BANK), tuple(regions))
+    return BankValidation(bank, _nominal_torques(bank, logs), (*models, BANK), tuple(regions))
 
 
 def _played(
-    bank: Bank, source: Plant, trajectories: int, points: int, nominal: Model | None = None, seed: int = 0
+    bank: Bank, source: PlantLike, trajectories: int, points: int, nominal: Model | None = None, seed: int = 0
 ) -> dict[str, list[Log]]:
     """Logs of random motions in every region."""
     player = player_of(source)

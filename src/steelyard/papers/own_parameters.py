@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import steelyard as sy
-from steelyard.ground import Array, evaluate
+from steelyard.ground import Array, evaluate_expression
 
 # Formulas are exact; what is left after regrouping is rounding.
 _EXACT = 1e-9
@@ -70,5 +70,5 @@ def _coefficients(text: str, names: list[str], lengths: dict[str, float]) -> Arr
     for name in set(re.findall(r"[A-Za-z_]\w*", text)) & set(names):
         known = {**dict.fromkeys(names, 0.0), **lengths}
         del known[name]
-        out[names.index(name)] = evaluate(text, known, (name,))[1]
+        out[names.index(name)] = evaluate_expression(text, known, (name,))[1]
     return out

@@ -17,7 +17,7 @@ import numpy as np
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground import Array, Presentation, Viewed
-from steelyard.report import Cell, Column, Panel
+from steelyard.report import Panel, TableCell, TableColumn
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class _Printed:
             raise UnknownNameError("column", column, self.rows[0])
 
 
-def printed(paper: str, table: str) -> _Printed:
-    """A `table` of a `paper`, both by name.
+def printed(paper: str, paper_table: str) -> _Printed:
+    """A `paper_table` of a `paper`, both by name.
 
     >>> printed("rotradi", "table2").numbers("filtered_power").tolist()
     [3.76, 2.7, 7.29]
     """
-    text = files("steelyard.papers").joinpath("data", paper, f"{table}.csv").read_text(encoding="utf-8")
+    text = files("steelyard.papers").joinpath("data", paper, f"{paper_table}.csv").read_text(encoding="utf-8")
     return _Printed(tuple(csv.DictReader(StringIO(text))))
 
 
 # What is claimed of a statement: it is "asserted" (must hold, a run fails otherwise), "shown" both ways (it holds under
 # some conditions and not under others), or "measured" (nobody had looked; here is what came out).
-Kind = Literal["asserted", "shown", "measured"]
+_Kind = Literal["asserted", "shown", "measured"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Statement:
     """A sentence that can be tested, what came out, and whether the sentence holds (None: it is no yes or no)."""
 
     claim: str
-    kind: Kind
+    kind: _Kind
     found: str
     holds: bool | None = None
 
@@ -84,16 +84,16 @@ def measured(claim: str, found: str) -> Statement:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """Printed numbers and ours, side by side."""
 
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     title: str = ""
 
 
 @dataclass(frozen=True)
-class Figure:
+class PaperFigure:
     """Panels with lines."""
 
     title: str
@@ -109,8 +109,8 @@ class Item:
     """
 
     text: str = ""
-    tables: tuple[Table, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    tables: tuple[PaperTable, ...] = ()
+    figures: tuple[PaperFigure, ...] = ()
     statements: tuple[Statement, ...] = ()
     differences: tuple[str, ...] = ()
     title: str = ""
@@ -165,13 +165,15 @@ class Reproduction(Viewed):
         return paper_page, print_reproduction
 
 
-def table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> Table:
+def paper_table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: str = "") -> PaperTable:
     """A table called `title` from `columns` (or their names) and anything that can be gone through as `rows`.
 
     NumPy's numbers become Python's, and not-a-number a dash.
     """
-    heads = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
-    return Table(heads, tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in rows), title)
+    heads = tuple(c if isinstance(c, TableColumn) else TableColumn(c) for c in columns)
+    return PaperTable(
+        heads, tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in rows), title
+    )
 
 
 def listed(values: Iterable[Any], form: str = ".2g") -> str:
@@ -179,7 +181,7 @@ def listed(values: Iterable[Any], form: str = ".2g") -> str:
     return ", ".join(format(x, form) for x in values)
 
 
-def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[Column, Column]:
+def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[TableColumn, TableColumn]:
     """The two columns of a quantity: as the paper prints it, and ours. It has a `name`, a `unit`, and significant
     `digits`, or so many `places` behind the point."""
-    return Column(f"{name}, paper", unit, digits, places), Column(f"{name}, ours", unit, digits, places)
+    return TableColumn(f"{name}, paper", unit, digits, places), TableColumn(f"{name}, ours", unit, digits, places)

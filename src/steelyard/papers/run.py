@@ -19,15 +19,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from steelyard.ground import RunFolderError, plain, write_whole
 from steelyard.papers import load_paper
-from steelyard.papers.paper import Figure, Item, Paper, Reproduction, Statement, Table
+from steelyard.papers.paper import Item, Paper, PaperFigure, PaperTable, Reproduction, Statement
 from steelyard.report import (
-    Cell,
-    Column,
+    CalloutKind,
     Html,
-    Kind,
     Line,
     Panel,
     Section,
+    TableCell,
+    TableColumn,
     Verdict,
     callout,
     figure_html,
@@ -75,7 +75,7 @@ def _verdict(done: Reproduction) -> Verdict:
 
 
 def _summary(done: Reproduction) -> Html:
-    rows: list[list[Cell]] = [[s.claim, s.kind, _RESULTS[s.holds], s.found] for s in done.statements]
+    rows: list[list[TableCell]] = [[s.claim, s.kind, _RESULTS[s.holds], s.found] for s in done.statements]
     explained = (
         "Asserted statements must hold, or the run fails. Those that are shown hold under some conditions and not "
         "under others; those that are measured had not been looked at before."
@@ -98,17 +98,17 @@ def _item(item: Item) -> Html:
     return join(*pieces)
 
 
-def _tone(statement: Statement) -> Kind:
+def _tone(statement: Statement) -> CalloutKind:
     if statement.kind == "asserted":
         return "good" if statement.holds else "bad"
     return "note"
 
 
-def _table(table: Table) -> Html:
+def _table(table: PaperTable) -> Html:
     return Html(f'<div class="folded">{table_html(table.columns, table.rows, table.title)}</div>')
 
 
-def _figure(figure: Figure) -> Html:
+def _figure(figure: PaperFigure) -> Html:
     return figure_html(line_panels(figure.panels), figure.title, figure.caption)
 
 
@@ -142,13 +142,13 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
     }
 
 
-def _saved_table(saved: dict[str, Any]) -> Table:
-    columns = tuple(Column(**column) for column in saved["columns"])
-    return Table(columns, tuple(tuple(row) for row in saved["rows"]), saved["title"])
+def _saved_table(saved: dict[str, Any]) -> PaperTable:
+    columns = tuple(TableColumn(**column) for column in saved["columns"])
+    return PaperTable(columns, tuple(tuple(row) for row in saved["rows"]), saved["title"])
 
 
-def _saved_figure(saved: dict[str, Any]) -> Figure:
-    return Figure(saved["title"], tuple(_panel(panel) for panel in saved["panels"]), saved["caption"])
+def _saved_figure(saved: dict[str, Any]) -> PaperFigure:
+    return PaperFigure(saved["title"], tuple(_panel(panel) for panel in saved["panels"]), saved["caption"])
 
 
 def _panel(saved: dict[str, Any]) -> Panel:

@@ -19,7 +19,7 @@ from steelyard.parameters.term import TERMS, Column, ShapeParameter, Simple, Ter
 
 # Below these speeds (rad/s, m/s) the direction of a filtered velocity is not known, and its sign would be that of
 # noise; dry friction by name is therefore rounded off there (0.01 rad/s is 0.6°/s).
-SMOOTHING = {"revolute": 0.01, "prismatic": 0.001}
+SMOOTHING_SPEED = {"revolute": 0.01, "prismatic": 0.001}
 _BOTH_WAYS = "differs between the directions; the mean is written"
 
 
@@ -96,8 +96,8 @@ class DryTerm(Term):
         return tanh(du * (1.0 / self.smooth)) if self.smooth > 0.0 else sign(du)
 
     def rounded(self, joint_kind: str, times: float = 1.0) -> DryTerm:
-        """The term as identification takes it by name: smooth at `times` the speed in `SMOOTHING` for `joint_kind`."""
-        return replace(self, smooth=times * SMOOTHING[joint_kind])
+        """The term as identification takes it by name: smooth at `times` `SMOOTHING_SPEED` for `joint_kind`."""
+        return replace(self, smooth=times * SMOOTHING_SPEED[joint_kind])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,12 +12,12 @@ import numpy as np
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, dot
-from steelyard.parameters.friction import SMOOTHING, DryTerm
+from steelyard.parameters.friction import SMOOTHING_SPEED, DryTerm
 from steelyard.parameters.term import Term, make_term, parse_term
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Entries = dict[tuple[int, int], Scalar]
 DEFAULT_TERMS = ("rotor", "viscous", "coulomb", "offset")
 
@@ -107,7 +107,7 @@ class Terms:
             raise SteelyardError(f"Two terms have a parameter '{twice[0]}'; state each term once per coordinate.")
         return tuple(out)
 
-    def per_parameter(self, say: Callable[[Term, Coordinate], T]) -> list[T]:
+    def per_parameter(self, say: Callable[[Term, Coordinate], _T]) -> list[_T]:
         """What `say` tells of a term and the coordinate it acts on, once for each of their parameters."""
         return [say(term, c) for term, c in self.placed for _ in term.columns]
 
@@ -260,7 +260,7 @@ def identification_terms(
         robot: whose joints they act on.
         which: terms by name or as objects; default: rotor, viscous, coulomb and offset. A name may carry a side and
             options: "rotor@drive", "coulomb:smooth=0.02", "viscous@drive:where=motor6".
-        smoothing: dry friction by name is rounded off at the speeds of `SMOOTHING` times this; "coulomb:smooth=0"
+        smoothing: dry friction by name is rounded off at the speeds of `SMOOTHING_SPEED` times this; "coulomb:smooth=0"
             takes the bare sign.
     """
     if isinstance(which, Terms):
@@ -287,7 +287,7 @@ def _by_name(robot: Robot, text: str, smoothing: float) -> list[Term]:
     if term.on != "joint":
         return [term.rounded("revolute", smoothing)]
     out: list[Term] = []
-    for kind in SMOOTHING:
+    for kind in SMOOTHING_SPEED:
         names = tuple(j.name for j in robot.joints if j.kind == kind and (term.where is None or j.name in term.where))
         if names:
             where = None if len(names) == robot.dof else names

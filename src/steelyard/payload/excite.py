@@ -23,19 +23,19 @@ from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion, Linear, criterion_named
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import Problem, requirements
+from steelyard.excitation.problem import SearchProblem, requirements
 from steelyard.excitation.sampled import Sampled
-from steelyard.excitation.search import Search, Settings
+from steelyard.excitation.search import Search, SearchSettings
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.inertial import INERTIAL_NAMES
-from steelyard.payload.sensor import AXES
+from steelyard.payload.sensor import WRENCH_AXES
 from steelyard.robot.robot import Robot
 
 # Noise of a sensor like the JR3 of Kozłowski & Dutkiewicz 1996: 0.3 N and 0.02 N m.
-NOISE = (0.3, 0.3, 0.3, 0.02, 0.02, 0.02)
+WRENCH_NOISE = (0.3, 0.3, 0.3, 0.02, 0.02, 0.02)
 _UNITS = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
 
 
@@ -46,12 +46,12 @@ def excite_load(
     duration: float = 5.0,
     rate: float = 31.25,
     limits: Mapping[str, ArrayLike] | Limits | None = None,
-    noise: ArrayLike = NOISE,
+    noise: ArrayLike = WRENCH_NOISE,
     sizes: ArrayLike = (2.0, 0.15),
     criterion: str | Criterion = "a",
     family: Family | None = None,
     seed: int = 0,
-    search: Settings | None = None,
+    search: SearchSettings | None = None,
 ) -> Plan:
     """Design a motion of `robot` for a force–torque sensor at `frame` (default: the last link's).
 
@@ -78,8 +78,8 @@ def excite_load(
         goal = Goal(rows, criterion_named(criterion), INERTIAL_NAMES, (_expected(sizes),), 1.0 / sigma, None,
                     "rows over the noise of their axis")  # fmt: skip
         needs = requirements(robot, families, bounds, None, 0.0, ())
-        problem = Problem(goal, find_centre(families, bounds, needs, seed), needs)
-        hunt = Search(problem, search or Settings(), seed, None, None, "")
+        problem = SearchProblem(goal, find_centre(families, bounds, needs, seed), needs)
+        hunt = Search(problem, search or SearchSettings(), seed, None, None, "")
         return hunt.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)
 
 
@@ -91,7 +91,7 @@ def _expected(sizes: ArrayLike) -> Linear:
 
 @dataclass(frozen=True)
 class _Axes:
-    joint_names: tuple[str, ...] = AXES
+    joint_names: tuple[str, ...] = WRENCH_AXES
 
 
 class _Sensor:

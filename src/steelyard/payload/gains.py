@@ -16,7 +16,7 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
@@ -65,7 +65,7 @@ def drive_gains(
         Part(p.data, p.columns, np.column_stack([p.matrix[:, :10] @ own, p.matrix[:, 10:]]), p.known) for p in parts
     ]
     unknowns = Unknowns(("the known load", *names[10:]))
-    problem = Problem.of(substituted(joined, unknowns), unknowns)
+    problem = LeastSquaresProblem.of(substituted(joined, unknowns), unknowns)
     fit = WeightedLeastSquares().free(substituted(joined, unknowns), unknowns)
     inflation = float(np.mean(fit.covariance.inflation))
     joints = len(rows.data[0].equations)

@@ -81,7 +81,7 @@ def _tensor_columns(w: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 Form = Literal["differential", "integral"]
 
 
@@ -96,15 +96,15 @@ class SensorModel:
 
     form: Form = "differential"
     window: float | None = 0.1
-    axes: tuple[str, ...] = AXES
+    axes: tuple[str, ...] = WRENCH_AXES
     bias: bool = True
 
     def __post_init__(self) -> None:
         if self.form not in ("differential", "integral"):
             raise UnknownNameError("form", self.form, ("differential", "integral"))
         for axis in self.axes:
-            if axis not in AXES:
-                raise UnknownNameError("axis", axis, AXES)
+            if axis not in WRENCH_AXES:
+                raise UnknownNameError("axis", axis, WRENCH_AXES)
         if self.window is not None and not self.window > 0.0:
             raise SteelyardError(f"A window of {self.window:g} s has no length; give a positive time.")
 
@@ -178,7 +178,7 @@ def _blocks(kinematics: FrameKinematics, log: Log, motion: Motion, model: Sensor
     make = _differential if model.form == "differential" else _integral
     A, y, ones = make(frame, wrench, motion, model)
     for e, axis in enumerate(model.axes):
-        row = AXES.index(axis)
+        row = WRENCH_AXES.index(axis)
         columns = np.column_stack([A[:, row], ones]) if model.bias else A[:, row]
         yield Block(e, columns, y[:, row])
 

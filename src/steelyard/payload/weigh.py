@@ -18,7 +18,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
 from steelyard.parameters.term import Term
@@ -156,7 +156,7 @@ def prepared_rows(
 
 def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: bool, cutoff: float) -> Weighing:
     parts, names = plan.parts(data), plan.names
-    whole = Problem.of(substituted(parts, Unknowns(names)), Unknowns(names))
+    whole = LeastSquaresProblem.of(substituted(parts, Unknowns(names)), Unknowns(names))
     seen = _seen(whole, 10 * plan.loads)
     kept = [k for k in range(len(names)) if seen[k]]
     if not all(seen[10 * g] for g in range(plan.loads)):
@@ -176,7 +176,7 @@ def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: boo
     return Weighing(tuple(loads), fit.spread, cutoff, {"result": fit.result.value, "unknowns": chosen.names})
 
 
-def _seen(problem: Problem, first: int) -> list[bool]:
+def _seen(problem: LeastSquaresProblem, first: int) -> list[bool]:
     """Which unknowns the rows tell apart. The arm's give way to each other, the load's ten (the first) to the arm's:
     what could as well be the arm is not the load."""
     from scipy.linalg import qr

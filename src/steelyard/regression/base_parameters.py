@@ -19,8 +19,8 @@ from steelyard.regression._structure import HIDDEN, Structure, find_structure, f
 from steelyard.regression._written import Written, write_groups
 from steelyard.robot.robot import Robot
 
-Method = Literal["qr", "rref", "svd", "kernel"]
-Class = Literal["alone", "combined", "none"]
+EliminationMethod = Literal["qr", "rref", "svd", "kernel"]
+Identifiability = Literal["alone", "combined", "none"]
 
 # A dependent column is the sum of its parts to rounding; to this, where something hidden was left out (the singular
 # value HIDDEN, times what the elimination makes of it); with a tolerance of the user's own, to that.
@@ -56,7 +56,7 @@ class BaseParameters:
 
     robot: Robot
     terms: Terms
-    method: Method
+    method: EliminationMethod
     parameters: tuple[Parameter, ...]
     independent: tuple[int, ...]
     matrix: Array
@@ -89,7 +89,7 @@ class BaseParameters:
         return self.structure.gap
 
     @cached_property
-    def classes(self) -> tuple[Class, ...]:
+    def classes(self) -> tuple[Identifiability, ...]:
         """For each parameter: identifiable "alone", "combined" with others, or not at all ("none")."""
         shown = np.any(self.matrix != 0.0, axis=0)
         alone = {k for k, row in zip(self.independent, self.matrix, strict=True) if np.count_nonzero(row) == 1}
@@ -126,7 +126,7 @@ class BaseParameters:
 def base_parameters(
     robot: Robot,
     terms: Terms | None = None,
-    method: Method = "qr",
+    method: EliminationMethod = "qr",
     order: Order = None,
     tolerance: float | None = None,
 ) -> BaseParameters:
@@ -145,8 +145,8 @@ def base_parameters(
         tolerance: what shows less than this, relative to what shows most, does not count. By default the rank must
             be plain, and `StructureError` says so where it is not.
     """
-    if method not in get_args(Method):
-        raise UnknownNameError("method", method, get_args(Method))
+    if method not in get_args(EliminationMethod):
+        raise UnknownNameError("method", method, get_args(EliminationMethod))
     if tolerance is not None and not 0.0 < tolerance < 1.0:
         raise StructureError(f"tolerance is {tolerance}; give a number between 0 and 1, such as 1e-4.")
     dynamics = Dynamics(robot, terms)
@@ -170,7 +170,7 @@ def base_parameters(
 
 
 def _eliminate(
-    structure: Structure, method: Method, order: list[int], tolerance: float | None
+    structure: Structure, method: EliminationMethod, order: list[int], tolerance: float | None
 ) -> tuple[list[int], Array]:
     """Independent columns in order of preference, and the echelon form over all columns, unscaled."""
     shown = np.linalg.norm(structure.visible, axis=0) > max(HIDDEN, tolerance or 0.0)

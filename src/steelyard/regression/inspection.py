@@ -14,7 +14,7 @@ from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms, nominal_terms
-from steelyard.regression.base_parameters import BaseParameters, Class, Method, base_parameters
+from steelyard.regression.base_parameters import BaseParameters, EliminationMethod, Identifiability, base_parameters
 from steelyard.robot.load import nearly_aligned
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.transmission import ConstantRatio
@@ -94,7 +94,7 @@ class Inspection(Outcome):
     transmission: tuple[TransmissionRow, ...]
     terms: tuple[str, ...]
     base_parameters: BaseSummary | None
-    identifiable: dict[Class, tuple[str, ...]]
+    identifiable: dict[Identifiability, tuple[str, ...]]
     regressor_operations: int
     notes: tuple[str, ...] = field(default=())
 
@@ -109,7 +109,7 @@ class Inspection(Outcome):
         print_inspection(self, out)
 
 
-def inspect_robot(robot: Robot, terms: Terms | None = None, method: Method = "qr") -> Inspection:
+def inspect_robot(robot: Robot, terms: Terms | None = None, method: EliminationMethod = "qr") -> Inspection:
     """Look at `robot`: joints, links, drives, base parameters (by `method`, with `terms`), and what is remarkable."""
     notes = list(_notes(robot))
     base: BaseParameters | None = None
@@ -170,8 +170,8 @@ def _summary(robot: Robot, base: BaseParameters) -> BaseSummary:
     return BaseSummary(base.rank, base.method, base.condition, base.gap, tuple(BaseRow(*row) for row in rows))
 
 
-def _by_class(base: BaseParameters) -> dict[Class, tuple[str, ...]]:
-    kinds: tuple[Class, ...] = ("alone", "combined", "none")
+def _by_class(base: BaseParameters) -> dict[Identifiability, tuple[str, ...]]:
+    kinds: tuple[Identifiability, ...] = ("alone", "combined", "none")
     return {
         kind: tuple(p.name for p, c in zip(base.parameters, base.classes, strict=True) if c == kind) for kind in kinds
     }

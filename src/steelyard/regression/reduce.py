@@ -14,7 +14,7 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import Factor, triangle
 from steelyard.regression.rows import Rows
 
-Method = Literal["qr", "normal"]
+_Method = Literal["qr", "normal"]
 
 
 def reduce(
@@ -23,7 +23,7 @@ def reduce(
     dq: ArrayLike,
     ddq: ArrayLike,
     tau: ArrayLike,
-    method: Method = "qr",
+    method: _Method = "qr",
     threads: int | None = None,
 ) -> Factor:
     """The factor of the given samples. Memory beyond the inputs does not depend on their number.

@@ -14,7 +14,7 @@ from steelyard.parameters.inertial import LogCholesky
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 
-KINDS = ("nominal", "perturbed")
+_KINDS = ("nominal", "perturbed")
 # Where a description states no inertia: rods of this mass per joint (kg), as small arms have them.
 _KILOGRAMS = 3.0
 # Where it states no friction or rotor: each takes this share of what the drive can do, or of gravity's load, as they do
@@ -28,8 +28,8 @@ def planted(robot: Robot, terms: Terms, kind: str = "nominal", spread: float = 0
     "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `spread` (masses and
     inertias by about twice that share) and every positive term by a factor of about 1 ± spread.
     """
-    if kind not in KINDS:
-        raise UnknownNameError("kind of truth", kind, KINDS)
+    if kind not in _KINDS:
+        raise UnknownNameError("kind of truth", kind, _KINDS)
     theta = _nominal(robot, terms)
     if kind == "perturbed":
         theta = _perturbed(robot, terms, theta, spread, np.random.default_rng([seed, 7]))

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from steelyard.identification.parameters_page import effort_units
 from steelyard.rehearse.rehearse import Rehearsal
-from steelyard.report.elements import Cell, Column, callout, figure_html, join, paragraph, table_html
+from steelyard.report.elements import TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.report.plots.torque import torque_measured_predicted
@@ -25,7 +25,7 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
 
 def rehearsal_report(found: Rehearsal) -> str:
     """The page of what was `found`, self-contained."""
-    rows: list[list[Cell]] = [
+    rows: list[list[TableCell]] = [
         [
             r["name"],
             r["unit"],
@@ -36,9 +36,9 @@ def rehearsal_report(found: Rehearsal) -> str:
         ]
         for r in found.rows
     ]
-    numbers = [Column("planted"), Column("found"), Column("± standard error", digits=2)]
-    off = Column("off by", "standard errors", places=1)
-    columns: list[Column | str] = ["base parameter", "unit", *numbers, off]
+    numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± standard error", digits=2)]
+    off = TableColumn("off by", "standard errors", places=1)
+    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers, off]
     log = found.logs[0]
     assert log.tau is not None
     run = found.runs[0]

@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.designed import expected_noise
-from steelyard.excitation.problem import random_motion
+from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
@@ -219,7 +219,7 @@ def rehearse(
     found = identify(
         robot, logs, terms=bound, preparation=Preparation(), names=[f"motion {k + 1}" for k in range(len(logs))]
     )
-    other = random_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
+    other = comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
     judgements = (
         _judge_motion(robot, runs, motions, own),
         _judge_parameters(found, model, motions, sigma),

@@ -1,12 +1,31 @@
 """HTML pages and the terminal: what results look like."""
 
-from .elements import Cell, Column, Html, Kind, callout, figure_html, join, paragraph, table_html, text
+from .elements import CalloutKind, Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html, text
 from .html import Section, Verdict, render_report
 from .plots.lines import Line, Panel, joint_panels, line_panels
 from .terminal import best_so_far, console, counted, number, table
 
 __all__ = [
-    "Cell", "Column", "Html", "Kind", "Line", "Panel", "Section", "Verdict", "best_so_far", "callout", "console",
-    "counted", "figure_html", "join", "joint_panels", "line_panels", "number", "paragraph", "render_report", "table",
-    "table_html", "text",
+    "CalloutKind",
+    "Html",
+    "Line",
+    "Panel",
+    "Section",
+    "TableCell",
+    "TableColumn",
+    "Verdict",
+    "best_so_far",
+    "callout",
+    "console",
+    "counted",
+    "figure_html",
+    "join",
+    "joint_panels",
+    "line_panels",
+    "number",
+    "paragraph",
+    "render_report",
+    "table",
+    "table_html",
+    "text",
 ]  # fmt: skip

@@ -16,8 +16,8 @@ import numpy as np
 from steelyard.report.plots.figure import Figure
 from steelyard.report.terminal import number
 
-Kind = Literal["good", "note", "warning", "bad"]
-_SIGNS: dict[Kind, tuple[str, str]] = {
+CalloutKind = Literal["good", "note", "warning", "bad"]
+_SIGNS: dict[CalloutKind, tuple[str, str]] = {
     "good": ("✓", "Good"),
     "note": ("i", "Note"),
     "warning": ("!", "Warning"),
@@ -35,11 +35,11 @@ class Html(str):
     __slots__ = ()
 
 
-Cell = str | float | int | bool | None
+TableCell = str | float | int | bool | None
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table: its name, its unit, and how many digits (or, if given, decimal places) its numbers show."""
 
     name: str
@@ -63,7 +63,7 @@ def paragraph(value: str) -> Html:
     return Html(f"<p>{text(value)}</p>")
 
 
-def callout(kind: Kind, message: str) -> Html:
+def callout(kind: CalloutKind, message: str) -> Html:
     """A box of a `kind` with a `message` that a reader must not miss."""
     sign, word = _SIGNS[kind]
     return Html(
@@ -72,9 +72,9 @@ def callout(kind: Kind, message: str) -> Html:
     )
 
 
-def table_html(columns: Sequence[Column | str], rows: Iterable[Sequence[Cell]], caption: str = "") -> Html:
+def table_html(columns: Sequence[TableColumn | str], rows: Iterable[Sequence[TableCell]], caption: str = "") -> Html:
     """A table of `columns` and `rows` below a `caption`; numbers stand right, few digits, and show all on hover."""
-    heads = [column if isinstance(column, Column) else Column(column) for column in columns]
+    heads = [column if isinstance(column, TableColumn) else TableColumn(column) for column in columns]
     filled = [[_plain(value) for value in row] for row in rows]
     numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
     # The title stands above the part that scrolls sideways: inside it would be cut off on a phone.
@@ -106,7 +106,7 @@ def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
 
 
 def parameter_table(
-    names: Sequence[str], units: Sequence[str], columns: Sequence[tuple[str, Sequence[Cell]]], caption: str
+    names: Sequence[str], units: Sequence[str], columns: Sequence[tuple[str, Sequence[TableCell]]], caption: str
 ) -> Html:
     """Base parameters (`names`, `units`) down, whatever gives them values across: `columns` are heads with values.
     `caption` stands above."""
@@ -132,13 +132,13 @@ def anchor(title: str, taken: set[str]) -> str:
     return name
 
 
-def _plain(value: Cell) -> Cell:
+def _plain(value: TableCell) -> TableCell:
     """NumPy's numbers as Python's."""
-    plain: Cell = value.item() if isinstance(value, np.generic) else value
+    plain: TableCell = value.item() if isinstance(value, np.generic) else value
     return plain
 
 
-def _is_number(value: Cell) -> bool:
+def _is_number(value: TableCell) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -146,7 +146,7 @@ def _right(right: bool) -> str:
     return ' class="number"' if right else ""
 
 
-def _cell(column: Column, value: Cell, right: bool) -> str:
+def _cell(column: TableColumn, value: TableCell, right: bool) -> str:
     if value is None:
         return f"<td{_right(right)}>–</td>"
     if isinstance(value, bool):

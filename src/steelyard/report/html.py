@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
-from steelyard.report.elements import IN_SPACE, PLOT_DATA, Html, Kind, anchor, text
+from steelyard.report.elements import IN_SPACE, PLOT_DATA, CalloutKind, Html, anchor, text
 from steelyard.report.plotly_js import ASSETS, SCRIPTS, compressed, installed_script
 
 
@@ -26,7 +26,7 @@ class Section:
 class Verdict:
     """What the reader came for, on top: good, warning or bad, one headline, and the reasons."""
 
-    kind: Kind
+    kind: CalloutKind
     headline: str
     points: tuple[str, ...] = ()
 

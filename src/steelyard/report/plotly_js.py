@@ -44,7 +44,7 @@ class UnknownShapeError(ValueError):
 
 
 @dataclass(frozen=True)
-class Statement:
+class _Statement:
     """One statement of the outermost level: its text, the names it declares, and all names that it mentions."""
 
     text: str
@@ -64,7 +64,7 @@ def trimmed(script: str, kinds: Iterable[str]) -> str:
     found = list(_statements(script, begin))
     end = begin + sum(len(s.text) for s in found)
     lazy, later, exports = _wrappers(found)
-    owners: dict[str, list[Statement]] = defaultdict(list)
+    owners: dict[str, list[_Statement]] = defaultdict(list)
     always = []
     for s in found:
         if found_exports := re.match(rf"\s*{re.escape(exports)}\(({_NAME}),", s.text):
@@ -86,14 +86,14 @@ def trimmed(script: str, kinds: Iterable[str]) -> str:
         raise UnknownShapeError(f"There are no traces {', '.join(sorted(missing))}.")
     kept_names = [by_kind[kind] for kind in kinds]
     fewer = entry.text.replace(listed.group(1), ",".join(f"{name}()" for name in kept_names))
-    new_entry = Statement(fewer, entry.declares, (entry.mentions - set(names)) | set(kept_names))
+    new_entry = _Statement(fewer, entry.declares, (entry.mentions - set(names)) | set(kept_names))
     owners[entry.declares[0]] = [new_entry]
     kept = _reachable(always, owners) | {id(s) for s in always}
     body = "".join(s.text for s in (new_entry if s is entry else s for s in found) if id(s) in kept)
     return script[:begin] + body + script[end:]
 
 
-def _statements(script: str, begin: int) -> Iterator[Statement]:
+def _statements(script: str, begin: int) -> Iterator[_Statement]:
     """The statements from `begin` up to the bracket that closes what was open there; their texts leave no gaps."""
     place, start, depth = begin, begin, list[str]()
     before, mentions, declares = "", set[str](), list[str]()
@@ -130,7 +130,7 @@ def _statements(script: str, begin: int) -> Iterator[Statement]:
         done = text == ";" or (text == "}" and script[start:place].lstrip().startswith(("function", "async function")))
         before = text
         if done and not depth:
-            yield Statement(script[start:place], tuple(declares), frozenset(mentions))
+            yield _Statement(script[start:place], tuple(declares), frozenset(mentions))
             start, before, mentions, declares = place, "", set(), []
 
 
@@ -141,7 +141,7 @@ def _end(pattern: re.Pattern[str], script: str, place: int) -> re.Match[str]:
     return found
 
 
-def _wrappers(found: list[Statement]) -> tuple[str, str, str]:
+def _wrappers(found: list[_Statement]) -> tuple[str, str, str]:
     """The short names of esbuild's helpers: for CommonJS modules, for ECMAScript modules, and for their exports."""
     head = "".join(s.text for s in found[:30])
     shapes = (
@@ -156,7 +156,7 @@ def _wrappers(found: list[Statement]) -> tuple[str, str, str]:
     return lazy, later, exports
 
 
-def _kind(name: str, owners: dict[str, list[Statement]]) -> str:
+def _kind(name: str, owners: dict[str, list[_Statement]]) -> str:
     """The kind of trace that a module of the list registers, perhaps by handing on another module."""
     text = "".join(s.text for s in owners.get(name, ()))
     if other := re.search(rf"exports=({_NAME})\(\)\}}\);$", text):
@@ -165,7 +165,7 @@ def _kind(name: str, owners: dict[str, list[Statement]]) -> str:
     return said.group(1) if said else name
 
 
-def _reachable(roots: list[Statement], owners: dict[str, list[Statement]]) -> set[int]:
+def _reachable(roots: list[_Statement], owners: dict[str, list[_Statement]]) -> set[int]:
     """Identities of all statements that the roots mention, or that those mention, and so on."""
     seen: set[int] = set()
     todo = list(roots)

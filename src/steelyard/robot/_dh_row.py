@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import Field
-from steelyard.robot.robot import Joint, Kind
+from steelyard.robot.robot import Joint, JointKind
 from steelyard.robot.spatial import inertia_matrix, inertial_parameters, parameters_from_com
 
 COLUMNS = ("theta", "d", "a", "alpha")
@@ -88,7 +88,7 @@ def _columns(entry: Field, keys: Mapping[str, Field], columns: Sequence[str]) ->
 
 def _variable(
     entry: Field, keys: Mapping[str, Field], numbers: Mapping[str, Field], name: str
-) -> tuple[Kind, float, dict[str, float]]:
+) -> tuple[JointKind, float, dict[str, float]]:
     """What moves in the row: the joint's kind, the sign of its variable, and the four constants."""
     variables = {"q", name}
     constants: dict[str, float] = {}
@@ -102,7 +102,7 @@ def _variable(
     if len(slopes) > 1:
         entry.fail("both theta and d hold the joint's variable; a row moves in one of them only.")
 
-    kind: Kind = "prismatic" if "d" in slopes else "revolute"
+    kind: JointKind = "prismatic" if "d" in slopes else "revolute"
     if "type" in keys:
         stated = keys["type"].choice(("revolute", "prismatic"))
         if slopes and stated != kind:
@@ -132,7 +132,7 @@ def _parent(entry: Field | None, before: Sequence[str]) -> int:
     return -1 if name == "base" else before.index(name)
 
 
-def _joint(name: str, kind: Kind, limits: Field | None, unit: float) -> Joint:
+def _joint(name: str, kind: JointKind, limits: Field | None, unit: float) -> Joint:
     if limits is None:
         return Joint(name, kind)
     if isinstance(limits.value, list | tuple):

@@ -20,11 +20,11 @@ from steelyard.robot._mjcf_document import Defaults, body_inertia, choice, expan
 from steelyard.robot._tree import Follower, Tree, couple, joint_terms
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
 from steelyard.robot.lock import lock_joints
-from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.robot import Joint, JointKind, Link, Robot
 from steelyard.robot.spatial import Place
 
-ZERO = (0.0, 0.0, 0.0)
-KINDS: dict[str, Kind] = {"hinge": "revolute", "slide": "prismatic"}
+_ZERO = (0.0, 0.0, 0.0)
+_KINDS: dict[str, JointKind] = {"hinge": "revolute", "slide": "prismatic"}
 FRICTION = {"viscous": "damping", "coulomb": "frictionloss", "rotor": "armature"}
 MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 
@@ -131,7 +131,7 @@ class _Reader:
         return joints, geoms
 
     def _pose(self, element: Element) -> tuple[Array, Array]:
-        return self.compiler.rotation(element), element.vector("pos", 3, ZERO)
+        return self.compiler.rotation(element), element.vector("pos", 3, _ZERO)
 
     def _name(self, element: Element) -> str:
         """The name of a body or joint; what has none gets the next number that no other name uses."""
@@ -148,7 +148,7 @@ class _Reader:
     def _joint(self, joint: Element, rotation: Array, translation: Array, place: Place, body: str | None) -> Place:
         """Hang one joint at its anchor; returns where the body's frame stands after it (`body` None: massless link)."""
         kind = joint.attributes.get("type", "hinge")
-        if kind not in KINDS:
+        if kind not in _KINDS:
             hint = "delete it to stand the robot on its base" if kind == "free" else "write it as several hinges"
             raise joint.error(f"is of type '{shorten(kind)}', but only hinge and slide are read; {hint}.")
         name = self._name(joint)
@@ -157,11 +157,11 @@ class _Reader:
         if length < 1e-9:
             raise joint.error("has a zero axis; write the direction it turns about or slides along.")
         reference = self._position(joint, joint.number("ref", 0.0))
-        anchor = translation + rotation @ joint.vector("pos", 3, ZERO)
+        anchor = translation + rotation @ joint.vector("pos", 3, _ZERO)
         link = Link(
             name=body or f"{name}_body",
             joint=name,
-            kind=KINDS[kind],
+            kind=_KINDS[kind],
             parent=-1,
             rotation=np.eye(3),
             translation=np.zeros(3),
@@ -181,7 +181,7 @@ class _Reader:
         return value if joint.attributes.get("type") == "slide" else self.compiler.angle(value)
 
     def _limits(self, joint: Element, name: str) -> Joint:
-        kind = KINDS[joint.attributes.get("type", "hinge")]
+        kind = _KINDS[joint.attributes.get("type", "hinge")]
         bounds = {}
         for key, switch in (("range", "limited"), ("actuatorfrcrange", "actuatorfrclimited")):
             limited = choice(joint, switch, "auto", ("true", "false", "auto"))

@@ -19,7 +19,7 @@ from steelyard.robot.transmission import Transmission
 if TYPE_CHECKING:
     from steelyard.dynamics.engine import Dynamics
 
-Kind = Literal["revolute", "prismatic"]
+JointKind = Literal["revolute", "prismatic"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Joint:
     """
 
     name: str
-    kind: Kind
+    kind: JointKind
     lower: float = -np.inf
     upper: float = np.inf
     velocity: float = np.inf
@@ -55,7 +55,7 @@ class Carried:
 
     name: str
     joint: str
-    kind: Kind
+    kind: JointKind
     parent: int
     rotation: Array
     translation: Array

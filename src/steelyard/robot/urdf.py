@@ -18,10 +18,10 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._tree import Follower, Tree, couple, joint_terms
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.robot import Joint, Kind, Link, Robot
+from steelyard.robot.robot import Joint, JointKind, Link, Robot
 from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_rpy
 
-MOVING: dict[str, Kind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+MOVING: dict[str, JointKind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 
 
 def read_urdf(path: Path | str) -> Robot:

@@ -24,7 +24,7 @@ _ANGLES = {"rad": 1.0, "deg": math.pi / 180.0, "rev": 2.0 * math.pi}
 _LENGTHS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}
 
 # By signal: each unit with its size in SI.
-UNITS: dict[str, dict[str, float]] = {
+_UNITS: dict[str, dict[str, float]] = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "position": {**_ANGLES, **_LENGTHS},
     "velocity": {
@@ -40,7 +40,7 @@ SI = {"time": "s", "current": "A"}
 
 def unit_size(signal: str, unit: str) -> float:
     """What `unit` of `signal` ("position", "torque", …) is in SI; spaces and dots do not matter (Nm, N m, N·m)."""
-    return UNITS[signal][_spelled(signal, unit)]
+    return _UNITS[signal][_spelled(signal, unit)]
 
 
 def unit_dimension(signal: str, unit: str) -> Dimension:
@@ -55,10 +55,10 @@ def unit_dimension(signal: str, unit: str) -> Dimension:
 
 def _spelled(signal: str, unit: str) -> str:
     compact = _compact(unit)
-    for name in UNITS[signal]:
+    for name in _UNITS[signal]:
         if _compact(name) == compact:
             return name
-    raise UnknownNameError(f"unit of {signal}", unit, UNITS[signal])
+    raise UnknownNameError(f"unit of {signal}", unit, _UNITS[signal])
 
 
 def _compact(unit: str) -> str:
@@ -81,7 +81,7 @@ def _compact(unit: str) -> str:
 
 
 COLUMN_KEYS = ("position", "velocity", "acceleration", "torque", "current")
-SIDES = ("position", "velocity", "torque")
+_SIDES = ("position", "velocity", "torque")
 KEYS = (
     *("joints", "time", *COLUMN_KEYS, "torque_constants", "gear_ratio", "side", "coupling", "units", "sign"),
     *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench"),
@@ -112,7 +112,7 @@ def _parse_mapping(document: Field) -> dict[str, Any]:
     if "coupling" in entries:
         out["coupling"] = _coupling(entries["coupling"], count)
     if "units" in entries:
-        table = entries["units"].table(optional=tuple(UNITS))
+        table = entries["units"].table(optional=tuple(_UNITS))
         out["units"] = {key: _units(value, key, count) for key, value in table.items()}
     if "sign" in entries:
         out["sign"] = _sign(entries["sign"], count)
@@ -177,9 +177,9 @@ def _numbers(entry: Field, count: int | None) -> tuple[float, ...]:
 
 def _side(entry: Field) -> dict[str, str]:
     if isinstance(entry.value, Mapping):
-        return {key: value.choice(("motor", "joint")) for key, value in entry.table(optional=SIDES).items()}
+        return {key: value.choice(("motor", "joint")) for key, value in entry.table(optional=_SIDES).items()}
     side = entry.choice(("motor", "joint"))
-    return dict.fromkeys(SIDES, side)
+    return dict.fromkeys(_SIDES, side)
 
 
 def _coupling(entry: Field, count: int | None) -> tuple[tuple[float, ...], ...]:
@@ -210,7 +210,7 @@ def _units(entry: Field, signal: str, count: int | None) -> tuple[str, ...]:
 
 def _sign(entry: Field, count: int | None) -> dict[str, tuple[float, ...]]:
     """One list is about the torque; a table tells position, velocity and torque apart."""
-    tables = entry.table(optional=SIDES) if isinstance(entry.value, Mapping) else {"torque": entry}
+    tables = entry.table(optional=_SIDES) if isinstance(entry.value, Mapping) else {"torque": entry}
     out = {key: _numbers(value, count) for key, value in tables.items()}
     for key, numbers in out.items():
         if any(abs(number) != 1.0 for number in numbers):
@@ -233,10 +233,10 @@ def _pair(entry: Field) -> tuple[int, int]:
     return int(first), int(last)
 
 
-SIGNALS = ("position", "velocity", "acceleration", "torque", "current")
+_SIGNALS = ("position", "velocity", "acceleration", "torque", "current")
 
 # Names of columns: a list, a pattern with {} or {joint}, None to recognise them, () for none at all.
-Columns = tuple[str, ...] | str | None
+_Columns = tuple[str, ...] | str | None
 Window = tuple[int, int]
 
 
@@ -274,12 +274,12 @@ class LogMapping:
     time: str | None = None
     rate: float | None = None
     gap: float | None = None
-    position: Columns = None
-    velocity: Columns = None
-    acceleration: Columns = None
-    torque: Columns = None
-    current: Columns = None
-    temperature: Columns = None
+    position: _Columns = None
+    velocity: _Columns = None
+    acceleration: _Columns = None
+    torque: _Columns = None
+    current: _Columns = None
+    temperature: _Columns = None
     wrench: tuple[str, ...] = ()
     torque_constants: tuple[float, ...] = ()
     gear_ratio: tuple[float, ...] = ()
@@ -311,7 +311,7 @@ class LogMapping:
             raise LogError(str(error)) from None
         return cls.from_table(data, str(path))
 
-    def columns(self, signal: str) -> Columns:
+    def columns(self, signal: str) -> _Columns:
         """What is said of the columns of `signal`, such as "torque": names, a pattern, or None for nothing."""
         return getattr(self, signal)  # type: ignore[no-any-return]
 

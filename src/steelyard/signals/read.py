@@ -21,9 +21,9 @@ from steelyard.signals._layout import Layout, find_layout
 from steelyard.signals.log import CHANNEL, SIGNALS, Finding, Log, saved_kind
 from steelyard.signals.mapping import LogMapping, Window, as_mapping
 from steelyard.signals.table import (
-    Block,
     LogReader,
     Table,
+    TableBlock,
     block_length,
     count_rows,
     cut_blocks,
@@ -109,7 +109,7 @@ def _logs(
         raise _placed(error, source, mapping) from None
 
 
-def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int | None) -> Iterator[Block]:
+def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int | None) -> Iterator[TableBlock]:
     """The rows start to stop; a file that ends before is an error."""
     seen = start
     for block in first_rows(reader.blocks(names, start), None if stop is None else stop - start):
@@ -120,8 +120,8 @@ def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int |
 
 
 def _pieces(
-    blocks: Iterable[Block], total: int | None, size: int | None, overlap: int
-) -> Iterator[tuple[int, tuple[Block, ...], tuple[int, int]]]:
+    blocks: Iterable[TableBlock], total: int | None, size: int | None, overlap: int
+) -> Iterator[tuple[int, tuple[TableBlock, ...], tuple[int, int]]]:
     """Rows shared out: the first row of each piece (from 0), its blocks, and which rows in it are its own.
 
     A remainder of less than half a piece belongs to the last. Where the `total` number of rows is not known, that is
@@ -131,7 +131,7 @@ def _pieces(
         whole = tuple(blocks)
         yield 0, whole, (0, sum(block_length(block) for block in whole))
         return
-    stream, held = iter(blocks), list[Block]()
+    stream, held = iter(blocks), list[TableBlock]()
     core, low, high = 0, 0, 0  # where this piece begins; from where to where rows are held
     while total is None or core < total:
         ahead = size + max(overlap, size // 2 + 1 if total is None else 0)

@@ -15,12 +15,12 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mapping import as_mapping
 from steelyard.signals.read import AnyMapping, RowRange, log_chunks, read_log
-from steelyard.signals.table import Block, LogReader, Table, block_length, cut_blocks, open_reader
+from steelyard.signals.table import LogReader, Table, TableBlock, block_length, cut_blocks, open_reader
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
+def ahead(items: Iterable[_T]) -> Iterator[_T]:
     """The `items`, each made by a second thread while the one before is worked on; never more than one ahead."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
@@ -36,7 +36,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 # Files with more rows are gone through piece by piece. A piece of 150,000 rows of seven joints is about 30 MB, and
 # what is computed from it at once a few times that.
 ROWS_IN_MEMORY = 300_000
-PIECE = 150_000
+_PIECE = 150_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class LogFile:
         """A pass over the log, of which little more than one piece is held."""
         # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 150,000.
         start, empty = None, True
-        for piece in log_chunks(self.reader, self.robot, self.mapping, size=PIECE, overlap=0, rows=self.rows):
+        for piece in log_chunks(self.reader, self.robot, self.mapping, size=_PIECE, overlap=0, rows=self.rows):
             start = float(piece.t[0]) if start is None else start
             part = piece if self.cut is None else self.cut(piece, start)
             del piece  # or it would live on beside the next
@@ -104,19 +104,19 @@ class _Relay(LogReader):
         super().__init__(reader.path, reader.topic)
         self.names, self.joints, self.row_count = reader.names, reader.joints, reader.row_count
         self._reader, self._border = reader, border
-        self._coming: tuple[tuple[str, ...], Iterator[Block]] | None = None
+        self._coming: tuple[tuple[str, ...], Iterator[TableBlock]] | None = None
 
-    def table(self, columns: Sequence[str], blocks: Iterable[Block], start: int) -> Table:
+    def table(self, columns: Sequence[str], blocks: Iterable[TableBlock], start: int) -> Table:
         return self._reader.table(columns, blocks, start)
 
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         coming = self._coming
         if start == self._border and coming is not None and coming[0] == tuple(columns):
             self._coming = None  # it can be gone through once
             return coming[1]
         return self._to_the_border(columns, start) if start < self._border else self._reader.blocks(columns, start)
 
-    def _to_the_border(self, columns: Sequence[str], start: int) -> Iterator[Block]:
+    def _to_the_border(self, columns: Sequence[str], start: int) -> Iterator[TableBlock]:
         stream, left = iter(self._reader.blocks(columns, start)), self._border - start
         for block in stream:
             length = block_length(block)

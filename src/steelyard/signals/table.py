@@ -17,8 +17,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.signals.log import Finding
 
-Column = NDArray[Any]
-Block = Mapping[str, Column]
+ColumnValues = NDArray[Any]
+TableBlock = Mapping[str, ColumnValues]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Table:
 
     path: str
     names: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[TableBlock, ...]
     first_row: int = 1
     joints: tuple[str, ...] = ()
     sparse: bool = False
@@ -50,7 +50,7 @@ class Table:
     def __len__(self) -> int:
         return sum(block_length(block) for block in self.blocks)
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> ColumnValues:
         """All rows of the column `name`, as the file has them."""
         if name not in self.names:
             raise LogError(f"{self.path}: {UnknownNameError('column', name, self.names)}")
@@ -79,7 +79,7 @@ class Table:
             )
         return numbers
 
-    def _parsed(self, name: str, column: Column) -> Array:
+    def _parsed(self, name: str, column: ColumnValues) -> Array:
         numbers = np.full(len(column), np.nan)
         for row, value in enumerate(column):
             if value is None:  # an empty cell
@@ -126,7 +126,7 @@ class LogReader(ABC):
         self.path, self.topic = path, topic
 
     @abstractmethod
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         """The named `columns` in blocks of some thousand rows, from row `start` (from 0) to the end of the file."""
 
     def estimated_rows(self) -> int:
@@ -139,7 +139,7 @@ class LogReader(ABC):
             return self.row_count
         return sum(block_length(block) for block in self.blocks(self.names[:1]))
 
-    def table(self, columns: Sequence[str], blocks: Iterable[Block], start: int) -> Table:
+    def table(self, columns: Sequence[str], blocks: Iterable[TableBlock], start: int) -> Table:
         """`blocks` of the `columns` of this file, which begin at row `start` (from 0), as a table."""
         return Table(str(self.path), tuple(columns), tuple(blocks), start + 1, self.joints, self.sparse, self.findings)
 
@@ -211,7 +211,7 @@ def count_rows(path: str | os.PathLike[str], *, topic: str | None = None) -> int
     return LogReader.counted_rows(open_reader(path, topic))  # rows of a text, too, not lines
 
 
-def first_rows(blocks: Iterable[Block], count: int | None) -> Iterator[Block]:
+def first_rows(blocks: Iterable[TableBlock], count: int | None) -> Iterator[TableBlock]:
     """`blocks` up to `count` rows (None: all); no block after that is asked for."""
     left = count
     if left is not None and left <= 0:
@@ -224,7 +224,7 @@ def first_rows(blocks: Iterable[Block], count: int | None) -> Iterator[Block]:
         left = None if left is None else left - block_length(block)
 
 
-def later_rows(blocks: Iterable[Block], start: int) -> Iterator[Block]:
+def later_rows(blocks: Iterable[TableBlock], start: int) -> Iterator[TableBlock]:
     """`blocks` without their first `start` rows: for readers that cannot begin in the middle of a file."""
     for block in blocks:
         if start < block_length(block):
@@ -232,12 +232,12 @@ def later_rows(blocks: Iterable[Block], start: int) -> Iterator[Block]:
         start = max(0, start - block_length(block))
 
 
-def cut_blocks(blocks: Iterable[Block], start: int, stop: int) -> Iterator[Block]:
+def cut_blocks(blocks: Iterable[TableBlock], start: int, stop: int) -> Iterator[TableBlock]:
     """Rows `start` to `stop` (half-open, from 0) of `blocks`."""
     return first_rows(later_rows(blocks, start), stop - start)
 
 
-def block_length(block: Block) -> int:
+def block_length(block: TableBlock) -> int:
     """How many rows `block` has."""
     return len(next(iter(block.values()), ()))
 

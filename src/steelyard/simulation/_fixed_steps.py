@@ -16,7 +16,7 @@ _STEPS_PER_THREAD = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SimulationProblem:
     """Everything that a run needs, checked.
 
     First states `q0`, `dq0` (rad, rad/s; m, m/s) and lumped parameters `theta` are `(robots, …)`.
@@ -38,7 +38,7 @@ class Problem:
         return {name: np.empty(shape) for name in ("q", "dq", "ddq", "tau")}
 
 
-def _block(problem: Problem, results: dict[str, Array], table: Array, first: int, count: int) -> Stepper:
+def _block(problem: SimulationProblem, results: dict[str, Array], table: Array, first: int, count: int) -> Stepper:
     """Some robots, first … first + count − 1, ready to be stepped."""
     plant, command, schedule = problem.plant, problem.command, problem.schedule
     n, part = plant.robot.dof, slice(first, first + count)
@@ -54,7 +54,7 @@ def _block(problem: Problem, results: dict[str, Array], table: Array, first: int
     return made
 
 
-def run_fixed_steps(problem: Problem, threads: int | None) -> dict[str, Array]:
+def run_fixed_steps(problem: SimulationProblem, threads: int | None) -> dict[str, Array]:
     """Fixed steps of Runge–Kutta 4 with smooth friction, by machine code."""
     results = problem.results()
     end = problem.schedule.steps + 1
@@ -69,7 +69,7 @@ def run_fixed_steps(problem: Problem, threads: int | None) -> dict[str, Array]:
     return results
 
 
-def _ask_and_run(problem: Problem, results: dict[str, Array]) -> None:
+def _ask_and_run(problem: SimulationProblem, results: dict[str, Array]) -> None:
     """A function is asked for torques at every control instant; machine code runs in between."""
     schedule, robots = problem.schedule, problem.robots
     table = np.zeros((robots, 1, problem.plant.robot.dof))

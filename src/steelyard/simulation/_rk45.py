@@ -8,7 +8,7 @@ import numpy as np
 
 from steelyard.dynamics.native.kernel import Single
 from steelyard.ground.arrays import Array
-from steelyard.simulation._fixed_steps import Problem
+from steelyard.simulation._fixed_steps import SimulationProblem
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Tolerances:
     atol: float
 
 
-def run_rk45(problem: Problem, tolerances: Tolerances, bound: float) -> dict[str, Array]:
+def run_rk45(problem: SimulationProblem, tolerances: Tolerances, bound: float) -> dict[str, Array]:
     """Smooth friction, one robot after the other."""
     results = problem.results()
     for robot in range(problem.robots):
@@ -29,7 +29,9 @@ def run_rk45(problem: Problem, tolerances: Tolerances, bound: float) -> dict[str
     return results
 
 
-def _run_one(problem: Problem, robot: int, tolerances: Tolerances, bound: float, results: dict[str, Array]) -> None:
+def _run_one(
+    problem: SimulationProblem, robot: int, tolerances: Tolerances, bound: float, results: dict[str, Array]
+) -> None:
     schedule, plant, command = problem.schedule, problem.plant, problem.command
     n = plant.robot.dof
     accelerate = Single(plant.acceleration, plant.widths, theta=problem.theta[robot])

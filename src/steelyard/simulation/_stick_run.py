@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.simulation._fixed_steps import Problem
+from steelyard.simulation._fixed_steps import SimulationProblem
 from steelyard.simulation._rk45 import Tolerances
 from steelyard.simulation._stick import Modes, Sticking
 
-Flags = NDArray[np.bool_]
+_Flags = NDArray[np.bool_]
 # More events than this in one step is chatter around an equilibrium: the rest of the step is made without any.
 _EVENTS_PER_STEP = 40
 # A place this slow (relative to the speed it could gain in a step) when another one stops has stopped, too.
@@ -48,7 +48,7 @@ class _Motion:
     def move_to(self, q: Array, dq: Array) -> None:
         self.q, self.dq = q, self._held(dq)
 
-    def turn(self, ended: Flags, step: float, at_once: bool) -> Flags:
+    def turn(self, ended: _Flags, step: float, at_once: bool) -> _Flags:
         """Go through an event: who stopped is at rest exactly, and all at rest decide. Returns whom to leave alone.
 
         A place that stops at the very moment it started (`at_once`) cannot leave: it stays for this step.
@@ -101,7 +101,7 @@ def _step_rk4(motion: _Motion, h: float) -> None:
     motion.move_to(*motion.rk4(left))
 
 
-def _locate(motion: _Motion, h: float, ended: Flags) -> float:
+def _locate(motion: _Motion, h: float, ended: _Flags) -> float:
     """How far into the step the first of the ended modes ends; 0 if at once."""
     from scipy.optimize import brentq
 
@@ -130,7 +130,7 @@ def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
         def rates(_: float, x: Array) -> Array:
             return np.concatenate([x[n:], motion.physics.rates(x[:n], x[n:], motion.tau, motion.modes)])
 
-        def event(_: float, x: Array, deaf: Flags = deaf) -> float:
+        def event(_: float, x: Array, deaf: _Flags = deaf) -> float:
             return float(np.min(motion.guards(x[:n], x[n:])[~deaf], initial=np.inf))
 
         event.terminal, event.direction = True, -1.0  # type: ignore[attr-defined]
@@ -154,7 +154,9 @@ def _step_rk45(motion: _Motion, h: float, tolerances: Tolerances) -> None:
     motion.move_to(*motion.rk4(left))
 
 
-def run_sticking(problem: Problem, break_away: float, tolerances: Tolerances | None, bound: float) -> dict[str, Array]:
+def run_sticking(
+    problem: SimulationProblem, break_away: float, tolerances: Tolerances | None, bound: float
+) -> dict[str, Array]:
     """Robots one after the other; by fixed steps, or adaptively where tolerances are given."""
     results = problem.results()
     for robot in range(problem.robots):
@@ -167,7 +169,7 @@ def run_sticking(problem: Problem, break_away: float, tolerances: Tolerances | N
 
 
 def _run_one(
-    problem: Problem,
+    problem: SimulationProblem,
     robot: int,
     break_away: float,
     tolerances: Tolerances | None,

@@ -23,7 +23,7 @@ from steelyard.ground.scalars import Scalar, Vector, maximum, minimum, plus
 from steelyard.simulation.friction import smoothed
 
 # A reference at one instant: position, velocity, acceleration.
-Wanted = tuple[Vector, Vector, Vector]
+_Wanted = tuple[Vector, Vector, Vector]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class Controller(ABC):
         return dq, numbers
 
     @abstractmethod
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: _Wanted, numbers: Vector) -> list[Scalar]:
         """Torques before saturation; `pull` is kp·(position error) + kd·(velocity error), `wanted` the reference."""
 
 
@@ -144,7 +144,7 @@ class Controller(ABC):
 class PD(Controller):
     """τ = kp (q_r − q) + kd (q̇_r − q̇)."""
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: _Wanted, numbers: Vector) -> list[Scalar]:
         return list(pull)
 
 
@@ -187,7 +187,7 @@ class _ModelBased(Controller):
 class PDGravity(_ModelBased):
     """PD and the torque that holds the model still: τ = kp e + kd ė + g(q) (Takegaki & Arimoto 1981)."""
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: _Wanted, numbers: Vector) -> list[Scalar]:
         still = [0.0] * len(self.kp)
         weight = self._dynamics.inverse_over_scalars(q, still, still, numbers)
         return plus(pull, weight)
@@ -204,7 +204,7 @@ class ComputedTorque(_ModelBased):
     def _felt_inertia(cls, model: Model) -> Array:
         return np.ones(model.robot.dof)
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: _Wanted, numbers: Vector) -> list[Scalar]:
         return self._dynamics.inverse_over_scalars(q, dq, plus(pull, wanted[2]), numbers)
 
 
@@ -231,7 +231,7 @@ class FeedForward(_ModelBased):
         """The `gains` of another controller, and a `model`."""
         return cls(kp=gains.kp, kd=gains.kd, limit=gains.limit, model=model)
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: _Wanted, numbers: Vector) -> list[Scalar]:
         ahead = self._dynamics.inverse_over_scalars(*wanted, numbers)
         return plus(pull, ahead)
 
@@ -294,7 +294,7 @@ class PID(Controller):
         catching = [settings[-1] * (v - s) for v, s in zip(dq, states[-n:], strict=True)] if self.lag > 0.0 else []
         return [*errors, *catching]
 
-    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: Wanted, numbers: Vector) -> list[Scalar]:
+    def _torque(self, pull: Vector, q: Vector, dq: Vector, wanted: _Wanted, numbers: Vector) -> list[Scalar]:
         return plus(pull, numbers)
 
     def first_states(self, dq: Array) -> Array:

@@ -200,7 +200,7 @@ def _row(value: ArrayLike | None, n: int, name: str) -> Array:
 # Refine the LuGre parameters of a single joint until its simulated motion is the measured one (output error).
 
 
-NAMES = tuple(f.name for f in fields(LuGre))
+_NAMES = tuple(f.name for f in fields(LuGre))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +214,7 @@ class LuGreFit:
 
 
 def refine_lugre(
-    model: Model, log: Log, start: LuGre, free: Sequence[str] = NAMES, *, step: float = 1e-3, scale: float = 1e-3
+    model: Model, log: Log, start: LuGre, free: Sequence[str] = _NAMES, *, step: float = 1e-3, scale: float = 1e-3
 ) -> LuGreFit:
     """Fit `free` parameters to the `log` of a robot with one joint (`load_robot(…, joints=[…])`), from its torques.
 
@@ -228,8 +228,8 @@ def refine_lugre(
     if log.tau is None or log.dq is None:
         raise LogError("The log has no torque or no velocity; both are needed to predict a motion.")
     for name in free:
-        if name not in NAMES:
-            raise UnknownNameError("LuGre parameter", name, NAMES)
+        if name not in _NAMES:
+            raise UnknownNameError("LuGre parameter", name, _NAMES)
     first = np.array([float(getattr(start, name)[0]) for name in free])
     if np.any(first <= 0.0):
         raise SimulationError("Parameters to be fitted must start above zero.")

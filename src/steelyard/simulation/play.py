@@ -25,7 +25,7 @@ LOOPS_PER_SAMPLE = 4
 _MOST_STEPS = 64
 
 
-class Motion(Protocol):
+class PlayableMotion(Protocol):
     """What can be played: q, q̇, q̈ at times `t` (s), for `duration` seconds."""
 
     @property
@@ -36,7 +36,7 @@ class Motion(Protocol):
 
 def play(
     truth: Model,
-    motion: Motion,
+    motion: PlayableMotion,
     rate: float,
     *,
     controller: Any = None,

@@ -21,7 +21,7 @@ import numpy as np
 
 from steelyard.dynamics import bodies
 from steelyard.dynamics.function import Trace
-from steelyard.dynamics.graph import Node, evaluate, forward
+from steelyard.dynamics.graph import Node, evaluate_graph, forward
 from steelyard.dynamics.native.kernel import Kernel
 from steelyard.dynamics.native.rk4 import Stepper, in_blocks
 from steelyard.ground.arrays import Array
@@ -31,7 +31,7 @@ from steelyard.simulation.command import Schedule
 from steelyard.simulation.controllers import Controller
 from steelyard.simulation.plant import Plant
 
-SIGNALS = ("q", "dq", "ddq", "tau")
+_SIGNALS = ("q", "dq", "ddq", "tau")
 
 
 class _Loop:
@@ -112,7 +112,7 @@ def _inverse_tangent(plant: Plant, given: Mapping[str, Vector], moves: Mapping[s
     q, dq, ddq, theta = trace.all()
     torque = plant.smooth.inverse_over_scalars(q, dq, ddq, plant.spread(theta))
     seeds = {(x, k): trace.graph.input(f"move_{x}", k) for x in ("q", "dq", "theta") for k in range(len(given[x]))}
-    return evaluate(trace.graph, forward(trace.graph, torque, seeds), {**given, **moves}, _Inlined())
+    return evaluate_graph(trace.graph, forward(trace.graph, torque, seeds), {**given, **moves}, _Inlined())
 
 
 _loops: Recent[_Loop] = Recent(16)
@@ -149,7 +149,7 @@ class Start:
 
 def run_loop(
     plant: Plant, controller: Controller, schedule: Schedule, table: Array, start: Start,
-    wanted: Sequence[str] = SIGNALS, threads: int | None = None,
+    wanted: Sequence[str] = _SIGNALS, threads: int | None = None,
 ) -> dict[str, Array]:  # fmt: skip
     """The `wanted` signals `(lanes, samples, joints · (1 or 2))`: each motion, followed by its derivative if any.
 
@@ -158,8 +158,8 @@ def run_loop(
     """
     loop = _loop_of(plant, controller, start.directions is not None)
     shape = (len(start), schedule.samples, loop.joints)
-    spare = np.empty(shape) if len(wanted) < len(SIGNALS) else None
-    results = {x: np.empty(shape) if x in wanted or spare is None else spare for x in SIGNALS}
+    spare = np.empty(shape) if len(wanted) < len(_SIGNALS) else None
+    results = {x: np.empty(shape) if x in wanted or spare is None else spare for x in _SIGNALS}
 
     def work(first: int, count: int) -> None:
         _step(loop, controller, schedule, table, start, results, slice(first, first + count))

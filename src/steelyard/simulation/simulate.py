@@ -13,7 +13,7 @@ from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
-from steelyard.simulation._fixed_steps import Problem, run_fixed_steps
+from steelyard.simulation._fixed_steps import SimulationProblem, run_fixed_steps
 from steelyard.simulation.command import Drive, command_of, schedule_of
 from steelyard.simulation.friction import Friction
 from steelyard.simulation.plant import plant_of
@@ -21,7 +21,7 @@ from steelyard.simulation.sensitivities import Start, run_loop
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Ending, Simulation, check_start, complaint, find_endings
 
-Method = Literal["rk4", "rk45"]
+_Method = Literal["rk4", "rk45"]
 # Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).
 _STABLE = 2.785
 
@@ -44,7 +44,7 @@ def simulate(
     friction: Friction = "smooth",
     smoothing: float = 1e-2,
     break_away: float = 1.0,
-    method: Method = "rk4",
+    method: _Method = "rk4",
     rtol: float = 1e-8,
     atol: float = 1e-10,
     control_period: float | None = None,
@@ -80,7 +80,7 @@ def simulate(
     numbers = _Numbers.of(model, theta, q0, dq0, len(command.table))
     plant = plant_of(model.robot, model.terms, smoothing)
     lumped = plant.lumped(numbers.theta)
-    problem = Problem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
+    problem = SimulationProblem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
     watched = check_start(model, numbers.theta, numbers.q0)
     if friction == "smooth" and method == "rk4":
         _check_step(problem)
@@ -144,7 +144,7 @@ class _Numbers:
         return cls(**full, batch=bool(counts))
 
 
-def _run_remembering(problem: Problem, threads: int | None) -> dict[str, Array]:
+def _run_remembering(problem: SimulationProblem, threads: int | None) -> dict[str, Array]:
     """Controllers with states are stepped as if these were joints."""
     controller = problem.command.controller
     assert controller is not None
@@ -166,7 +166,7 @@ def _check_choices(
             raise SimulationError(f"{name} must be a positive number, not {value}.")
 
 
-def _check_step(problem: Problem) -> None:
+def _check_step(problem: SimulationProblem) -> None:
     """Whether fixed steps can follow the friction of the first robot, which is steepest at rest."""
     n, h = problem.plant.robot.dof, problem.schedule.step
     accelerate = Single(problem.plant.acceleration, problem.plant.widths, theta=problem.theta[0])

@@ -17,7 +17,7 @@ from steelyard.simulation.sensors import Sensors
 # How runs end: states that leave all bounds, and inertias that no body can have.
 
 
-Flags = NDArray[np.bool_]
+_Flags = NDArray[np.bool_]
 
 
 class Ending(IntEnum):
@@ -28,7 +28,7 @@ class Ending(IntEnum):
     IMPOSSIBLE = 2  # its mass matrix was not positive definite
 
 
-def _doubtful(model: Model, theta: Array) -> Flags:
+def _doubtful(model: Model, theta: Array) -> _Flags:
     """Robots whose mass matrix might fail: a link's pseudo-inertia is not positive definite, or a rotor is negative.
 
     All others have a positive definite mass matrix in every posture and need no further check.
@@ -41,12 +41,12 @@ def _doubtful(model: Model, theta: Array) -> Flags:
     half = 0.5 * (p[..., 4] + p[..., 6] + p[..., 9])  # Wensing, Kim & Slotine 2018: Σ = ½tr(I)·1 − I
     for (i, j), k in {(0, 0): 4, (0, 1): 5, (1, 1): 6, (0, 2): 7, (1, 2): 8, (2, 2): 9}.items():
         J[..., i, j] = J[..., j, i] = (half if i == j else 0.0) - p[..., k]
-    bad: Flags = ~np.all(_definite(J), axis=1)
+    bad: _Flags = ~np.all(_definite(J), axis=1)
     rotors = np.flatnonzero(model.terms.per_parameter(lambda term, _: term.inertial))
     return np.asarray(bad | np.any(theta[:, model.robot.inertial_count + rotors] < 0.0, axis=1))
 
 
-def _definite(matrices: Array) -> Flags:
+def _definite(matrices: Array) -> _Flags:
     """Whether each symmetric matrix is positive definite."""
     try:
         np.linalg.cholesky(matrices)
@@ -55,7 +55,7 @@ def _definite(matrices: Array) -> Flags:
     return np.ones(matrices.shape[:-2], dtype=bool)
 
 
-def check_start(model: Model, theta: Array, q: Array) -> Flags:
+def check_start(model: Model, theta: Array, q: Array) -> _Flags:
     """Refuse robots of `model` with `theta` that are impossible where they start, at `q` (rad, m); returns those to be
     watched on the way.
     """
@@ -71,7 +71,7 @@ def check_start(model: Model, theta: Array, q: Array) -> Flags:
 
 
 def find_endings(
-    model: Model, theta: Array, watched: Flags, results: dict[str, Array], bound: float
+    model: Model, theta: Array, watched: _Flags, results: dict[str, Array], bound: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ending and first bad sample of each robot; that sample and all later ones become NaN.
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
 
-Draw = Literal["run", "sample"]
+_Draw = Literal["run", "sample"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class TorqueSignal:
     joints: int
     waves: tuple[Wave, ...]
     limits: tuple[float, ...] | None = None
-    draw: Draw = "run"
+    draw: _Draw = "run"
     seed: int = 0
 
     def __post_init__(self) -> None:

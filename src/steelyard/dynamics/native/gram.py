@@ -23,7 +23,7 @@ from steelyard.dynamics.native.kernel import aligned, callable_at
 from steelyard.dynamics.native.run import Compiled
 from steelyard.ground.arrays import Array
 
-Index = NDArray[np.int64]
+_Index = NDArray[np.int64]
 # Samples of a block.
 SAMPLES = LANES
 
@@ -135,9 +135,9 @@ class BlockEquations:
 
     def __init__(self, widths: list[int]) -> None:
         self.widths = widths
-        self.sizes: Index = np.array([-(-w // TILE) * TILE for w in widths], dtype=np.int64)
-        self.firsts: Index = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-        self.offsets: Index = np.concatenate([[0], np.cumsum(self.sizes**2)[:-1]]).astype(np.int64)
+        self.sizes: _Index = np.array([-(-w // TILE) * TILE for w in widths], dtype=np.int64)
+        self.firsts: _Index = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+        self.offsets: _Index = np.concatenate([[0], np.cumsum(self.sizes**2)[:-1]]).astype(np.int64)
         self.rows = int(self.sizes.sum())
         # Only lower triangles are summed: entry (r, c) of a Gram matrix is found at (max, min).
         self._entries = [

@@ -19,7 +19,7 @@ from steelyard.dynamics.native.kernel import Kernel, aligned
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
 
-Index = NDArray[np.int64]
+_Index = NDArray[np.int64]
 
 # Results beyond this size are written past the caches.
 _LARGER_THAN_CACHES = 8_000_000
@@ -131,7 +131,7 @@ class Compiled:
         driver(way)(*shared, table.ctypes.data, flat.ctypes.data - 8 * size * start, size)
 
     @cached_property
-    def _packing(self) -> tuple[str, Index]:
+    def _packing(self) -> tuple[str, _Index]:
         # Past half full, writing all columns in whole vectors beats picking the entries one by one.
         f = self.function
         packed = 2 * len(f.places) > f.size >= vector_width()
@@ -143,7 +143,7 @@ class Compiled:
         return -(-self.function.size * vector_width() // STRIDE)
 
     @cached_property
-    def _sources(self) -> Index:
+    def _sources(self) -> _Index:
         """The output row of every entry of the dense result; one past the last is a row of zeros."""
         sources = np.full(self.function.size, len(self.function.outputs), dtype=np.int64)
         sources[self.function.places] = np.arange(len(self.function.places))
@@ -173,7 +173,7 @@ class Compiled:
         in_threads(work, batch.samples, threads if ring >= blocks else 1)
         return out
 
-    def triangles(self, batch: Batch, start: int, stop: int, firsts: Index, widths: Index) -> list[Array]:
+    def triangles(self, batch: Batch, start: int, stop: int, firsts: _Index, widths: _Index) -> list[Array]:
         """Triangles R of the samples start … stop − 1, one per equation: every block is reflected into the one so far.
 
         Args:
@@ -188,7 +188,7 @@ class Compiled:
         self._per_equation("qr", batch, start, stop, (firsts, widths, offsets), found)
         return [found[o : o + w * w].reshape(w, w) for o, w in zip(offsets, widths, strict=True)]
 
-    def grams(self, batch: Batch, start: int, stop: int, firsts: Index, sizes: Index) -> list[Array]:
+    def grams(self, batch: Batch, start: int, stop: int, firsts: _Index, sizes: _Index) -> list[Array]:
         """Gram matrices, one per equation, whose columns begin at `firsts`; `sizes` are whole multiples of `TILE`."""
         if np.any(sizes % TILE):
             raise ShapeError(
@@ -202,7 +202,7 @@ class Compiled:
         return [gram + np.tril(gram, -1).T for gram in lower]
 
     def _per_equation(
-        self, way: str, batch: Batch, start: int, stop: int, tables: tuple[Index, ...], result: Array
+        self, way: str, batch: Batch, start: int, stop: int, tables: tuple[_Index, ...], result: Array
     ) -> None:
         scratch = self.scratch()
         shared = self.shared_arguments(batch, start, stop, scratch)
@@ -228,6 +228,6 @@ class Compiled:
         )
 
 
-def _offsets(sizes: Index) -> Index:
+def _offsets(sizes: _Index) -> _Index:
     """Where each of several square matrices starts when they are stored one after the other."""
     return np.concatenate([[0], np.cumsum(sizes**2)[:-1]]).astype(np.int64)

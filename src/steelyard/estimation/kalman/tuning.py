@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant
 
-Level = float | Sequence[float] | None
+_Level = float | Sequence[float] | None
 # Torque that integration and rounding leave unexplained, relative to the joint's own.
 _SMALLEST_TORQUE = 1e-4
 # Positions are never better than this part of their range: the covariance of the innovation must stay regular.
@@ -40,8 +40,8 @@ class Tuning:
     first state.
     """
 
-    position_noise: Level = None
-    torque_noise: Level = None
+    position_noise: _Level = None
+    torque_noise: _Level = None
     state_noise: tuple[float, float] = (0.0, 0.0)
     drift: float | Sequence[float] = 0.0
     start: Literal["auto", "prior", "least-squares"] = "auto"

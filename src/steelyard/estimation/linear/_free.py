@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance, Influence, covariance
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 
@@ -20,7 +20,7 @@ from steelyard.regression.base_parameters import BaseParameters
 class FreeFit:
     """β and the triangle it came from: `joined` = [R y] under `weights` (and row weights, for robust fits)."""
 
-    problem: Problem
+    problem: LeastSquaresProblem
     beta: Array
     weights: Array
     joined: Array

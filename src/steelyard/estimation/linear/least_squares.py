@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.estimation.estimate import LinearEstimator, Result
 from steelyard.estimation.linear._free import FreeFit
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
@@ -30,10 +30,10 @@ class WeightedLeastSquares(LinearEstimator):
     tolerance: float = 1e-8
 
     def free(self, data: RegressionData, columns: Columns) -> FreeFit:
-        return weighted(Problem.of(data, columns), self.iterations, self.tolerance)
+        return weighted(LeastSquaresProblem.of(data, columns), self.iterations, self.tolerance)
 
 
-def weighted(problem: Problem, iterations: int, tolerance: float) -> FreeFit:
+def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) -> FreeFit:
     """Solve `problem` and reweigh in turn, starting from equal weights.
 
     It ends after `iterations`, or when no spread changes by more than `tolerance` of itself.
@@ -67,7 +67,7 @@ class OrdinaryLeastSquares(LinearEstimator):
     about = "least squares, every row counts the same"
 
     def free(self, data: RegressionData, columns: Columns) -> FreeFit:
-        problem = Problem.of(data, columns)
+        problem = LeastSquaresProblem.of(data, columns)
         weights = np.ones(len(data.equations))
         joined = problem.joined(weights)
         beta = problem.solve(joined)

@@ -1,4 +1,4 @@
-"""`Problem`: the small triangles of a data set over the base columns, checked before anything is solved."""
+"""`LeastSquaresProblem`: the small triangles of a data set over the base columns, checked before anything is solved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SMALLEST_SPREAD = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class LeastSquaresProblem:
     """Least squares over the base parameters of one data set; all work is on triangles of p × p."""
 
     data: RegressionData
@@ -33,7 +33,7 @@ class Problem:
     @classmethod
     def of(
         cls, data: RegressionData, base: Columns, weigh: Callable[[Block], Array] | None = None
-    ) -> Problem:  # fmt: skip
+    ) -> LeastSquaresProblem:  # fmt: skip
         """One pass over `data`, for the columns of `base`; `weigh` gives the square root of each row's weight."""
         factor = data.reduction().factor if weigh is None else data.factor(weigh)
         if not all(np.all(np.isfinite(r)) for r in factor.triangles):

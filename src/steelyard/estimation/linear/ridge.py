@@ -11,7 +11,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.linear._free import FreeFit, nearest_theta, prior_theta
 from steelyard.estimation.linear.least_squares import weighted
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
@@ -41,7 +41,7 @@ class Ridge(Estimator[RegressionData]):
             raise EstimationError(f"strength is {self.strength}; it must not be negative.")
 
     def fit(self, data: RegressionData, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        start = weighted(Problem.of(data, base), 100, 1e-8)
+        start = weighted(LeastSquaresProblem.of(data, base), 100, 1e-8)
         R, y = start.joined[:, :-1], start.joined[:, -1]
         theta0 = prior_theta(base, prior)
         beta0 = base.matrix @ theta0

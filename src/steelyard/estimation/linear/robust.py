@@ -11,7 +11,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import LinearEstimator, Result
 from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.least_squares import weighted
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.data import Block, RegressionData
@@ -47,7 +47,7 @@ class Robust(LinearEstimator):
         if self.loss == "bisquare":
             start = Robust("huber", None, self.iterations, max(self.tolerance, 1e-3)).free(data, columns)
         else:
-            start = weighted(Problem.of(data, columns), 100, 1e-8)
+            start = weighted(LeastSquaresProblem.of(data, columns), 100, 1e-8)
         return self._iterate(data, columns, start)
 
     def _iterate(self, data: RegressionData, columns: Columns, start: FreeFit) -> FreeFit:
@@ -59,7 +59,7 @@ class Robust(LinearEstimator):
         step = np.inf
         for _ in range(max(self.iterations, 1)):
             scale = _scales(data, columns, beta, floor)
-            problem = Problem.of(data, columns, _Weigher(data, columns, beta, scale, self.loss, tuning))
+            problem = LeastSquaresProblem.of(data, columns, _Weigher(data, columns, beta, scale, self.loss, tuning))
             joined = problem.joined(1.0 / scale)
             new = problem.solve(joined)
             # The step in units of standard errors (white ones are enough to know when to stop).
@@ -122,7 +122,7 @@ def _scales(data: RegressionData, columns: Columns, beta: Array, floor: Array) -
     return np.array(out)
 
 
-def _mean_weights(problem: Problem, start: FreeFit) -> tuple[float, ...]:
+def _mean_weights(problem: LeastSquaresProblem, start: FreeFit) -> tuple[float, ...]:
     """How much of each equation's torque (sum of squares) still counts: 1 where nothing was set aside."""
     now = [float(np.sum(b[:, -1] ** 2)) for b in problem.blocks]
     before = [float(np.sum(b[:, -1] ** 2)) for b in start.problem.blocks]

@@ -11,7 +11,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.estimation.estimate import EstimationError, LinearEstimator
 from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.least_squares import weighted
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.parameters.term import TERMS
@@ -42,7 +42,7 @@ class TotalLeastSquares(LinearEstimator):
     torque_error: float = 1.0
 
     def free(self, data: RegressionData, columns: Columns) -> FreeFit:
-        start = weighted(Problem.of(data, columns), 100, 1e-8)
+        start = weighted(LeastSquaresProblem.of(data, columns), 100, 1e-8)
         joined = start.joined
         scale = self._scale(joined, columns.rank)
         _, values, directions = np.linalg.svd(joined / scale)
@@ -105,7 +105,7 @@ class RestrictedTotalLeastSquares(LinearEstimator):
             raise EstimationError("column_error and torque_error must be positive.")
 
     def free(self, data: RegressionData, columns: BaseParameters) -> FreeFit:
-        start = weighted(Problem.of(data, columns), 100, 1e-8)
+        start = weighted(LeastSquaresProblem.of(data, columns), 100, 1e-8)
         joined = start.joined
         known = self.exact_columns(columns)
         scale = self._scale(joined)

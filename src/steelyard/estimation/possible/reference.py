@@ -55,14 +55,14 @@ _LIGHT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class ReferenceBodies:
     """A possible body per link, `(links, 10)`, and what had to be done to the given ones."""
 
     bodies: Array
     notes: tuple[str, ...]
 
 
-def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Array) -> Reference:
+def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Array) -> ReferenceBodies:
     """The `prior`'s links where they are possible bodies; others are default bodies of a density that fits.
 
     `R`, `y`: the weighted triangle over `base`, from which the density is taken where no link is known.
@@ -91,7 +91,7 @@ def reference_bodies(base: BaseParameters, prior: Prior | None, R: Array, y: Arr
             notes.append(
                 f"The nominal inertia of link '{link.name}' is no possible body; a default body stands in for it."
             )
-    return Reference(bodies, tuple(notes))
+    return ReferenceBodies(bodies, tuple(notes))
 
 
 def default_bodies(robot: Robot) -> Array:

@@ -14,7 +14,7 @@ from steelyard.estimation.estimate import Estimate, EstimationError, LinearEstim
 from steelyard.estimation.linear._free import FreeFit, prior_theta
 from steelyard.estimation.linear._instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import weighted
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.recursion._information import Information
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
 from steelyard.estimation.registry import estimator
@@ -54,7 +54,7 @@ class RecursiveLeastSquares(LinearEstimator):
     def free(self, data: RegressionData, columns: BaseParameters, prior: Prior | None = None) -> FreeFit:
         """As for all linear estimators; `prior` gives the base parameters to start from (None: zero)."""
         base = columns
-        problem = Problem.of(data, base)
+        problem = LeastSquaresProblem.of(data, base)
         weights = np.ones(len(data.equations))
         plain = problem.joined(weights)
         problem.check_rank(plain[:-1, :-1])

@@ -29,7 +29,7 @@ from steelyard.signals.log import Log
 
 
 @dataclass(frozen=True, eq=False)
-class Settings:
+class _Settings:
     """What `recursive` was asked for, checked."""
 
     P0: ArrayLike
@@ -118,7 +118,7 @@ def recursive(
         resume: a state written by `save`, to go on from exactly as if nothing had happened.
     """
     known = base_parameters(robot, terms) if base is None else base
-    settings = Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments)
+    settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments)
     made = Recursive(known, make_scheme(scheme), make_forgetting(forgetting), settings)
     made._samples = made._from_log(stream) if isinstance(stream, Log) else made._live(stream)
     if resume is not None:
@@ -176,7 +176,7 @@ class Recursive:
     It looks for `base` in the rows of `scheme`, forgets by `forgetting`, and keeps to the checked `settings`.
     """
 
-    def __init__(self, base: BaseParameters, scheme: Scheme, forgetting: Forgetting, settings: Settings) -> None:
+    def __init__(self, base: BaseParameters, scheme: Scheme, forgetting: Forgetting, settings: _Settings) -> None:
         self.base, self.scheme, self.forgetting, self._settings = base, scheme, forgetting, settings
         robot = base.robot
         self._rows = live_rows(Dynamics(robot, base.terms), base, scheme)

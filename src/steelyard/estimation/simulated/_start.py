@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.estimation.estimate import EstimationError, Prior, Result
 from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
@@ -51,7 +51,7 @@ def starting_point(experiment: Experiment, base: BaseParameters, prior: Prior | 
     return Start(free.beta, nearest_theta(base, free.beta, prior), free, data)
 
 
-def reweighted(problem: Problem, weights: Array) -> FreeFit:
+def reweighted(problem: LeastSquaresProblem, weights: Array) -> FreeFit:
     """One fit under given weights."""
     joined = problem.joined(weights)
     beta = problem.solve(joined)

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.estimation.estimate import Estimate, Estimator, Prior, Result
 from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
@@ -60,7 +60,7 @@ class DirectInverse(Estimator[Experiment]):
         result, share, last = Result.NOT_CONVERGED, 1.0, np.inf
         for _ in range(max(1, self.iterations)):
             taken, data = self._rows(loop, theta, start.theta, prior)
-            free = reweighted(Problem.of(data, base), weights)
+            free = reweighted(LeastSquaresProblem.of(data, base), weights)
             weights = 1.0 / np.maximum(free.spread, free.problem.floor)  # settle together with the parameters
             theta = self._next(data, free, base, prior)
             beta = base.values(theta)

@@ -21,7 +21,7 @@ from steelyard.signals.prepare import Motion, Preparation
 from steelyard.simulation.controllers import Controller
 from steelyard.study import Study
 
-Level = float | Sequence[float] | None
+_Level = float | Sequence[float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +117,8 @@ class Experiment:
         controller: Controller | None = None,
         references: Sequence[Any] | None = None,
         control_period: float | None = None,
-        position_noise: Level = None,
-        torque_noise: Level = None,
+        position_noise: _Level = None,
+        torque_noise: _Level = None,
         step: float | None = None,
         smoothing: float = 1e-2,
     ) -> Experiment:
@@ -199,7 +199,7 @@ def _levels(value: Any, robot: Robot, name: str) -> Array | None:
     return frozen(np.broadcast_to(array, (robot.dof,)).copy())
 
 
-def _given(value: Level) -> Array | None:
+def _given(value: _Level) -> Array | None:
     return None if value is None else np.asarray(value, dtype=float)
 
 

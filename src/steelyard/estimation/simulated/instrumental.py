@@ -11,7 +11,7 @@ from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, 
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.covariance import Covariance, covariance
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
 from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
@@ -112,7 +112,7 @@ class _Pairs:
     def matrix(self, weights: Array) -> Array:
         return np.asarray(sum(w**2 * x for w, x in zip(weights, self.ZA, strict=True)))
 
-    def solve(self, problem: Problem, weights: Array) -> tuple[Array, Array, Array]:
+    def solve(self, problem: LeastSquaresProblem, weights: Array) -> tuple[Array, Array, Array]:
         """β and the weights that its own residuals give, with their spread."""
         rows = np.maximum(problem.rows - self.base.rank / len(problem.rows), 1.0)
         for _ in range(100):

@@ -11,7 +11,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear._instants import dense
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._start import Start, moved_by, reweighted, starting_point, unsettled
 from steelyard.estimation.simulated.experiment import Experiment
@@ -176,7 +176,7 @@ class _Likelihood:
         columns = np.asarray(self.base.independent, dtype=np.int64)
         equations = tuple(replace(e, columns=columns) for e in self.data.equations)
         data = RegressionData(equations, self.data.parameters, lambda: blocks, self.data.period)
-        return reweighted(Problem.of(data, self.base), np.ones(len(equations)))
+        return reweighted(LeastSquaresProblem.of(data, self.base), np.ones(len(equations)))
 
     def cost(self, beta: Array, theta: Array) -> float:
         """Σ eᵀ Σ⁻¹ e."""

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
 from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import weighted
-from steelyard.estimation.linear.problem import Problem
+from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
 from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
@@ -124,7 +124,7 @@ class _Search:
         equations = tuple(Equation(robot.joint_names[j], columns) for j in self.joints)
         period = self.loop.experiment.runs[0].motion.row_period
         data = RegressionData(equations, len(base.parameters), lambda: blocks, period)
-        return weighted(Problem.of(data, base), 100, 1e-8)
+        return weighted(LeastSquaresProblem.of(data, base), 100, 1e-8)
 
     def towards(
         self, goal: Array, beta: Array, theta: Array, value: float, space: _Space | None

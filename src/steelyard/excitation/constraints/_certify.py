@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.graph import evaluate
+from steelyard.dynamics.graph import evaluate_graph
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 
 # Interval arithmetic on traced functions: what a formula can be at most while its inputs stay within bounds.
 #
 # An interval is a pair of arrays. `IntervalLibrary` has the names of NumPy's functions, so that
-# `dynamics.graph.evaluate` runs on it unchanged. Rounding is not directed; whoever uses a bound adds a hair
+# `evaluate_graph` runs on it unchanged. Rounding is not directed; whoever uses a bound adds a hair
 # (`certify.py` does).
 
 
@@ -185,11 +185,11 @@ class Certifier:
         f = self.function
         with np.errstate(all="ignore"):
             library = IntervalLibrary()
-            low, high = _stack(evaluate(f.graph, f.outputs, pieces, library), f, len(t))
-            here = _stack(evaluate(f.graph, f.outputs, points), f, len(t))[0]
+            low, high = _stack(evaluate_graph(f.graph, f.outputs, pieces, library), f, len(t))
+            here = _stack(evaluate_graph(f.graph, f.outputs, points), f, len(t))[0]
             moves = {f"tangent_{x}": rates[x] for x in f.inputs}
             slope = _stack(
-                evaluate(f.graph, self._rate.outputs, {**pieces, **moves}, IntervalLibrary()), self._rate, len(t)
+                evaluate_graph(f.graph, self._rate.outputs, {**pieces, **moves}, IntervalLibrary()), self._rate, len(t)
             )
         reach = r * np.maximum(np.abs(slope[0]), np.abs(slope[1]))
         reach = np.where(np.isfinite(reach), reach, np.inf)

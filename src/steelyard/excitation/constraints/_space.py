@@ -17,7 +17,7 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from steelyard.excitation.problem import Region
+    from steelyard.excitation.problem import FreeSpace
 
 # Pairs that are near in so many of some random postures are bolted together; their models overlap.
 _ALWAYS, _POSTURES = 0.95, 40
@@ -25,10 +25,10 @@ _ALWAYS, _POSTURES = 0.95, 40
 _FOLDERS_ABOVE = 6
 
 
-def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, frame: str) -> list[Region]:
+def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, frame: str) -> list[FreeSpace]:
     """A box (x0, x1, y0, y1, z0, z1; m) that the origin of link `frame` stays in ("": the last one), and a height (m)
     that no link's origin comes below."""
-    out: list[Region] = []
+    out: list[FreeSpace] = []
     if frame and frame not in robot.link_names:
         raise UnknownNameError("link", frame, robot.link_names)
     if box is not None:

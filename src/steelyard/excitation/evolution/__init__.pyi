@@ -2,9 +2,9 @@
 
 from .evolve import evolve
 from .genome import Coefficients, Genome
-from .strategies import Covariance, Genetic
+from .strategies import CovarianceAdaptation, Genetic
 from .via_points import ViaPoints, programs_in
 
 __all__ = [
-    "Coefficients", "Covariance", "Genetic", "Genome", "ViaPoints", "evolve", "programs_in",
+    "Coefficients", "CovarianceAdaptation", "Genetic", "Genome", "ViaPoints", "evolve", "programs_in",
 ]  # fmt: skip

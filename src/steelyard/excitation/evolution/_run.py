@@ -16,7 +16,7 @@ from steelyard.excitation.search import Progress
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain, write_whole
 
-FORMAT = "steelyard-evolution-1"
+_FORMAT = "steelyard-evolution-1"
 # Generations without a single feasible individual after which a run is given up.
 _PATIENCE = 10
 
@@ -83,7 +83,7 @@ class Evolution:
     def _report(self) -> bool:
         r = self.record
         if self.checkpoint is not None:
-            document = {"format": FORMAT, "seed": self.seed, "problem": self.key, "values": plain(r.values),
+            document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, "values": plain(r.values),
                         "best": None if r.best is None else r.best.tolist()}  # fmt: skip
             write_whole(self.checkpoint, json.dumps(document) + "\n")
         if self.progress is None or r.best is None:
@@ -98,7 +98,7 @@ class Evolution:
             return
         try:
             document = json.loads(file.read_text())
-            same = (document["format"], document["problem"], document["seed"]) == (FORMAT, self.key, self.seed)
+            same = (document["format"], document["problem"], document["seed"]) == (_FORMAT, self.key, self.seed)
             told = [np.array([np.inf if v is None else v for v in values]) for values in document["values"]]
             best = None if document["best"] is None else np.array(document["best"])
         except (ValueError, KeyError, TypeError) as error:

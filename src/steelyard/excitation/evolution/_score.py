@@ -1,4 +1,4 @@
-"""`Score`: the criterion of a whole population at once: all samples in one batch, Gram matrices in threads."""
+"""`MotionScore`: the criterion of a whole population at once: all samples in one batch, Gram matrices in threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steelyard.dynamics.native.run import Batch, default_threads
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Plane, Point
 from steelyard.excitation.criteria import Criterion
-from steelyard.excitation.design import Design
+from steelyard.excitation.design import DesignColumns
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.goal import Goal
 from steelyard.ground.arrays import Array
@@ -23,10 +23,10 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 
-class Score:
+class MotionScore:
     """Values of sampled motions (smaller is better, whatever the criterion); infinite for what is not accepted."""
 
-    def __init__(self, design: Design, goal: Goal, threads: int | None = None) -> None:
+    def __init__(self, design: DesignColumns, goal: Goal, threads: int | None = None) -> None:
         self.goal, self._threads = goal, threads or default_threads()
         columns = [design.base.independent[k] for k in design.chosen]
         self._rows = Rows(design.base.structure.dynamics, columns, pad=TILE)

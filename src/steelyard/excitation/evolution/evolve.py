@@ -14,14 +14,14 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import Criterion
-from steelyard.excitation.design import Design
+from steelyard.excitation.design import DesignColumns
 from steelyard.excitation.evolution._run import Evolution, Record
-from steelyard.excitation.evolution._score import AtSamples, Score
+from steelyard.excitation.evolution._score import AtSamples, MotionScore
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
 from steelyard.excitation.evolution.strategies import ByPieces, Genetic
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.problem import Region, families_of, requirements
+from steelyard.excitation.problem import FreeSpace, families_of, requirements
 from steelyard.excitation.search import Progress, search_key
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
@@ -52,14 +52,14 @@ def evolve(
     prior: Array | Factor | None = None,
     model: Model | None = None,
     torque_margin: float = 0.0,
-    regions: Sequence[Region] = (),
+    regions: Sequence[FreeSpace] = (),
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
     seed: int = 0,
     progress: Callable[[Progress], Any] | None = None,
     checkpoint: str | Path | None = None,
     threads: int | None = None,
 ) -> Plan:
-    """Design a motion by a population: `Genetic()` (Pedrocchi et al. 2013, the default) or `Covariance()` (CMA-ES).
+    """Design a motion by a population: `Genetic()` (Pedrocchi et al. 2013) or `CovarianceAdaptation()` (CMA-ES).
 
     Args:
         robot: the robot.
@@ -78,9 +78,11 @@ def evolve(
     bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, limits)
     families = _families(robot, genome)
     with one_blas_thread():
-        design = Design(robot, terms, families, rate, bounds, equations, parameters, "dynamic", None, False, seed)
+        design = DesignColumns(
+            robot, terms, families, rate, bounds, equations, parameters, "dynamic", None, False, seed
+        )
         goal = design.goal(criterion, scaling, weights, prior, wanted)
-        score = Score(design, goal, threads)
+        score = MotionScore(design, goal, threads)
 
         def needs_of(some: Sequence[Family]) -> tuple[Constraint, ...]:
             found = requirements(robot, some, bounds, model, torque_margin, regions, constraints)

@@ -14,7 +14,7 @@ from steelyard.ground.arrays import Array
 
 
 @dataclass(frozen=True)
-class Covariance:
+class CovarianceAdaptation:
     """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that learns where good motions lie.
 
     It starts in the middle of the genes, `spread` wide; `population` None leaves the size to the library (4 + 3 log

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.evolution.genome import Signals
-from steelyard.excitation.interpolator import JointMove, MotionLimits, Program, ProgramError, ProgramMotion, Region, rpy
+from steelyard.excitation.interpolator import (
+    JointMove,
+    MotionLimits,
+    Program,
+    ProgramError,
+    ProgramMotion,
+    ProgramRegion,
+    rpy,
+)
 from steelyard.excitation.interpolator.interpolate import interpolate
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array, frozen
@@ -38,7 +46,7 @@ class ViaPoints:
     """
 
     robot: Robot
-    region: Region
+    region: ProgramRegion
     points: int
     limits: Limits
     start: Array | None = None
@@ -166,13 +174,13 @@ def programs_in(
     own = with_jerk(limits)
     if box is None:
         low, high = np.maximum(own.lower, -np.pi), np.minimum(own.upper, np.pi)
-        return ViaPoints(robot, Region(low, high, _SPEEDS, "joints"), points, own, link=frame or None)
+        return ViaPoints(robot, ProgramRegion(low, high, _SPEEDS, "joints"), points, own, link=frame or None)
     x0, x1, y0, y1, z0, z1 = box
     low, high = np.array([x0, y0, z0]), np.array([x1, y1, z1])
     solver = InverseKinematics.of(robot, frame or None)
     rotation, _ = solver.tip.forward(solver.solve(Pose(0.5 * (low + high)), own.middle))
     turn = np.array(rpy(rotation), dtype=float)
-    region = Region(np.concatenate([low, turn - _TURN]), np.concatenate([high, turn + _TURN]), _SPEEDS)
+    region = ProgramRegion(np.concatenate([low, turn - _TURN]), np.concatenate([high, turn + _TURN]), _SPEEDS)
     return ViaPoints(robot, region, points, own, link=frame or None)
 
 

@@ -14,7 +14,7 @@ from steelyard.excitation.interpolator._compose import Course, Curved, Pace, Sta
 from steelyard.excitation.interpolator.moves import JointMove, LineMove, Move, Pause, Program
 from steelyard.excitation.interpolator.profile import MotionLimits, Ramp, profile
 from steelyard.excitation.trajectories._pieces import evaluate, piece_extents
-from steelyard.excitation.trajectories.trajectory import JointMotion
+from steelyard.excitation.trajectories.trajectory import SmoothMotion
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.inverse import InverseKinematics, Pose, ReachError
 from steelyard.robot.kinematics.numerical import rotation_vector
@@ -138,7 +138,7 @@ def _postures(path: Path, solver: InverseKinematics, q: Array, s: Array) -> Arra
 
 
 @dataclass(frozen=True, eq=False)
-class ProgramMotion(JointMotion):
+class ProgramMotion(SmoothMotion):
     """What the joints do: polynomial pieces in time, sampled like a `Trajectory`.
 
     `via_times` tells when each move's via-point is reached, or passed: midway through the overlap.

@@ -104,7 +104,7 @@ class Program:
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class ProgramRegion:
     """A part of the workspace to work in: bounds of every gene's value, and of the one interpolation speed.
 
     Genes run from 0 to 1 (Pedrocchi et al. 2013).

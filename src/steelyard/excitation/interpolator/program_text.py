@@ -12,18 +12,18 @@ from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.inverse import Pose
 from steelyard.robot.robot import Robot
 
-FORMAT = "steelyard-program-1"
+_FORMAT = "steelyard-program-1"
 
 
 def program_to_dict(program: Program) -> dict[str, Any]:
     """A `program` as plain data."""
-    return {"format": FORMAT, "start": list(program.start), "moves": [_entry(move) for move in program.moves]}
+    return {"format": _FORMAT, "start": list(program.start), "moves": [_entry(move) for move in program.moves]}
 
 
 def program_from_dict(document: dict[str, Any]) -> Program:
     """The program of a `document` that `program_to_dict` made."""
-    if document.get("format") != FORMAT:
-        raise ProgramError(f"This is no via-point program: format is {document.get('format')!r}, not {FORMAT!r}.")
+    if document.get("format") != _FORMAT:
+        raise ProgramError(f"This is no via-point program: format is {document.get('format')!r}, not {_FORMAT!r}.")
     try:
         return Program(tuple(document["start"]), tuple(_move(entry) for entry in document["moves"]))
     except (KeyError, TypeError) as error:

@@ -17,7 +17,7 @@ from steelyard.errors import ShapeError
 from steelyard.excitation.trajectories.family import Family, TrajectoryError, family_from, family_to
 from steelyard.ground.arrays import Array, frozen
 
-FORMAT = "steelyard-trajectory-1"
+_FORMAT = "steelyard-trajectory-1"
 
 
 def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: Array) -> list[list[Any]]:
@@ -26,7 +26,7 @@ def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: 
     return [head, *np.column_stack([t, q, dq, ddq]).tolist()]
 
 
-class JointMotion(ABC):
+class SmoothMotion(ABC):
     """A motion of all joints over time, known by its derivatives and by how far these go. Times `t` are in s,
     positions in rad or m; `order` counts derivatives, 0 to 3.
     """
@@ -53,7 +53,7 @@ class JointMotion(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory(JointMotion):
+class Trajectory(SmoothMotion):
     """Positions, velocities and accelerations of all joints at any time; linear in `coefficients`.
 
     `families` holds one family per joint (they may differ, their durations may not); `coefficients` `(total,)` are
@@ -150,13 +150,13 @@ class Trajectory(JointMotion):
             {**family_to(family), "coefficients": self.coefficients[part].tolist()}
             for family, part in zip(self.families, self.slices, strict=True)
         ]
-        return {"format": FORMAT, "joints": joints}
+        return {"format": _FORMAT, "joints": joints}
 
     @staticmethod
     def from_dict(document: dict[str, Any]) -> Trajectory:
         """From a `document` that `to_dict` made."""
-        if document.get("format") != FORMAT:
-            raise TrajectoryError(f"This is no trajectory: format is {document.get('format')!r}, not {FORMAT!r}.")
+        if document.get("format") != _FORMAT:
+            raise TrajectoryError(f"This is no trajectory: format is {document.get('format')!r}, not {_FORMAT!r}.")
         joints = document.get("joints") or []
         try:
             x = np.concatenate([np.asarray(joint["coefficients"], dtype=float) for joint in joints] or [np.zeros(0)])

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 import steelyard as sy
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.ground import Array
 
 GRAVITY = 9.81
@@ -18,11 +18,11 @@ WINDOW = 0.005  # s, of the short integrals
 # The integral model over consecutive windows, over windows that all begin at the start, and the differential model.
 SHORT = f"energy:window={WINDOW},consecutive=yes,work=trapezoid"
 LONG = f"energy:window={WINDOW},consecutive=yes,growing=yes,work=trapezoid"
-SCHEMES = {"short integral": SHORT, "long integral": LONG, "differential": "dynamic"}
+PAPER_SCHEMES = {"short integral": SHORT, "long integral": LONG, "differential": "dynamic"}
 # The paper gives no noise; these are usual for its sensors.
 TORQUE_NOISE, VELOCITY_NOISE, POSITION_NOISE = 1.0, 1e-3, 1e-5
-QUICK = Settings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
-FULL = Settings(starts=4, survivors=(1, 1), sharpness=(4.0, 8.0, 32.0))
+QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
+FULL = SearchSettings(starts=4, survivors=(1, 1), sharpness=(4.0, 8.0, 32.0))
 # X1 … X13 of section 5.1 (errata corrected) in our parameters; J2 is what moving motor 2 alone shows of X3.
 X = {
     "X1": "Izz1 + Ia_motor1 + Ixx2 + Iyy3",
@@ -36,7 +36,7 @@ X = {
     **{f"X{10 + k}": f"Fv_motor{k}" for k in (1, 2, 3)},
     "J2": "Izz2 + Ia_motor2 + l2**2*m3",
 }
-Motion = tuple[Array, Array, Array]
+SampledMotion = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Axis:
         """The values among base parameters, `(…, values)`."""
         return np.asarray(beta[..., [self.base.names.index(name) for name in self.parameters]])
 
-    def log(self, motion: Motion, seed: int | None = None, period: float = PERIOD) -> sy.Log:
+    def log(self, motion: SampledMotion, seed: int | None = None, period: float = PERIOD) -> sy.Log:
         """What is measured along a motion; without seed, without noise."""
         t: Array = np.asarray(period * np.arange(len(motion[0])))
         q, dq, ddq = motion
@@ -118,13 +118,13 @@ AXES = (
 )
 
 
-def splines(degrees: Iterable[float], seconds: float = 0.5, period: float = PERIOD) -> Motion:
+def splines(degrees: Iterable[float], seconds: float = 0.5, period: float = PERIOD) -> SampledMotion:
     """Quintics from knot to knot, from rest to rest, each `(samples, 1)`."""
     knots = np.deg2rad(list(degrees))
     return via(knots[:, None], seconds, period)
 
 
-def via(knots: Array, seconds: float, period: float) -> Motion:
+def via(knots: Array, seconds: float, period: float) -> SampledMotion:
     """Quintics of several joints from row to row of `knots`, from rest to rest."""
     s = np.arange(0.0, seconds - 0.5 * period, period)[:, None, None] / seconds
     steps = np.diff(knots, axis=0)
@@ -170,7 +170,7 @@ class Lab:
         )  # fmt: skip
 
 
-def cosine(t: Array, seconds: float = 4.0, size: float = 0.3) -> Motion:
+def cosine(t: Array, seconds: float = 4.0, size: float = 0.3) -> SampledMotion:
     """The motion that the searches of section 5.4 start from: one swing there and back."""
     w = 2.0 * np.pi / seconds
     q, dq, ddq = size * (1.0 - np.cos(w * t)), size * w * np.sin(w * t), size * w**2 * np.cos(w * t)

@@ -8,9 +8,9 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.irp6._lab import AXES, WINDOW, Axis, Lab, Motion, cosine, settled, via
-from steelyard.papers.paper import Figure, Item, asserted, beside, measured, table
-from steelyard.report import Column, Line, Panel
+from steelyard.papers.irp6._lab import AXES, WINDOW, Axis, Lab, SampledMotion, cosine, settled, via
+from steelyard.papers.paper import Item, PaperFigure, asserted, beside, measured, paper_table
+from steelyard.report import Line, Panel, TableColumn
 
 # What the paper's 13 parameters leave of the first equation; products of inertia are taken for zero.
 FIRST_EQUATION = ("Izz1", "Ixx2", "Ixx3", "Ixy3", "mx3", "Fc_motor1", "Fv_motor1")
@@ -43,8 +43,8 @@ def figure_6(lab: Lab) -> Item:
     return Item(
         text=f"Equation (21) for joint 1 at {POINTS} points; quintic splines for joints 1 and 2 and a cosine for joint "
         "3 to begin with, as in the paper, which prints none of them.",
-        tables=(table(("motion", *beside("cond₂(DᵀD)", digits=3)), rows),),
-        figures=(Figure("Joint 2", tuple(panels)),),
+        tables=(paper_table(("motion", *beside("cond₂(DᵀD)", digits=3)), rows),),
+        figures=(PaperFigure("Joint 2", tuple(panels)),),
         statements=(
             asserted(
                 "Optimisation brings the condition number of the first equation from beyond 1000 to below 88.",
@@ -86,8 +86,8 @@ def figures_7_to_9(lab: Lab) -> Item:
     return Item(
         text="Windows of 5 ms, one motor at a time, within ±40°, 1.5 rad/s and 4.5 rad/s²; the start "
         "swings once by 0.6 rad.",
-        tables=(table(head, rows),),
-        figures=(Figure("Start and optimal motions", tuple(panels)),),
+        tables=(paper_table(head, rows),),
+        figures=(PaperFigure("Start and optimal motions", tuple(panels)),),
         statements=(
             asserted(
                 "Optimisation of motor 2 lowers cond₂(hᵀh) at least as far as in the paper, 3000 to 500.",
@@ -126,14 +126,14 @@ def figure_15(lab: Lab) -> Item:
     rows = [(n, times[n], *rms[n]) for n in motions]
     head = (
         "motion",
-        Column("last outside 10 %", "s", 2),
-        *(Column(f"error of {x}", "%", 2) for x in ("X1", "F1v", "F1c")),
+        TableColumn("last outside 10 %", "s", 2),
+        *(TableColumn(f"error of {x}", "%", 2) for x in ("X1", "F1v", "F1c")),
     )
     gain = rms["non-optimal"] / rms["optimal"]
     return Item(
         text=f"Friction is found along. Noise as before, {runs} runs; the first is drawn.",
-        tables=(table(head, rows, "Root mean square errors at the end"),),
-        figures=(Figure("Recursive least squares", tuple(panels)),),
+        tables=(paper_table(head, rows, "Root mean square errors at the end"),),
+        figures=(PaperFigure("Recursive least squares", tuple(panels)),),
         statements=(
             measured(
                 "Estimates are stable with exciting motions.",
@@ -149,11 +149,11 @@ def figure_15(lab: Lab) -> Item:
     )  # fmt: skip
 
 
-def _cond(axis: Axis, motion: Motion) -> float:
+def _cond(axis: Axis, motion: SampledMotion) -> float:
     return float(np.linalg.cond(axis.information(motion[0], motion[1])))
 
 
-def _start() -> Motion:
+def _start() -> SampledMotion:
     """Splines for joints 1 and 2, a cosine for joint 3."""
     knots = np.deg2rad([[0.0, 0.0], [30.0, 20.0], [-30.0, -20.0], [0.0, 0.0]])
     period = SECONDS / POINTS
@@ -163,7 +163,7 @@ def _start() -> Motion:
     return q, dq, ddq
 
 
-def _condition(lab: Lab, motion: Motion) -> float:
+def _condition(lab: Lab, motion: SampledMotion) -> float:
     """cond₂(DᵀD) of the first equation."""
     Y: Array = lab.base.regressor_columns(lab.truth.dynamics.torque_regressor(*motion))[:, 0]
     D = Y[:, [k for k, name in enumerate(lab.base.names) if name in FIRST_EQUATION]]

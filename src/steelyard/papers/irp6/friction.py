@@ -10,9 +10,9 @@ import steelyard as sy
 from steelyard.friction import BreakAway, FittedLaw, FrictionExperiment, break_away, design_sweeps, measure_friction
 from steelyard.ground import Array
 from steelyard.papers.irp6._lab import POSITION_NOISE, SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, settled, splines
-from steelyard.papers.paper import Figure, Item, asserted, beside, measured, shown, table
+from steelyard.papers.paper import Item, PaperFigure, asserted, beside, measured, paper_table, shown
 from steelyard.parameters import AsymmetricCoulomb
-from steelyard.report import Column, Line, Panel
+from steelyard.report import Line, Panel, TableColumn
 
 MIDDLE = 32.5  # °C
 WARMTH = (20.0, 25.0, 30.0, 35.0, 40.0, 45.0)
@@ -62,7 +62,7 @@ def figure_2(lab: Lab) -> Item:
     return Item(
         text="Constant speeds from 5 to 100 % of the greatest, both ways, at several temperatures; one law whose "
         "coefficients depend on temperature goes through all of them.",
-        figures=(Figure("Joint 1", (Panel("", tuple(lines), "velocity [rad/s]", "friction [N m]"),)),),
+        figures=(PaperFigure("Joint 1", (Panel("", tuple(lines), "velocity [rad/s]", "friction [N m]"),)),),
         statements=(
             measured(
                 "Friction depends on temperature.",
@@ -92,8 +92,8 @@ def figures_3_and_4(lab: Lab) -> Item:
     return Item(
         text="The same for joints 2 and 3, whose friction differs by direction. Stiction is what a slow ramp of torque "
         "reaches before a joint that truly sticks sets off.",
-        tables=(table(("joint", "direction", *beside("stiction", "N m", 3)), rows),),
-        figures=(Figure("Joints 2 and 3", tuple(panels)),),
+        tables=(paper_table(("joint", "direction", *beside("stiction", "N m", 3)), rows),),
+        figures=(PaperFigure("Joints 2 and 3", tuple(panels)),),
         statements=(
             asserted(
                 "At low speeds friction first falls and then rises, as Tustin's model has it.",
@@ -142,13 +142,18 @@ def figure_5(lab: Lab) -> Item:
     end = float(ways[along][0][0][-1])
     lines.append(Line.of("true", [0.0, end], [inertia] * 2, dashed=True))
     rows = [(n, times[n], float(x.mean()), float(x.std(ddof=1))) for n, x in last.items()]
-    head = ("way", Column("last outside 10 %", "s", 2), Column("mean", "kg m²"), Column("deviation", "kg m²", 2))
+    head = (
+        "way",
+        TableColumn("last outside 10 %", "s", 2),
+        TableColumn("mean", "kg m²"),
+        TableColumn("deviation", "kg m²", 2),
+    )
     return Item(
         text=f"{lab.runs} runs at 1 ms over windows of 5 ms, with noise; the first run is drawn. In print there is "
         "one curve, and no number.",
-        tables=(table(head, rows, f"X1 = {inertia:.3f} kg m²"),),
+        tables=(paper_table(head, rows, f"X1 = {inertia:.3f} kg m²"),),
         figures=(
-            Figure("X1", (Panel("", tuple(lines), y="X1 [kg m²]", range=(0.5 * inertia, 1.5 * inertia)),)),
+            PaperFigure("X1", (Panel("", tuple(lines), y="X1 [kg m²]", range=(0.5 * inertia, 1.5 * inertia)),)),
         ),
         statements=(
             shown(

@@ -9,9 +9,9 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.irp6._lab import LONG, SCHEMES, SHORT, Lab, settled, splines
-from steelyard.papers.paper import Figure, Item, asserted, shown, table
-from steelyard.report import Column, Line, Panel
+from steelyard.papers.irp6._lab import LONG, PAPER_SCHEMES, SHORT, Lab, settled, splines
+from steelyard.papers.paper import Item, PaperFigure, asserted, paper_table, shown
+from steelyard.report import Line, Panel, TableColumn
 
 MOVES = splines((0, 30, -30, 25, -20, 35, -35, 10, 0))
 NAMES = ("I2zz + n2²Ia2 + m3 l2²", "F2v", "F2c", "X7")
@@ -22,7 +22,7 @@ Trouble = Callable[[sy.Log, np.random.Generator], sy.Log]
 def motor_2(lab: Lab) -> Item:
     """Section 5.1: four parameters of motor 2."""
     axis, log = lab.second, lab.second.log(MOVES)
-    found = {name: axis.of(sy.fit_log(axis.base, log, scheme=scheme).beta) for name, scheme in SCHEMES.items()}
+    found = {name: axis.of(sy.fit_log(axis.base, log, scheme=scheme).beta) for name, scheme in PAPER_SCHEMES.items()}
     worst = {name: float(np.max(np.abs(values / axis.values - 1.0))) for name, values in found.items()}
     t, history = axis.history(log)
     time = settled(t, history, axis.values, 0.05)
@@ -34,8 +34,10 @@ def motor_2(lab: Lab) -> Item:
     return Item(
         text="Motor 2 moves, motor 3 stands: the forearm keeps its direction, and of the arm a pendulum is left that "
         "stands upright. The printed values are the truth of the simulation; eight moves of 0.5 s at 0.5 ms, no noise.",
-        tables=(table(("parameter", "unit", Column("paper"), *(Column(f"ours, {n}") for n in found)), rows),),
-        figures=(Figure("Recursive least squares, windows of 5 ms", tuple(lines)),),
+        tables=(
+            paper_table(("parameter", "unit", TableColumn("paper"), *(TableColumn(f"ours, {n}") for n in found)), rows),
+        ),
+        figures=(PaperFigure("Recursive least squares, windows of 5 ms", tuple(lines)),),
         statements=(
             asserted(
                 "All three models return the printed values within 1 %.",
@@ -62,12 +64,11 @@ def long_windows(lab: Lab) -> Item:
         )
         rows.append((name, short, long, long / short))
     (_, *drift), (_, *noise) = rows[0], rows[1]
+    head = ("trouble", TableColumn("short", "%", 3), TableColumn("long", "%", 3), TableColumn("long/short", digits=2))
     return Item(
         text=f"The largest error of the four parameters of motor 2, median over {lab.runs} runs, when something is "
         "wrong with the measurement.",
-        tables=(
-            table(("trouble", Column("short", "%", 3), Column("long", "%", 3), Column("long/short", digits=2)), rows),
-        ),
+        tables=(paper_table(head, rows),),
         statements=(
             shown(
                 "Long integrals are significantly worse, when friction falls by a fifth during the run.",

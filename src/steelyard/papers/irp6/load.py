@@ -9,8 +9,8 @@ import numpy as np
 import steelyard as sy
 from steelyard.dynamics import FrameKinematics
 from steelyard.ground import Array
-from steelyard.papers.irp6._lab import Lab, Motion, via
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, shown, table
+from steelyard.papers.irp6._lab import Lab, SampledMotion, via
+from steelyard.papers.paper import Item, PaperFigure, Statement, asserted, beside, measured, paper_table, printed, shown
 from steelyard.payload import (
     Load,
     Repeats,
@@ -21,7 +21,7 @@ from steelyard.payload import (
     weigh_by_sensor,
     wrench_regressor,
 )
-from steelyard.report import Column, Line, Panel
+from steelyard.report import Line, Panel, TableColumn
 
 TABLE1 = printed("irp6", "table1")
 # The paper lists Ixx, Ixy, Ixz, Iyy, Iyz, Izz; a link here has Ixx, Ixy, Iyy, Ixz, Iyz, Izz. This goes both ways.
@@ -54,10 +54,10 @@ class _Wrist:
     def motion(self) -> FrameKinematics:
         return FrameKinematics(self.robot, self.robot.frame())
 
-    def K(self, motion: Motion) -> Array:
+    def K(self, motion: SampledMotion) -> Array:
         return wrench_regressor(self.motion(*motion))
 
-    def condition(self, motion: Motion) -> float:
+    def condition(self, motion: SampledMotion) -> float:
         """cond₂(KᵀK)."""
         return float(np.linalg.cond(self.K(motion).reshape(-1, 10)) ** 2)
 
@@ -95,7 +95,7 @@ def table_1(lab: Lab) -> Item:
     ours = (true, found.mean, found.deviation, found.interval_as_printed(), found.interval())
     columns = [x for k, key in enumerate(paper) for x in (paper[key], ours[k][ORDER])]
     pairs = [c for name in ("computed", "estimated", "deviation", "99 % interval") for c in beside(name)]
-    head = ("parameter", "unit", *pairs, Column("interval by Student's t"))
+    head = ("parameter", "unit", *pairs, TableColumn("interval by Student's t"))
     rows = zip(names, units, *columns, ours[4][ORDER], strict=True)
     percent, slowly, plain = (100.0 * x / np.abs(true) for x in (found.deviation, slow.deviation, WRIST.expected()))
     covered = int(np.sum(np.abs(found.mean - true) <= found.interval()))
@@ -103,8 +103,8 @@ def table_1(lab: Lab) -> Item:
         text=f"The printed move of 1.83 s, quintic, from rest to rest, {count} times; a real cuboid takes the place of "
         "the printed values. Intervals are as printed, z/√(n − 1), and by Student's t.",
         tables=(
-            table(head, rows),
-            table(("parameter", *(Column(x, "%", 3) for x in ("58 samples, plain", "1.83 s", "10 s"))),
+            paper_table(head, rows),
+            paper_table(("parameter", *(TableColumn(x, "%", 3) for x in ("58 samples, plain", "1.83 s", "10 s"))),
                   zip(names, *(x[ORDER] for x in (plain, percent, slowly)), strict=True),
                   "Our deviations in percent of the value; first with 58 samples and plain least squares"),
         ),
@@ -174,8 +174,8 @@ def figures_10_to_14(lab: Lab) -> Item:
     return Item(
         text="200 points, 32 ms apart. Our optimum is a Fourier series within the limits of the arm that begins and "
         "ends at rest.",
-        tables=(table(("motion", *beside("cond₂(KᵀK)", digits=3)), rows),),
-        figures=(Figure("Start and optimal motions", tuple(panels)),),
+        tables=(paper_table(("motion", *beside("cond₂(KᵀK)", digits=3)), rows),),
+        figures=(PaperFigure("Start and optimal motions", tuple(panels)),),
         statements=(
             asserted(
                 "Optimisation lowers the condition number at least as far as in the paper, to 3000.",
@@ -207,11 +207,15 @@ def forms(lab: Lab) -> Item:
             wrong = ((np.array(loads) - BODY) / scale) ** 2
             parts = [100.0 * float(np.sqrt(np.mean(wrong[:, p]))) for p in (slice(0, 1), slice(1, 4), slice(4, 10))]
             rows.append((name, drift, *parts))
-    head = ("model", Column("drift", "× noise", 2), *(Column(x, "%", 3) for x in ("mass", "first moments", "inertias")))
+    head = (
+        "model",
+        TableColumn("drift", "× noise", 2),
+        *(TableColumn(x, "%", 3) for x in ("mass", "first moments", "inertias")),
+    )
     growing, plain = rows[5], rows[3]
     return Item(
         text="Root mean square errors on the move of Table I, of a sensor that stays and one that drifts.",
-        tables=(table(head, rows),),
+        tables=(paper_table(head, rows),),
         statements=(
             measured(
                 "With drift the integral model of the load is worse than the differential one.",
@@ -222,7 +226,7 @@ def forms(lab: Lab) -> Item:
     )
 
 
-def start_motion() -> Motion:
+def start_motion() -> SampledMotion:
     """The printed motion that the search starts from, in radians."""
     i = np.arange(POINTS)
     alpha, rate = 2.0 * np.pi * (i / POINTS - 1.0), 2.0 * np.pi / (POINTS * STEP)

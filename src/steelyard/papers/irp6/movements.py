@@ -12,8 +12,8 @@ import steelyard as sy
 from steelyard.ground import Array
 from steelyard.papers.irp6._lab import SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, X, splines
 from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import Figure, Item, asserted, measured, table
-from steelyard.report import Column, Line, Panel
+from steelyard.papers.paper import Item, PaperFigure, asserted, measured, paper_table
+from steelyard.report import Line, Panel, TableColumn
 
 PERIOD = 1e-3
 THIRTEEN = tuple(f"X{k}" for k in range(1, 14))
@@ -99,12 +99,12 @@ def movements(lab: Lab) -> Item:
         "at once, short integral, slow": slow.errors(everything, SHORT),
     }
     rows = [(n, campaign.true[n], *(e[k] for e in errors.values())) for k, n in enumerate(THIRTEEN)]
-    head = ("parameter", Column("true"), *(Column(f"error {n}", "%", 3) for n in errors))
+    head = ("parameter", TableColumn("true"), *(TableColumn(f"error {n}", "%", 3) for n in errors))
     good = {n: int(np.sum(e < 10.0)) for n, e in errors.items()}
     return Item(
         text="Eight moves of 0.5 s per movement with noise of 1 N m and 1 mrad/s. At once, all motors move together "
         "and one fit has all thirteen parameters; it sees a fifth of the data. Slow moves take 2 s each.",
-        tables=(table(head, rows),),
+        tables=(paper_table(head, rows),),
         statements=(
             asserted(
                 "The thirteen parameters are structurally independent.",
@@ -143,7 +143,7 @@ def figure_16(lab: Lab) -> Item:
     lines = (Line.of("measured", log.t, tau), Line.of("predicted", log.t, predicted, dashed=True))
     return Item(
         text="The model of the movements above on a motion of all joints that it has not seen.",
-        figures=(Figure("Joint 3", (Panel("", lines, y="torque [N m]"),)),),
+        figures=(PaperFigure("Joint 3", (Panel("", lines, y="torque [N m]"),)),),
         statements=(
             measured(
                 "The predicted torque of joint 3 matches the measured one closely.",
@@ -170,7 +170,7 @@ def figure_17(lab: Lab) -> Item:
     return Item(
         text="The parameters of joint 1, found from one motion, in a simulation under the torques of another, without "
         "any feedback.",
-        figures=(Figure("Joint 1", (Panel("", tuple(lines), y="position [rad]"),)),),
+        figures=(PaperFigure("Joint 1", (Panel("", tuple(lines), y="position [rad]"),)),),
         statements=(
             measured(
                 "The simulated position of joint 1 follows the measured one.",

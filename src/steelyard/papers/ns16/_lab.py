@@ -13,12 +13,12 @@ from steelyard.ground import scalars as sc
 from steelyard.local import (
     GLOBAL,
     Bank,
+    BankValidation,
     CartesianRegion,
     Design,
     LocalModel,
     MotionLike,
     SimulatedArm,
-    Validation,
     default_sensors,
     design,
     home_posture,
@@ -29,7 +29,7 @@ from steelyard.local import (
 )
 from steelyard.parameters import Column, Custom, identification_terms
 
-TERMS = ("rotor", "coulomb", "viscous", "quadratic")
+_TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 # Butterworth of order 8 at 30 Hz on logs of 500 Hz, as in the paper.
 FILTER = sy.Preparation(cutoff=30.0, order=8)
 NOISE_PERCENT = 2.0
@@ -67,7 +67,7 @@ class Lab:
         self.robot = sy.load_robot("ns16")
         self.regions = regions()
         self.nominal = np.array([joint.effort for joint in self.robot.joints])
-        self.terms = identification_terms(self.robot, TERMS)
+        self.terms = identification_terms(self.robot, _TERMS)
         self.truth = sy.Model(self.robot, self.terms, sy.Model.nominal(self.robot).theta)
 
     @cached_property
@@ -170,7 +170,7 @@ class Lab:
         )
 
     @cache  # noqa: B019
-    def validation(self, plant: str, physical: bool, noise: float = 0.0) -> Validation:
+    def validation(self, plant: str, physical: bool, noise: float = 0.0) -> BankValidation:
         """All models against all motions; without noise, so that nothing but the models errs."""
         one = self.everywhere(plant, physical)
         others = {

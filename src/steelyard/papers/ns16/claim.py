@@ -7,8 +7,8 @@ import numpy as np
 
 from steelyard.local import GLOBAL, LocalModel
 from steelyard.papers.ns16._lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
-from steelyard.papers.paper import Figure, Item, asserted, listed, measured, shown, table
-from steelyard.report import Column, Line, Panel
+from steelyard.papers.paper import Item, PaperFigure, asserted, listed, measured, paper_table, shown
+from steelyard.report import Line, Panel, TableColumn
 
 
 def figures_4_to_6(lab: Lab) -> Item:
@@ -27,14 +27,14 @@ def figures_4_to_6(lab: Lab) -> Item:
             }
             lines = [Line.of(name, e.t, y[:, k], dashed=name in ("+σ", "−σ")) for name, y in series.items()]
             panels.append(Panel(joint, tuple(lines), y="torque [N m]"))
-        figures.append(Figure(f"Region {r.region}", tuple(panels)))
+        figures.append(PaperFigure(f"Region {r.region}", tuple(panels)))
         rows.append((r.region, *(100.0 * r.covered.mean(axis=0))))
     inside = np.array([row[1:] for row in rows], dtype=float)
-    head = ("region", *(Column(name, "%", 3) for name in lab.robot.joint_names))
+    head = ("region", *(TableColumn(name, "%", 3) for name in lab.robot.joint_names))
     return Item(
         text="The band has the parameters' uncertainty and the residuals of the fit in it: 68 % of the measurements "
         "are to lie within it.",
-        tables=(table(head, rows, "Samples within ±σ, over all motions"),),
+        tables=(paper_table(head, rows, "Samples within ±σ, over all motions"),),
         figures=tuple(figures),
         statements=(
             asserted(
@@ -59,12 +59,13 @@ def figures_7_and_8(lab: Lab) -> Item:
                 (r.region, joint, float(as_printed.mean()), float(rmse.mean()), *quartiles, float(percent.max()))
             )
         sizes.append(float(np.mean(np.sqrt(r.samples))))
-    head = ("region", "joint", Column("(8) as printed", "N m", 3), Column("RMSE", "N m", 3),
-            *(Column(x, "% of nominal", 3) for x in ("1st quartile", "median", "3rd quartile", "highest")))  # fmt: skip
+    head = ("region", "joint", TableColumn("(8) as printed", "N m", 3), TableColumn("RMSE", "N m", 3),
+            *(TableColumn(x, "% of nominal", 3)
+            for x in ("1st quartile", "median", "3rd quartile", "highest")))  # fmt: skip
     worst = max(float(found.percent(r.region, r.region).max()) for r in found.regions)
     return Item(
         text=f"{lab.trajectories} random motions of six via-points per region; own models, unmodelled effects.",
-        tables=(table(head, rows),),
+        tables=(paper_table(head, rows),),
         statements=(
             asserted(
                 "‖e‖₂/S of (8) is √S smaller than the RMSE.",
@@ -87,9 +88,11 @@ def transfer(lab: Lab) -> Item:
         for physical, kind in ((False, "free"), (True, "possible")):
             found = lab.validation(plant, physical)
             values = found.table()
-            head = ("model", *(Column(f"in {r.region}", "%", 3) for r in found.regions))
+            head = ("model", *(TableColumn(f"in {r.region}", "%", 3) for r in found.regions))
             rows = [(m, *map(float, row)) for m, row in zip(found.models, values, strict=True)]
-            tables.append(table(head, rows, f"Arm {plant}, {kind} models: mean error in percent of nominal torque"))
+            tables.append(
+                paper_table(head, rows, f"Arm {plant}, {kind} models: mean error in percent of nominal torque")
+            )
             own, other = values[:3, :3].diagonal(), values[:3, :3][~np.eye(3, dtype=bool)].reshape(3, 2)
             away = np.array([values[[i for i in range(3) if i != k], k].mean() for k in range(3)])
             statements.append(
@@ -128,14 +131,15 @@ def core_claim(lab: Lab) -> Item:
                     f"times the data, which is what all local ones together have seen: {listed(more, '.2f')}.",
                 )
             )
-    head = ("arm", "fit", "region", *(Column(x, "%", 3) for x in ("local", "global", "global, 3 × data", "true model")),
-            Column("local/global", digits=3), Column("motions won", "%", 3))  # fmt: skip
+    head = ("arm", "fit", "region", *(TableColumn(x, "%", 3) for x in ("local", "global", "global, 3 × data",
+            "true model")),
+            TableColumn("local/global", digits=3), TableColumn("motions won", "%", 3))  # fmt: skip
     return Item(
         text=f"Mean torque error over {lab.trajectories} random motions per region and all joints, in percent of "
         "nominal torque. The training logs have noise, these have none, so that nothing but the models errs; what "
         "the true model has left is the filter's. Every model has seen one motion and one draw of noise: other draws "
         "give other ratios, and the share of motions won says nothing of that.",
-        tables=(table(head, rows),),
+        tables=(paper_table(head, rows),),
         statements=tuple(statements),
         differences=(
             "The paper compares no local model with a global one; the claim is its premise, and is tested here.",
@@ -169,13 +173,13 @@ def parameters_lose_meaning(lab: Lab) -> Item:
     tiny = [errors(local)[0] for local in models]
     narrow = small.validation(PLANTS[0], False)
     kept = [float(narrow.percent(r.name, r.name).mean()) for r in small.regions]
-    sizes = Column("largest error", "kg m², kg m", 3), Column("median error", "%", 3)
+    sizes = TableColumn("largest error", "kg m², kg m", 3), TableColumn("median error", "%", 3)
     head = ("arm", "fit", "model", *sizes, "possible")
     free, held = ([wild[PLANTS[1], physical, r.name] for r in lab.regions] for physical in (False, True))
     return Item(
         text="Base parameters against the true ones. Where the arm does things that the model has no words for, the "
         "parameters take them on.",
-        tables=(table(head, rows),),
+        tables=(paper_table(head, rows),),
         statements=(
             shown(
                 "Free local models are not physically possible, possible ones are.",

@@ -8,8 +8,8 @@ from steelyard.excitation import Genetic
 from steelyard.ground import Array
 from steelyard.local import JointRegion, MotionLike, evolved_plan, home_posture, random_motion
 from steelyard.papers.ns16._lab import Lab
-from steelyard.papers.paper import Figure, Item, asserted, measured, shown, table
-from steelyard.report import Column, Line, Panel
+from steelyard.papers.paper import Item, PaperFigure, asserted, measured, paper_table, shown
+from steelyard.report import Line, Panel, TableColumn
 
 _RATE = 50.0
 
@@ -39,8 +39,8 @@ def fitness(lab: Lab) -> Item:
         text="(6) multiplies joint j's rows by τnom_j/τmax, which weighs the wrist down although the text wants the "
         "actuators alike; dividing would do that, and is D-optimal for noise in proportion to the nominal torque.",
         tables=(
-            table(
-                ("scaling", Column("lowest"), Column("median"), Column("highest")),
+            paper_table(
+                ("scaling", TableColumn("lowest"), TableColumn("median"), TableColumn("highest")),
                 [
                     (name, float(x.min()), float(np.median(x)), float(x.max()))
                     for name, x in (("τnom/τmax, as printed", as_printed), ("τmax/τnom", as_meant))
@@ -78,10 +78,10 @@ def conditioning(lab: Lab) -> Item:
         [medians[f"box {r.name}{size}"] - medians["everywhere"] for r in lab.regions]
         for size in ("", ", a third of the size")
     )
-    head = ("where", "motions", Column("median"), Column("lowest"), Column("highest"))
+    head = ("where", "motions", TableColumn("median"), TableColumn("lowest"), TableColumn("highest"))
     return Item(
         text="Random programs of six via-points. The paper does not say how large its regions are.",
-        tables=(table(head, rows, "log10 cond Φ (58 columns, unscaled)"),),
+        tables=(paper_table(head, rows, "log10 cond Φ (58 columns, unscaled)"),),
         statements=(
             shown(
                 "A part of the workspace shows the parameters worse than all of it.",
@@ -112,11 +112,17 @@ def figure_3(lab: Lab) -> Item:
         rising = rising and bool(np.all(np.diff(best) >= 0.0))
         rows.append((region.name, float(best[0]), float(best[-1]), plan.trajectory.duration, plan.violation))
         panels.append(Panel(f"region {region.name}", (Line.of("best", generation, best),), "generation", "log10 det"))
-    head = ("region", Column("first", digits=5), Column("last", digits=5), Column("duration", "s"), Column("violation"))
+    head = (
+        "region",
+        TableColumn("first", digits=5),
+        TableColumn("last", digits=5),
+        TableColumn("duration", "s"),
+        TableColumn("violation"),
+    )
     return Item(
         text=f"Six via-points and a speed, {lab.population} individuals, {lab.generations} generations, two elites.",
-        tables=(table(head, rows, "Best log10 det(HᵀH), H as printed"),),
-        figures=(Figure("Fitness of the best individual", tuple(panels)),),
+        tables=(paper_table(head, rows, "Best log10 det(HᵀH), H as printed"),),
+        figures=(PaperFigure("Fitness of the best individual", tuple(panels)),),
         statements=(
             asserted("With elites the best never gets worse.", rising, "Histories rise in all regions."),
             asserted(

@@ -7,11 +7,11 @@ import re
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground import evaluate
+from steelyard.ground import evaluate_expression
 from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import Item, asserted, measured, printed, table
-from steelyard.report import Column
+from steelyard.papers.paper import Item, asserted, measured, paper_table, printed
+from steelyard.report import TableColumn
 
 # Rows 23 to 40 with the coefficients that the printed decimals stand for.
 COMBINED = {
@@ -70,14 +70,21 @@ def table_2(lab: Lab) -> Item:
         off = max((abs(v - ours[n]) for n, v in _printed_coefficients(text).items()), default=0.0)
         missing = {n for n, v in ours.items() if v} ^ set(_printed_coefficients(text))
         worst = max(worst, off if not missing else 1.0)
-        value = evaluate(exact, {**dict.fromkeys(names, 0.0), **_true(lab)})[0]
+        value = evaluate_expression(exact, {**dict.fromkeys(names, 0.0), **_true(lab)})[0]
         rows.append((row, text, exact, off, value))
     return Item(
         text="Every row is written with the robot's lengths and must be a combination that the motion shows; together "
         "they must be all there are. Link frames have the orientation of frame i and their origin on axis i.",
         tables=(
-            table(
-                ("row", "as printed", "from the geometry", Column("difference", digits=2), Column("value here")), rows
+            paper_table(
+                (
+                    "row",
+                    "as printed",
+                    "from the geometry",
+                    TableColumn("difference", digits=2),
+                    TableColumn("value here"),
+                ),
+                rows,
             ),
         ),
         statements=(
@@ -115,7 +122,7 @@ def printed_values(_: Lab) -> Item:
     spread = [float(np.max(np.abs(values[x]))) for x in "ABC"]
     return Item(
         text="Moments of inertia and of rotors are positive, and so are sums of them.",
-        tables=(table(("row", "what", "A", "B", "C"), shown),),
+        tables=(paper_table(("row", "what", "A", "B", "C"), shown),),
         statements=(
             asserted(
                 "None of the three printed sets is physically possible.",
@@ -142,7 +149,9 @@ def friction_labels(lab: Lab) -> Item:
     return Item(
         text="Coulomb friction of geared joints is some percent of their nominal torque, on all joints alike.",
         tables=(
-            table(("reading", *(f"f0 of joint {k} [% of nominal]" for k in range(1, 7))), cells, "Range over A, B, C"),
+            paper_table(
+                ("reading", *(f"f0 of joint {k} [% of nominal]" for k in range(1, 7))), cells, "Range over A, B, C"
+            ),
         ),
         statements=(
             asserted(

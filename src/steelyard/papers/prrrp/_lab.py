@@ -58,7 +58,7 @@ def inertia(q: Array, values: Array) -> Array:
 
 
 TABLE4 = printed("prrrp", "table4")
-METHODS = {"least_squares": "least squares", "adaline": "Adaline", "hopfield": "Hopfield", "kalman": "Kalman"}
+METHOD_NAMES = {"least_squares": "least squares", "adaline": "Adaline", "hopfield": "Hopfield", "kalman": "Kalman"}
 PERIOD = 0.02  # s
 LAMBDAS = tuple(f"λ{k}" for k in range(1, 9))
 UNKNOWNS = Unknowns(LAMBDAS)
@@ -89,7 +89,7 @@ KNOTS = (
 
 
 @dataclass(frozen=True)
-class Motion:
+class MixedMotion:
     """Sinusoids on the prismatic joints; on the others quintics of `segment` seconds, at rest at every knot."""
 
     segment: float = 1.0
@@ -135,7 +135,7 @@ class Lab:
 
     def log(self, segment: float = 1.0, noise: float = 0.0, seed: int = 0) -> sy.Log:
         """The motion with its exact torques; positions with noise are differentiated twice, as a reader must."""
-        motion = Motion(segment)
+        motion = MixedMotion(segment)
         t = motion.times
         q, dq, ddq = motion.sample(t)
         tau = self.truth.torque(q, dq, ddq)

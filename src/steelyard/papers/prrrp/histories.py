@@ -10,10 +10,10 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, asserted, listed, measured, shown, table
-from steelyard.papers.prrrp._lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, Motion, inertia, regressor
+from steelyard.papers.paper import Item, PaperFigure, asserted, listed, measured, paper_table, shown
+from steelyard.papers.prrrp._lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, MixedMotion, inertia, regressor
 from steelyard.papers.prrrp.tables import hopfield
-from steelyard.report import Column, Line, Panel
+from steelyard.report import Line, Panel, TableColumn
 
 # The paper's filter as it is written, (21)–(29) and (41)–(43): positions, velocities and all eight λ in one state.
 #
@@ -21,7 +21,7 @@ from steelyard.report import Column, Line, Panel
 # filter is written out here.
 
 
-Method = Literal["euler", "rk4"]
+_Method = Literal["euler", "rk4"]
 # (44), which should state these variances, is empty in print.
 FIRST = np.r_[np.full(5, 1e-6), np.full(5, 1e-4), 1.0, 0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.1]
 R = 1e-6 * np.eye(5)
@@ -33,7 +33,7 @@ class _EightFilter:
     """A joint extended Kalman filter with derivatives by differences; `velocity` is the variance added per step."""
 
     velocity: float = 1e-8
-    method: Method = "euler"
+    method: _Method = "euler"
 
     def run(self, log: sy.Log, state: Array, start: Array) -> Array:
         """λ after every sample, from a first `state` (q, q̇) and λ; missing (NaN) from where the filter lost itself."""
@@ -139,14 +139,14 @@ def figure_6(lab: Lab) -> Item:
         "ours, Runge–Kutta": (t, lab.own.from_base([h["beta"] for h in ours.history])),
         "the paper's, Euler, 2.5 s quintics": (_clock(lost), lost),
     }
-    head = ("quintics [s]", "velocity noise", *(Column(f"draw {k + 1}", "%", 3) for k in draws))
+    head = ("quintics [s]", "velocity noise", *(TableColumn(f"draw {k + 1}", "%", 3) for k in draws))
     failed = sum(not x < 100.0 for case in ((1.0, 1e-8), (2.5, 1e-8)) for x in errors[case])
     slow = [x for (s, v), case in errors.items() if s > 1.0 and (s, v) != (2.5, 1e-8) for x in case]
     fine = sum(x < 1.0 for x in errors[1.0, 1e-4])
     return Item(
         text="The paper's filter (eight λ, Euler steps of 0.02 s, positions measured) from 1.3 times the truth, for "
         "several draws of the noise: mean error of λ at the end, a dash where the filter lost itself.",
-        tables=(table(head, ((s, v, *e) for (s, v), e in errors.items())),),
+        tables=(paper_table(head, ((s, v, *e) for (s, v), e in errors.items())),),
         figures=(_evolution(lab, "λ(t), Kalman", lines),),
         statements=(
             asserted(
@@ -187,8 +187,8 @@ def figure_6(lab: Lab) -> Item:
     )
 
 
-def _run(lab: Lab, segment: float, velocity: float, seed: int, method: Method = "euler") -> Array:
-    q, dq, _ = Motion(segment).sample(np.zeros(1))
+def _run(lab: Lab, segment: float, velocity: float, seed: int, method: _Method = "euler") -> Array:
+    q, dq, _ = MixedMotion(segment).sample(np.zeros(1))
     return _EightFilter(velocity, method).run(lab.log(segment, NOISE, seed), np.r_[q[0], dq[0]], 1.3 * lab.true)
 
 
@@ -196,7 +196,7 @@ def _clock(history: Array) -> Array:
     return np.asarray(PERIOD * np.arange(len(history)), dtype=float)
 
 
-def _evolution(lab: Lab, title: str, runs: dict[str, tuple[Array, Array]]) -> Figure:
+def _evolution(lab: Lab, title: str, runs: dict[str, tuple[Array, Array]]) -> PaperFigure:
     """One panel per λ, the truth dashed."""
     panels = []
     for k, name in enumerate(LAMBDAS):
@@ -205,4 +205,4 @@ def _evolution(lab: Lab, title: str, runs: dict[str, tuple[Array, Array]]) -> Fi
         drawn.append(Line.of("true", ends, np.full(2, lab.true[k]), dashed=True))
         low, high = sorted((-0.5 * lab.true[k], 2.5 * lab.true[k]))
         panels.append(Panel(name, tuple(drawn), range=(float(low), float(high))))
-    return Figure(title, tuple(panels))
+    return PaperFigure(title, tuple(panels))

@@ -9,10 +9,10 @@ import numpy as np
 
 from steelyard.assessment import Sensitivity, rms, sweep
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, Statement, asserted, listed, measured, printed, table
-from steelyard.papers.prrrp._lab import LAMBDAS, TABLE4, Lab, Motion
+from steelyard.papers.paper import Item, PaperFigure, Statement, asserted, listed, measured, paper_table, printed
+from steelyard.papers.prrrp._lab import LAMBDAS, TABLE4, Lab, MixedMotion
 from steelyard.papers.prrrp.validation import followed, implied_gains
-from steelyard.report import Column, Line, Panel
+from steelyard.report import Line, Panel, TableColumn
 from steelyard.simulation import FeedForward
 
 TABLE6 = printed("prrrp", "table6")
@@ -30,7 +30,7 @@ def table_6(lab: Lab) -> Item:
              if abs(a - 0.5 * c) > 1e-4 or abs(b - 1.5 * c) > 1.3e-4]  # fmt: skip
     columns = ("parameter", "least squares", "min, paper", "min, ours", "max, paper", "max, ours")
     return Item(
-        tables=(table([Column(c, places=4) for c in columns],
+        tables=(paper_table([TableColumn(c, places=4) for c in columns],
                       zip(LAMBDAS, centre, low, 0.5 * centre, high, 1.5 * centre, strict=True)),),
         statements=(
             asserted(
@@ -45,7 +45,7 @@ def table_6(lab: Lab) -> Item:
 
 def figure_8(lab: Lab) -> Item:
     """Figure 8: how much the trajectories change with a parameter."""
-    motion, shares = Motion(), np.linspace(0.5, 1.5, 3 if lab.fast else 11)
+    motion, shares = MixedMotion(), np.linspace(0.5, 1.5, 3 if lab.fast else 11)
     q, dq, _ = motion.sample(np.zeros(1))
     seconds = 1.0 if lab.fast else 10.0
     told = _in_the_controller(lab, shares, seconds)
@@ -59,9 +59,9 @@ def figure_8(lab: Lab) -> Item:
         "another in the robot under that controller; and another in the robot without any, under the torques of the "
         "first second.",
         figures=(
-            Figure("λ in the controller", _panels(lab.robot.joint_names, LAMBDAS, shares, told)),
-            Figure("λ in the robot, controlled", _panels(built.joints, SWEPT, shares, built.rms), _GAPS),
-            Figure("λ in the robot, without controller", _panels(free.joints, SWEPT, shares, free.rms), _GAPS),
+            PaperFigure("λ in the controller", _panels(lab.robot.joint_names, LAMBDAS, shares, told)),
+            PaperFigure("λ in the robot, controlled", _panels(built.joints, SWEPT, shares, built.rms), _GAPS),
+            PaperFigure("λ in the robot, without controller", _panels(free.joints, SWEPT, shares, free.rms), _GAPS),
         ),
         statements=(_loop_hides(told, free), _impossible(built), _ranking(told)),
         differences=(

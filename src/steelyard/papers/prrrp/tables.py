@@ -6,18 +6,28 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.estimation import Adaline, Hopfield, OrdinaryLeastSquares
-from steelyard.excitation import Fourier, Settings, SplinedQuintic
+from steelyard.excitation import Fourier, SearchSettings, SplinedQuintic
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, measured, printed, table
-from steelyard.papers.prrrp._lab import FORMULAS, LAMBDAS, METHODS, NOISE, TABLE4, UNKNOWNS, Lab, Motion, regressor
+from steelyard.papers.paper import Item, PaperFigure, Statement, asserted, beside, measured, paper_table, printed
+from steelyard.papers.prrrp._lab import (
+    FORMULAS,
+    LAMBDAS,
+    METHOD_NAMES,
+    NOISE,
+    TABLE4,
+    UNKNOWNS,
+    Lab,
+    MixedMotion,
+    regressor,
+)
 from steelyard.report import joint_panels
 
-QUICK = Settings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
+QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
 
 
 def figure_3(lab: Lab) -> Item:
     """Figure 3: reference and measured trajectories."""
-    motion, log = Motion(), lab.log(noise=NOISE)
+    motion, log = MixedMotion(), lab.log(noise=NOISE)
     wanted = motion.sample(motion.times)
     plan = _optimised(lab, wanted)
     by_hand = condition(wanted)
@@ -25,7 +35,7 @@ def figure_3(lab: Lab) -> Item:
     signals = {"reference": wanted[0], "measured": log.q}
     return Item(
         text="Sinusoids on the prismatic joints and chained quintics of one second on the others, 50 samples a second.",
-        figures=(Figure("Positions", joint_panels(log.joints, log.t, signals, "rad, m", ("measured",))),),
+        figures=(PaperFigure("Positions", joint_panels(log.joints, log.t, signals, "rad, m", ("measured",))),),
         statements=(
             asserted(
                 "The motion shows all eight λ.",
@@ -64,14 +74,14 @@ def table_3(lab: Lab) -> Item:
     """Table 3: the eight parameters, and Annex B, which is linear in them."""
     paper = printed("prrrp", "table3")
     rows = zip(LAMBDAS, paper.words("printed"), FORMULAS.values(), lab.true, strict=True)
-    motion = Motion()
+    motion = MixedMotion()
     signals = motion.sample(motion.times)
     true = lab.truth.torque(*signals)
     wrong, right = (np.abs(regressor(*signals, as_printed=p) @ lab.true - true).max(axis=0) for p in (True, False))
     return Item(
         text="The numbers of Table 2, with Izz about the centres of mass, in the formulas of Table 3. Our moments are "
         "counted from the far end of each link.",
-        tables=(table(("parameter", "in print", "in our parameters", "true value"), rows),),
+        tables=(paper_table(("parameter", "in print", "in our parameters", "true value"), rows),),
         statements=(
             asserted(
                 "Annex B with row 3 of (B.9) corrected is the torque of the robot.",
@@ -95,15 +105,15 @@ def table_3(lab: Lab) -> Item:
 def table_4(lab: Lab) -> Item:
     """Table 4: identified parameters."""
     ours = _estimates(lab)
-    columns = ["parameter", "true", *(c for name in METHODS.values() for c in beside(name))]
-    pairs = [x for key in METHODS for x in (TABLE4.numbers(key), ours[key])]
+    columns = ["parameter", "true", *(c for name in METHOD_NAMES.values() for c in beside(name))]
+    pairs = [x for key in METHOD_NAMES for x in (TABLE4.numbers(key), ours[key])]
     rows = list(zip(LAMBDAS, lab.true, *pairs, strict=True))
     rows.append(("mean error [%]", float("nan"), *(lab.percent(x) for x in pairs)))
     return Item(
         text=f"All four methods on the same ten seconds, positions with noise of {NOISE:g} differentiated by central "
         "differences: least squares; Adaline with γ = 0.003, 20 epochs; Hopfield with c = β = 10, 5 passes; the "
         "extended Kalman filter with Runge–Kutta steps, tuned from the data, from 1.3 times the truth.",
-        tables=(table(columns, rows),),
+        tables=(paper_table(columns, rows),),
         statements=(_printed_errors(lab), _impossible(lab), *_clean(lab), _ours(lab, ours)),
         differences=(
             "The paper prints no setting of any method; (44), which should hold those of the filter, is empty. Ours "
@@ -137,21 +147,21 @@ def torus() -> Array:
 
 
 def _printed_errors(lab: Lab) -> Statement:
-    errors = [lab.percent(TABLE4.numbers(key)) for key in METHODS]
+    errors = [lab.percent(TABLE4.numbers(key)) for key in METHOD_NAMES]
     return asserted(
         "The printed columns are 0.88, 24.4, 28.0 and 105 % off the λ of the paper's own Table 2.",
         np.allclose(errors, (0.88, 24.4, 28.0, 105.0), rtol=0.01),
-        "Mean errors: " + ", ".join(f"{n} {x:.3g} %" for n, x in zip(METHODS.values(), errors, strict=True)) + ".",
+        "Mean errors: " + ", ".join(f"{n} {x:.3g} %" for n, x in zip(METHOD_NAMES.values(), errors, strict=True)) + ".",
     )
 
 
 def _impossible(lab: Lab) -> Statement:
-    shares = [100.0 * sy.possibility(lab.model(key), torus()).indefinite_share for key in METHODS]
+    shares = [100.0 * sy.possibility(lab.model(key), torus()).indefinite_share for key in METHOD_NAMES]
     return asserted(
         '"Successfully identified" holds for least squares only: the other columns belong to no robot.',
         np.allclose(shares, (0.0, 51.0, 54.0, 100.0), atol=1.0),  # a grid of 5°
         "M(q) is not positive definite on "
-        + ", ".join(f"{x:.0f} % ({n})" for n, x in zip(METHODS.values(), shares, strict=True))
+        + ", ".join(f"{x:.0f} % ({n})" for n, x in zip(METHOD_NAMES.values(), shares, strict=True))
         + " of all postures.",
     )
 
@@ -189,7 +199,7 @@ def _clean(lab: Lab) -> tuple[Statement, ...]:
 def _ours(lab: Lab, found: dict[str, Array]) -> Statement:
     return measured(
         "How near each method comes with noise.",
-        ", ".join(f"{METHODS[key]} {lab.percent(x):.2g} %" for key, x in found.items())
+        ", ".join(f"{METHOD_NAMES[key]} {lab.percent(x):.2g} %" for key, x in found.items())
         + ". The networks are exact on clean rows and follow the noise on others: they err about as much as the "
         "printed ones (24 and 28 %), which noise alone may explain.",
     )

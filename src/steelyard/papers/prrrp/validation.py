@@ -8,9 +8,20 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.assessment import Validation, Way, agreement_index, residual_standard_deviation, rms, validate
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, listed, measured, printed, shown, table
-from steelyard.papers.prrrp._lab import METHODS, TABLE4, Lab, Motion
-from steelyard.report import Column, joint_panels
+from steelyard.papers.paper import (
+    Item,
+    PaperFigure,
+    Statement,
+    asserted,
+    beside,
+    listed,
+    measured,
+    paper_table,
+    printed,
+    shown,
+)
+from steelyard.papers.prrrp._lab import METHOD_NAMES, TABLE4, Lab, MixedMotion
+from steelyard.report import TableColumn, joint_panels
 from steelyard.simulation import PD, FeedForward, effective_inertia
 
 TABLE5 = printed("prrrp", "table5")
@@ -25,30 +36,30 @@ IMPLIED = np.array([2e4, 9e3, 6.7e3, 4e3, 770.0])
 def table_5(lab: Lab) -> Item:
     """Table 5 and Figure 7: validation by tracking."""
     nothing = np.where(np.isin(np.arange(8), (0, 7)), 1.0, 1e-3) * lab.true
-    models = {**{key: lab.model(key) for key in METHODS}, "none": lab.with_lambdas(nothing)}
+    models = {**{key: lab.model(key) for key in METHOD_NAMES}, "none": lab.with_lambdas(nothing)}
     runs = {key: followed(lab, model, implied_gains(lab), step=2e-4) for key, model in models.items()}
-    wanted = Motion().sample(next(iter(runs.values())).t)[0]
+    wanted = MixedMotion().sample(next(iter(runs.values())).t)[0]
     found = {(m, k): f(wanted, run.q) for m, f in MEASURES.items() for k, run in runs.items()}
     joint, index = TABLE5.numbers("joint").astype(int), TABLE5.words("index")
     ours = {k: np.array([found[m, k][j - 1] for j, m in zip(joint, index, strict=True)]) for k in runs}
     columns = [
         "joint",
         "index",
-        *(c for n in METHODS.values() for c in beside(n, places=4)),
-        Column("no rotary inertia", places=4),
+        *(c for n in METHOD_NAMES.values() for c in beside(n, places=4)),
+        TableColumn("no rotary inertia", places=4),
     ]
-    pairs = [x for key in METHODS for x in (TABLE5.numbers(key), ours[key])]
-    errors = {METHODS[k]: run.q - wanted for k, run in runs.items() if k in METHODS}
-    off = np.array([np.abs(ours[k] - TABLE5.numbers(k))[np.array(index) == "RMS"].max() for k in METHODS])
+    pairs = [x for key in METHOD_NAMES for x in (TABLE5.numbers(key), ours[key])]
+    errors = {METHOD_NAMES[k]: run.q - wanted for k, run in runs.items() if k in METHOD_NAMES}
+    off = np.array([np.abs(ours[k] - TABLE5.numbers(k))[np.array(index) == "RMS"].max() for k in METHOD_NAMES])
     worst = {k: min(found["AI", k]) for k in runs}
     return Item(
         text="PD with the feed-forward torque of each column of Table 4, on the robot with the true λ. The last "
         "column has gravity right and a thousandth of the rotary inertias.",
-        tables=(table(columns, zip(joint, index, *pairs, ours["none"], strict=True)),),
+        tables=(paper_table(columns, zip(joint, index, *pairs, ours["none"], strict=True)),),
         figures=(
-            Figure("Positions", joint_panels(lab.robot.joint_names, runs["kalman"].t,
+            PaperFigure("Positions", joint_panels(lab.robot.joint_names, runs["kalman"].t,
                                              {"reference": wanted, "Kalman": runs["kalman"].q}, "rad, m", ("Kalman",))),
-            Figure("Errors of tracking", joint_panels(lab.robot.joint_names, runs["kalman"].t, errors, "rad, m")),
+            PaperFigure("Errors of tracking", joint_panels(lab.robot.joint_names, runs["kalman"].t, errors, "rad, m")),
         ),
         statements=(
             _feed_forward_errors(),
@@ -99,7 +110,7 @@ def followed(
 ) -> sy.Simulation:
     """The motion under PD `gains` with the feed-forward torque of `model`, on a `plant` (None: the truth of `lab`). For
     so many `seconds`, in steps of `step` s."""
-    motion = Motion()
+    motion = MixedMotion()
     q, dq, _ = motion.sample(np.zeros(1))
     return sy.simulate(
         plant or lab.truth, FeedForward.beside(gains, model), duration=seconds, step=step, q0=q[0], dq0=dq[0],
@@ -109,12 +120,13 @@ def followed(
 
 def four_ways(lab: Lab) -> Item:
     """The same numbers validated in other ways."""
-    judge = partial(validate, plant=lab.truth, reference=Motion(), duration=10.0, gains=GAINS, bandwidth=50.0)
-    found: dict[str, Validation] = {key: judge(lab.model(key)) for key in METHODS}
-    alive = {key: _lives(lab, lab.model(key)) for key in METHODS}
+    judge = partial(validate, plant=lab.truth, reference=MixedMotion(), duration=10.0, gains=GAINS, bandwidth=50.0)
+    found: dict[str, Validation] = {key: judge(lab.model(key)) for key in METHOD_NAMES}
+    alive = {key: _lives(lab, lab.model(key)) for key in METHOD_NAMES}
     names = [way.name for way in found["kalman"]]
     rows = [
-        (METHODS[k], *(_told(way) for way in v), "finishes" if alive[k] else "impossible") for k, v in found.items()
+        (METHOD_NAMES[k], *(_told(way) for way in v), "finishes" if alive[k] else "impossible")
+        for k, v in found.items()
     ]
     computed = {k: v.computed_torque for k, v in found.items()}
     others = [x for k in ("adaline", "hopfield") for x in (computed[k].errors or (np.nan,) * 5)[1:4]]
@@ -124,7 +136,7 @@ def four_ways(lab: Lab) -> Item:
         text="Root mean square errors (joints 1 to 5), with softer gains than Table 5 implies. Torque prediction: "
         "along the true motion. Open loop: the true torques are played to the model. Feed-forward and computed torque: "
         "tracking of the true robot. Own robot: the model itself under PD and its own feed-forward.",
-        tables=(table(("set", *names, "own robot"), rows),),
+        tables=(paper_table(("set", *names, "own robot"), rows),),
         statements=(
             asserted(
                 "Simulated forward under PD and feed-forward, the Adaline, Hopfield and Kalman models are unstable; "

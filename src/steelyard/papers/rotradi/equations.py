@@ -6,21 +6,21 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Item, asserted, printed, table
+from steelyard.papers.paper import Item, asserted, paper_table, printed
 from steelyard.papers.rotradi.lab import (
     AGREED,
     HELD,
+    PAPER_SCHEMES,
     PERIOD,
-    SCHEMES,
     Arm,
     Lab,
     clock,
     identification_torque,
     played,
+    scheme_words,
     validation_torque,
-    words,
 )
-from steelyard.report import Column
+from steelyard.report import TableColumn
 
 # The parameter sets that Table 3 prints, in simulation.
 
@@ -29,30 +29,36 @@ COLUMNS = (
     "printed set",
     "under (30)–(32)",
     "under (40)–(42)",
-    Column("smallest eigenvalue of M(q)", "kg m²", 3),
-    Column("postures where it is negative", "%", 3),
+    TableColumn("smallest eigenvalue of M(q)", "kg m²", 3),
+    TableColumn("postures where it is negative", "%", 3),
     "real links",
 )
 
 
 def printed_sets(lab: Lab) -> Item:
     """Table 3 in simulation: the dashes of Table 2."""
-    sets = {name: printed("rotradi", "table3").numbers(name) for name in SCHEMES}
+    sets = {name: printed("rotradi", "table3").numbers(name) for name in PAPER_SCHEMES}
     logs = [lab.played(signal).log() for signal in (identification_torque(), validation_torque())]
     runs = {name: [lab.replayed(theta, log) for log in logs] for name, theta in sets.items()}
     looks = {name: sy.possibility(lab.model(theta), _torus()) for name, theta in sets.items()}
     rows = [
-        (words(n), *map(_ending, runs[n]), looks[n].smallest_mass_eigenvalue, _share(looks[n]), looks[n].realisable)
+        (
+            scheme_words(n),
+            *map(_ending, runs[n]),
+            looks[n].smallest_mass_eigenvalue,
+            _share(looks[n]),
+            looks[n].realisable,
+        )
         for n in sets
     ]
-    finished = [words(n) for n, both in runs.items() if all(r.finished for r in both)]
-    lost = [words(n) for n, both in runs.items() if not any(r.finished for r in both)]
+    finished = [scheme_words(n) for n, both in runs.items() if all(r.finished for r in both)]
+    lost = [scheme_words(n) for n, both in runs.items() if not any(r.finished for r in both)]
     shares = [_share(looks[n]) for n in ("dynamic", "power", "supplied_energy", "filtered_dynamic")]
     best = looks["filtered_dynamic"]
     return Item(
         text="The parameters that Table 3 prints are put into the model, which is then played both sets of torques. "
         "Where M(q) is not positive definite a joint accelerates against its torque, and the simulation runs away.",
-        tables=(table(COLUMNS, rows),),
+        tables=(paper_table(COLUMNS, rows),),
         statements=(
             asserted(
                 "The dashes of Table 2: with the numbers of Table 3 the two filtered schemes can be simulated for "
@@ -104,15 +110,15 @@ def equations_34_and_37(_: Lab) -> Item:
     def error(log: int, scheme: str) -> float:
         return float(np.mean(arm.percent(arm.fitted(logs[log], scheme))))
 
-    exact = max(error(0, SCHEMES[name]) for name in ("dynamic", "power"))
+    exact = max(error(0, PAPER_SCHEMES[name]) for name in ("dynamic", "power"))
     right, wrong, outside = (
         [float(np.mean(arm.percent(arm.fitted_by_34(log, reading)))) for log in logs]
         for reading in ("corrected", "printed", "outside")
     )
     ranks = [arm.rank_of_37(logs[0], as_printed=as_printed) for as_printed in (True, False)]
-    held = {name: (error(0, SCHEMES[name]), error(0, scheme)) for name, scheme in HELD.items()}
-    regressors = table(
-        ("regressor", Column("mean error, h = 2.5 ms", "%", 3), Column("h = 0.625 ms", "%", 3)),
+    held = {name: (error(0, PAPER_SCHEMES[name]), error(0, scheme)) for name, scheme in HELD.items()}
+    regressors = paper_table(
+        ("regressor", TableColumn("mean error, h = 2.5 ms", "%", 3), TableColumn("h = 0.625 ms", "%", 3)),
         (
             ("(33) dynamic, (36) power", exact, None),
             ("(34) corrected", *right),
@@ -120,9 +126,9 @@ def equations_34_and_37(_: Lab) -> Item:
             ("(34) as printed, f1 acting on the velocities alone", *outside),
         ),
     )
-    work = table(
-        ("scheme", Column("work as printed", "%", 3), Column("work of a held torque", "%", 3)),
-        ((words(name), *both) for name, both in held.items()),
+    work = paper_table(
+        ("scheme", TableColumn("work as printed", "%", 3), TableColumn("work of a held torque", "%", 3)),
+        ((scheme_words(name), *both) for name, both in held.items()),
         "Half a sample of delay: mean error",
     )
     return Item(
@@ -152,7 +158,7 @@ def equations_34_and_37(_: Lab) -> Item:
                 "Work counted as τ(k−1)·(q(k) − q(k−1)) takes the bias from the supplied-energy and filtered-power "
                 "schemes.",
                 all(before > 2.0 and after < 0.1 for before, after in held.values()),
-                "; ".join(f"{words(name)} {a:.0f} % → {b:.3f} %" for name, (a, b) in held.items()) + ".",
+                "; ".join(f"{scheme_words(name)} {a:.0f} % → {b:.3f} %" for name, (a, b) in held.items()) + ".",
             ),
         ),
     )

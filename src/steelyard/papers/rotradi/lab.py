@@ -18,13 +18,13 @@ PERIOD = 2.5e-3  # s
 CUTOFF = 9.11  # rad/s, λ of the filtered schemes
 TABLE1 = printed("rotradi", "table1")
 LIMITS = tuple(TABLE1.numbers("max_torque_Nm").tolist())  # N m
-ENCODER = 2.0 * np.pi / float(TABLE1.numbers("resolution_cpr")[0])  # rad per count
+_ENCODER = 2.0 * np.pi / float(TABLE1.numbers("resolution_cpr")[0])  # rad per count
 # Not printed: how long the experiment lasts. Dry friction is spread over a few mrad/s in the simulated arm.
-DURATION, SMOOTHING = 10.0, 5e-3
+_DURATION, SMOOTHING = 10.0, 5e-3
 
 CUTOFF_HZ = CUTOFF / (2.0 * np.pi)
 # The five schemes with the paper's filters and rules of integration, under the names of its tables' columns.
-SCHEMES = {
+PAPER_SCHEMES = {
     "dynamic": "dynamic",
     "filtered_dynamic": f"filtered-dynamic:cutoff_hz={CUTOFF_HZ},torque=paper,still=0",
     "supplied_energy": "energy:samples=1,growing=yes,work=trapezoid",
@@ -72,7 +72,7 @@ def validation_torque() -> sy.TorqueSignal:
     return sy.TorqueSignal(joints=3, waves=waves, limits=LIMITS)
 
 
-def clock(seconds: float = DURATION, period: float = PERIOD) -> Array:
+def clock(seconds: float = _DURATION, period: float = PERIOD) -> Array:
     """Times (s) from 0 to `seconds`, one every `period` s."""
     return np.asarray(period * np.arange(round(seconds / period) + 1.0))
 
@@ -85,7 +85,7 @@ def played(model: sy.Model, signal: sy.TorqueSignal, t: Array, **options: Any) -
 
 def encoded(sim: sy.Simulation) -> sy.Log:
     """The encoders' counts of `sim`, and backward differences of them."""
-    return sim.log(sensors=sy.Sensors(position_resolution=ENCODER, velocity="backward", acceleration="backward"))
+    return sim.log(sensors=sy.Sensors(position_resolution=_ENCODER, velocity="backward", acceleration="backward"))
 
 
 def _f1(x: Array, period: float) -> Array:
@@ -153,7 +153,7 @@ class Arm:
         return int(np.linalg.matrix_rank(W / np.linalg.norm(W, axis=0), tol=1e-9))
 
 
-def words(name: str) -> str:
+def scheme_words(name: str) -> str:
     """The `name` of a scheme as one reads it."""
     return name.replace("_", "-")
 
@@ -182,7 +182,7 @@ class Lab(Arm):
     def recursions(self) -> dict[str, Any]:
         """Recursive least squares by every scheme, run to the end; P0 = 1e6·I and θ0 = 0 are not printed."""
         out = {}
-        for name, scheme in SCHEMES.items():
+        for name, scheme in PAPER_SCHEMES.items():
             out[name] = sy.recursive(self.robot, self.log, scheme=scheme, base=self.base, P0=1e6, every=10**9)
             for _ in out[name]:
                 pass

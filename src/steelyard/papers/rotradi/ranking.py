@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 import steelyard as sy
-from steelyard.papers.paper import Item, asserted, shown, table
+from steelyard.papers.paper import Item, asserted, paper_table, shown
 from steelyard.papers.rotradi.lab import (
-    SCHEMES,
+    PAPER_SCHEMES,
     SMOOTHING,
     Arm,
     Draw,
@@ -18,17 +18,17 @@ from steelyard.papers.rotradi.lab import (
     encoded,
     identification_torque,
     played,
+    scheme_words,
     validation_torque,
-    words,
 )
 from steelyard.parameters import Coulomb
-from steelyard.report import Column
+from steelyard.report import TableColumn
 
 FREE, BASED = ("filtered_dynamic", "supplied_energy", "filtered_power"), ("dynamic", "power")  # of acceleration, on it
 PRINTED = "(34) as printed"
 # What dry friction does near rest, where the regressors know a sign and nothing else: it rises along a ramp, or along a
 # hyperbolic tangent of the same width, or the joint truly sticks (slow to simulate).
-LAWS = ("ramp", "tanh", "stick")
+_LAWS = ("ramp", "tanh", "stick")
 
 # Median parameter error (%) and summed position error (rad), by scheme.
 Errors = dict[str, tuple[float, float]]
@@ -36,19 +36,19 @@ Errors = dict[str, tuple[float, float]]
 
 def ranking(lab: Lab) -> Item:
     """Which scheme is best: the experiment repeated."""
-    laws = LAWS[:2] if lab.fast else LAWS
+    laws = _LAWS[:2] if lab.fast else _LAWS
     runs = {law: _repeated(lab, law) for law in laws}
     median = {law: {n: np.median([run[n] for run in many], axis=0) for n in many[0]} for law, many in runs.items()}
     best = {law: [_best(run) for run in many] for law, many in runs.items()}
     wins = {law: sum(run["filtered_dynamic"][0] < run[PRINTED][0] for run in many) for law, many in runs.items()}
     columns = [
-        Column(f"{what}, {law}", unit, 3)
+        TableColumn(f"{what}, {law}", unit, 3)
         for law in laws
         for what, unit in (("median error of θ", "%"), ("Σ‖q error‖₂", "rad"))
     ]
-    rows = [(words(name), *(x for law in laws for x in median[law][name])) for name in (*SCHEMES, PRINTED)]
+    rows = [(scheme_words(name), *(x for law in laws for x in median[law][name])) for name in (*PAPER_SCHEMES, PRINTED)]
     worst_free, best_based = (
-        [extreme(float(median[law][name][0]) for name in group) for law in LAWS[:2]]
+        [extreme(float(median[law][name][0]) for name in group) for law in _LAWS[:2]]
         for extreme, group in ((max, FREE), (min, BASED))
     )
     return Item(
@@ -58,14 +58,14 @@ def ranking(lab: Lab) -> Item:
         "width, or it truly sticks; the regressor has the sign of the velocity in every case, as in the paper. "
         + "; ".join(f"{law}: {len(many)} runs" for law, many in runs.items())
         + ".",
-        tables=(table(("scheme", *columns), rows),),
+        tables=(paper_table(("scheme", *columns), rows),),
         statements=(
             asserted(
                 "Schemes that need no acceleration find better parameters than those that do.",
                 np.all(np.array(worst_free) < best_based),
                 "; ".join(
                     f"{law}: {a:.1f} % or less against {b:.1f} % or more"
-                    for law, a, b in zip(LAWS, worst_free, best_based, strict=False)
+                    for law, a, b in zip(_LAWS, worst_free, best_based, strict=False)
                 )
                 + ".",
             ),
@@ -106,7 +106,7 @@ def _plant(lab: Lab, law: str) -> partial[sy.Simulation]:
 
 
 def _one_run(lab: Lab, log: sy.Log, judge: sy.Log) -> Errors:
-    estimates = {name: lab.fitted(log, scheme) for name, scheme in SCHEMES.items()}
+    estimates = {name: lab.fitted(log, scheme) for name, scheme in PAPER_SCHEMES.items()}
     estimates[PRINTED] = lab.fitted_by_34(log, "printed")
     out = {}
     for name, theta in estimates.items():
@@ -117,9 +117,9 @@ def _one_run(lab: Lab, log: sy.Log, judge: sy.Log) -> Errors:
 
 
 def _best(run: Errors) -> str:
-    return min(SCHEMES, key=lambda name: run[name][1])
+    return min(PAPER_SCHEMES, key=lambda name: run[name][1])
 
 
 def _counted(names: list[str]) -> str:
     counts = {name: names.count(name) for name in dict.fromkeys(names)}
-    return ", ".join(f"{words(name)} {count} of {len(names)}" for name, count in counts.items())
+    return ", ".join(f"{scheme_words(name)} {count} of {len(names)}" for name, count in counts.items())

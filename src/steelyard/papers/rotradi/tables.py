@@ -6,8 +6,18 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, Statement, asserted, beside, listed, measured, printed, table
-from steelyard.papers.rotradi.lab import LIMITS, SCHEMES, Lab, encoded, validation_torque, words
+from steelyard.papers.paper import (
+    Item,
+    PaperFigure,
+    Statement,
+    asserted,
+    beside,
+    listed,
+    measured,
+    paper_table,
+    printed,
+)
+from steelyard.papers.rotradi.lab import LIMITS, PAPER_SCHEMES, Lab, encoded, scheme_words, validation_torque
 from steelyard.report import Line, Panel, joint_panels
 
 
@@ -28,7 +38,7 @@ def figure_2(lab: Lab) -> Item:
     settled = _settled(history.t, theta)
     return Item(
         figures=(
-            Figure(
+            PaperFigure(
                 "θ(t), filtered-dynamic scheme",
                 panels,
                 "θ14 is scaled by 0.1, as in the paper; the first moments leave the picture.",
@@ -52,7 +62,7 @@ def figure_3(lab: Lab) -> Item:
     lines = tuple(Line.of("eigenvalues of P(k)", history.t, column) for column in values.T)
     largest = values[:, 0]
     return Item(
-        figures=(Figure("All 21", (Panel("", lines, y="eigenvalue", logarithmic=True),)),),
+        figures=(PaperFigure("All 21", (Panel("", lines, y="eigenvalue", logarithmic=True),)),),
         statements=(
             asserted(
                 "(39): the largest eigenvalue of P(k) falls towards zero.",
@@ -88,8 +98,10 @@ def _responses(lab: Lab, log: sy.Log, *more: Statement) -> Item:
     rmse = np.sqrt(np.mean((computed - applied) ** 2, axis=0))
     return Item(
         figures=(
-            Figure("Positions", positions, "Open loop from rest, with the parameters of the filtered-dynamic scheme."),
-            Figure("Torques", torques, "Computed from encoder counts that were differentiated twice."),
+            PaperFigure(
+                "Positions", positions, "Open loop from rest, with the parameters of the filtered-dynamic scheme."
+            ),
+            PaperFigure("Torques", torques, "Computed from encoder counts that were differentiated twice."),
         ),
         statements=(
             measured(
@@ -116,13 +128,13 @@ def table_2(lab: Lab) -> Item:
     """Table 2: error between measured and simulated positions."""
     ours = {name: lab.replayed(theta, lab.judge).position_error for name, theta in lab.estimates.items()}
     missing = np.full(3, np.nan)
-    pairs = [x for name in SCHEMES for x in (TABLE2.numbers(name), missing if ours[name] is None else ours[name])]
+    pairs = [x for name in PAPER_SCHEMES for x in (TABLE2.numbers(name), missing if ours[name] is None else ours[name])]
     rows = zip(("joint 1", "joint 2", "joint 3"), *pairs, strict=True)
-    columns = ("‖error‖₂", *(c for name in SCHEMES for c in beside(words(name), "rad", 3)))
+    columns = ("‖error‖₂", *(c for name in PAPER_SCHEMES for c in beside(scheme_words(name), "rad", 3)))
     return Item(
         text="Each identified model is played the torques of (40)–(42) open loop, and its positions are held against "
         "the arm's. A dash in the paper stands for a simulation that did not come through.",
-        tables=(table(columns, rows),),
+        tables=(paper_table(columns, rows),),
         differences=(
             "The norm adds up over the samples, so it grows with the duration, which is not printed (10 s here).",
             "Our arm obeys its model to the letter, but for its encoders: no disturbance spoils the dynamic, energy "
@@ -134,20 +146,25 @@ def table_2(lab: Lab) -> Item:
 
 def table_3(lab: Lab) -> Item:
     """Table 3: identified parameters."""
-    pairs = [x for name in SCHEMES for x in (TABLE3.numbers(name), lab.estimates[name])]
+    pairs = [x for name in PAPER_SCHEMES for x in (TABLE3.numbers(name), lab.estimates[name])]
     rows = zip(PARAMETERS, lab.units, lab.theta, *pairs, strict=True)
-    columns = ("parameter", "unit", "true here", *(c for name in SCHEMES for c in beside(words(name), digits=3)))
+    columns = (
+        "parameter",
+        "unit",
+        "true here",
+        *(c for name in PAPER_SCHEMES for c in beside(scheme_words(name), digits=3)),
+    )
     median = {name: float(np.median(lab.percent(theta))) for name, theta in lab.estimates.items()}
-    apart = max(float(np.max(np.abs(lab.fitted(lab.log, s) - lab.estimates[n]))) for n, s in SCHEMES.items())
+    apart = max(float(np.max(np.abs(lab.fitted(lab.log, s) - lab.estimates[n]))) for n, s in PAPER_SCHEMES.items())
     return Item(
         text="Recursive least squares by every scheme on one run of (30)–(32), with encoders of 1 024 000 counts and "
         "backward differences. The simulated arm has the numbers of the paper's filtered-dynamic column, but for θ4 "
         "and θ5, which no real link can have.",
-        tables=(table(columns, rows),),
+        tables=(paper_table(columns, rows),),
         statements=(
             measured(
                 "How far each scheme is from the truth, which only a simulation knows.",
-                "Median error of the 21: " + ", ".join(f"{words(n)} {x:.1f} %" for n, x in median.items()) + ".",
+                "Median error of the 21: " + ", ".join(f"{scheme_words(n)} {x:.1f} %" for n, x in median.items()) + ".",
             ),
             asserted(
                 "The recursion (6)–(8), its minus restored, ends at the least squares solution.",
@@ -166,7 +183,7 @@ def table_3(lab: Lab) -> Item:
 
 def table_4(lab: Lab) -> Item:
     """Table 4: variation of the parameters against filtered-dynamic."""
-    others = [name for name in SCHEMES if name != "filtered_dynamic"]
+    others = [name for name in PAPER_SCHEMES if name != "filtered_dynamic"]
     theirs = {n: TABLE4.numbers(f"{n}_pct") for n in others}
     again = {n: _variation(TABLE3.numbers(n), TABLE3.numbers("filtered_dynamic")) for n in others}
     ours = {n: _variation(lab.estimates[n], lab.estimates["filtered_dynamic"]) for n in others}
@@ -175,7 +192,7 @@ def table_4(lab: Lab) -> Item:
     off = np.array([np.abs(again[n] - theirs[n][:-1]) for n in others])
     ninth, rest = float(off[:, 8].max()), float(np.delete(off, 8, axis=1).max())
     return Item(
-        tables=(table(("parameter", *(c for n in others for c in beside(words(n), "%"))), rows),),
+        tables=(paper_table(("parameter", *(c for n in others for c in beside(scheme_words(n), "%"))), rows),),
         statements=(
             asserted(
                 "Table 4 follows from Table 3.",
@@ -186,7 +203,7 @@ def table_4(lab: Lab) -> Item:
         ),
         differences=(
             "In print the averages are dominated by θ3 and θ9, which are nearly zero; the medians are "
-            + ", ".join(f"{words(n)} {np.median(np.abs(again[n])):.0f} %" for n in others)
+            + ", ".join(f"{scheme_words(n)} {np.median(np.abs(again[n])):.0f} %" for n in others)
             + ".",
             "The text orders the schemes by these averages but leaves dynamic out (448.75 %).",
         ),

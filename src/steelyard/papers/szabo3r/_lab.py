@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 import steelyard as sy
-from steelyard.excitation import Settings
+from steelyard.excitation import SearchSettings
 from steelyard.ground import Array
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import printed
@@ -24,8 +24,8 @@ LIMITS = {"q": (2.5, 1.2, 2.5), "dq": (3.0,) * 3, "ddq": (12.0,) * 3}
 JOINTS = ("joint 1", "joint 2", "joint 3")
 # Best of what a simplex search reached under the same limits, when the paper was first worked through.
 SIMPLEX = 2.4e4
-QUICK = Settings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
-FULL = Settings(starts=16, survivors=(4, 1), sharpness=(4.0, 4.0, 4.0), repeats=3)
+QUICK = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 4.0), repeats=1, iterations=30)
+FULL = SearchSettings(starts=16, survivors=(4, 1), sharpness=(4.0, 4.0, 4.0), repeats=3)
 
 
 def formula(expression: str) -> str:

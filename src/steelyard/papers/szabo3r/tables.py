@@ -9,9 +9,9 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Figure, Item, asserted, beside, listed, measured, table
+from steelyard.papers.paper import Item, PaperFigure, asserted, beside, listed, measured, paper_table
 from steelyard.papers.szabo3r._lab import JOINTS, LIMITS, NOISE, SIMPLEX, TABLE2, Lab
-from steelyard.report import Column, joint_panels
+from steelyard.report import TableColumn, joint_panels
 
 
 def base_combinations(lab: Lab) -> Item:
@@ -29,7 +29,7 @@ def base_combinations(lab: Lab) -> Item:
     return Item(
         text="Row reduction of the regressor over random states, columns in the paper's order. Lengths of 0.5 m make "
         "the paper's halves and twos.",
-        tables=(table(("row", "in print", "ours", "the same"), rows),),
+        tables=(paper_table(("row", "in print", "ours", "the same"), rows),),
         statements=(
             asserted(
                 "24 parameters can be identified: 15 combinations of inertial ones and 9 of friction.",
@@ -59,7 +59,11 @@ def angle_noise(lab: Lab) -> Item:
     return Item(
         text="Angles get noise and are differentiated twice by backward differences, as a controller without filters "
         "would do it. Without noise what is left is the delay of half a sample that differences have.",
-        tables=(table((Column("noise of angles", "rad"), Column("median bias", "standard errors", 3)), rows),),
+        tables=(
+            paper_table(
+                (TableColumn("noise of angles", "rad"), TableColumn("median bias", "standard errors", 3)), rows
+            ),
+        ),
         statements=(
             measured(
                 "How much noise of the angles is negligible.",
@@ -93,7 +97,7 @@ def figure_2(lab: Lab) -> Item:
     return Item(
         text="A Fourier series of five harmonics within the limits, found by minimising the Frobenius condition "
         "number of LᵀL.",
-        figures=(Figure("Motion", motion), Figure("Torques with noise of 0.5, 0.3 and 0.7 N m", torque)),
+        figures=(PaperFigure("Motion", motion), PaperFigure("Torques with noise of 0.5, 0.3 and 0.7 N m", torque)),
         statements=(
             asserted(
                 "Optimisation lowers Cond_F(LᵀL).",
@@ -124,8 +128,8 @@ def figure_3(lab: Lab) -> Item:
     signals = {"τm, measured": np.asarray(log.tau), "τ0, without noise": true, "estimated (WLS)": found}
     return Item(
         figures=(
-            Figure("Torques", joint_panels(JOINTS, log.t, signals, "N m", ("estimated (WLS)",))),
-            Figure("|τ0 − estimated|", joint_panels(JOINTS, log.t, {"error": wrong}, "N m")),
+            PaperFigure("Torques", joint_panels(JOINTS, log.t, signals, "N m", ("estimated (WLS)",))),
+            PaperFigure("|τ0 − estimated|", joint_panels(JOINTS, log.t, {"error": wrong}, "N m")),
         ),
         statements=(
             asserted(
@@ -172,7 +176,7 @@ def table_2(lab: Lab) -> Item:
     return Item(
         text=f"{lab.runs} measurements of the motion, each with its own noise. Weights come from the residuals of each "
         "joint; nobody tells the estimator the noise.",
-        tables=(table(columns, zip(names, *values, strict=True)),),
+        tables=(paper_table(columns, zip(names, *values, strict=True)),),
         statements=(
             asserted(
                 "The exact values are those of uniform cylinders of 3 cm radius and 1000 kg/m³.",

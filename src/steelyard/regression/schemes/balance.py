@@ -31,9 +31,9 @@ from steelyard.signals.prepare import Motion
 
 # How the torque runs between two samples: "held" at the earlier one's value (what a controller does), or "trapezoid":
 # straight from one to the other (what a sensor saw). "paper" holds everything, states included.
-RULES = ("held", "trapezoid", "paper")
+INTEGRATION_RULES = ("held", "trapezoid", "paper")
 
-Index = NDArray[np.int64]
+_Index = NDArray[np.int64]
 State = tuple[Array, Array, Array]  # q, q̇, τ
 
 
@@ -66,7 +66,7 @@ class Balance:
             start: q, q̇, τ at its start, `(joints,)` or `(intervals, joints)`.
             end: the same at its end.
             h: its length, s.
-            rule: one of `RULES`.
+            rule: one of `INTEGRATION_RULES`.
         """
         (q0, dq0, tau0), (q, dq, tau) = start, end
         if not self.scalar:
@@ -75,7 +75,7 @@ class Balance:
             return inner(tau0, q - q0) / h
         return inner(tau0, dq0) if rule == "paper" else 0.5 * (inner(tau, dq) + inner(tau0, dq0))
 
-    def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, Index, Index]:
+    def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, _Index, _Index]:
         """One function for the stored and then the lost entries over `columns`, and their equations and columns.
 
         Only entries of `dynamics` that are not always zero on both sides are in it. Inputs are q and q̇; at instants
@@ -222,7 +222,7 @@ def check_all_torques(dynamics: Dynamics) -> None:
         )
 
 
-def check_rule(rule: str, rules: Sequence[str] = RULES) -> None:
+def check_rule(rule: str, rules: Sequence[str] = INTEGRATION_RULES) -> None:
     """Refuse a `rule` for the torque between samples that is none of `rules`."""
     if rule not in rules:
         raise SteelyardError(f"Torque between samples can be {' or '.join(rules)}, not '{rule}'.")

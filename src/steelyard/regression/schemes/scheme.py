@@ -23,7 +23,7 @@ from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes._blocks import Motions
-from steelyard.regression.schemes.balance import RULES, Balance, BalanceRows, check_rule
+from steelyard.regression.schemes.balance import INTEGRATION_RULES, Balance, BalanceRows, check_rule
 from steelyard.regression.schemes.still import Curves, KnownFriction, Stillness, check_still
 
 SCHEMES: Registry[type[Scheme]] = Registry("scheme", ("steelyard.regression.schemes",), "steelyard.schemes")
@@ -98,7 +98,7 @@ class Balanced(Scheme):
     """
 
     uses_acceleration: ClassVar[bool] = False
-    rules: ClassVar[tuple[str, ...]] = RULES
+    rules: ClassVar[tuple[str, ...]] = INTEGRATION_RULES
 
     def __post_init__(self) -> None:
         check_rule(self.rule, self.rules)

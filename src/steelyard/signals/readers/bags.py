@@ -11,10 +11,10 @@ import numpy as np
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.signals.log import Finding
-from steelyard.signals.table import READERS, Block, Column, LogReader, later_rows
+from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, later_rows
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
-SIGNALS = ("position", "velocity", "effort")
+_SIGNALS = ("position", "velocity", "effort")
 MESSAGES = 10_000  # in a block
 # The columns of a bag are known when all its messages have been seen. Up to this many, what was seen is kept.
 KEPT = 300_000
@@ -33,7 +33,7 @@ class BagReader(LogReader):
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
-        self._kept: list[dict[str, Column]] | None = []
+        self._kept: list[dict[str, ColumnValues]] | None = []
         joints: dict[str, None] = {}
         groups: set[tuple[str, ...]] = set()
         filled: set[str] = set()
@@ -51,21 +51,21 @@ class BagReader(LogReader):
         if count == 0:
             raise LogError(f"{path}: topic '{self.topic}' has no messages.")
         self.row_count, self.joints, self.sparse = count, tuple(joints), len(groups) > 1
-        self.names = ("t", *(name for s in SIGNALS for joint in joints if (name := f"{s}/{joint}") in filled))
+        self.names = ("t", *(name for s in _SIGNALS for joint in joints if (name := f"{s}/{joint}") in filled))
         self._clock = STAMP if stamped else RECORDED
         if not stamped:
             message = f"The headers of topic {self.topic} hold no time; the time of recording is used."
             self.findings = (Finding("remark", "note", message),)
 
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         raw_blocks = (raw for _, raw in self._raw_blocks()) if self._kept is None else self._kept
         return later_rows((self._block(raw, columns) for raw in raw_blocks), start)
 
-    def _block(self, raw: dict[str, Column], columns: Sequence[str]) -> Block:
+    def _block(self, raw: dict[str, ColumnValues], columns: Sequence[str]) -> TableBlock:
         known = {**raw, "t": raw[self._clock].astype("datetime64[ns]")}
         return {name: known[name] if name in known else np.full(len(raw[STAMP]), np.nan) for name in columns}
 
-    def _raw_blocks(self) -> Iterator[tuple[list[tuple[str, ...]], dict[str, Column]]]:
+    def _raw_blocks(self) -> Iterator[tuple[list[tuple[str, ...]], dict[str, ColumnValues]]]:
         """The messages in blocks: the lists of names that occur, both clocks, and the signals of the joints named."""
         try:
             from rosbags.rosbag2 import Reader
@@ -114,13 +114,16 @@ def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -
 
 def _raw_block(
     path: Path, store: Any, messages: list[tuple[Any, int, bytes]], first: int
-) -> tuple[list[tuple[str, ...]], dict[str, Column]]:
+) -> tuple[list[tuple[str, ...]], dict[str, ColumnValues]]:
     """The clocks and signals of some messages, the first of which has the number `first`.
 
     Messages that differ from one another in their stamps and values only are decoded together.
     """
     count = len(messages)
-    out: dict[str, Column] = {STAMP: np.zeros(count, np.int64), RECORDED: np.array([m[1] for m in messages], np.int64)}
+    out: dict[str, ColumnValues] = {
+        STAMP: np.zeros(count, np.int64),
+        RECORDED: np.array([m[1] for m in messages], np.int64),
+    }
     groups: dict[tuple[str, ...], None] = {}
     lengths = np.array([len(data) for _, _, data in messages])
     left, kinds = np.ones(count, dtype=bool), 0
@@ -130,7 +133,7 @@ def _raw_block(
         message = store.deserialize_cdr(model, JOINT_STATE)
         names = tuple(message.name)
         groups[names] = None
-        for signal in SIGNALS:
+        for signal in _SIGNALS:
             if len(getattr(message, signal)) not in (0, len(names)):  # a message may leave a signal out
                 raise LogError(
                     f"{path}: message {first + row} has {len(names)} names but {len(getattr(message, signal))} values "
@@ -142,7 +145,7 @@ def _raw_block(
         if places is None or len(alike) == 1:
             rows = np.array([row])
             stamps = np.array([message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec])
-            values = {signal: getattr(message, signal)[None] for signal in places or SIGNALS}
+            values = {signal: getattr(message, signal)[None] for signal in places or _SIGNALS}
         else:
             raw = np.frombuffer(b"".join(messages[k][2] for k in alike), np.uint8).reshape(len(alike), -1)
             fixed = np.ones(len(model), dtype=bool)
@@ -171,7 +174,7 @@ def _places(message: Any, data: bytes) -> dict[str, tuple[int, int]] | None:
     for text in (message.header.frame_id, None, *message.name):  # None: how many names
         at = -(-at // 4) * 4 + 4 + (0 if text is None else len(text.encode()) + 1)
     places: dict[str, tuple[int, int]] = {}
-    for signal in SIGNALS:
+    for signal in _SIGNALS:
         values = getattr(message, signal)
         at = -(-at // 4) * 4 + 4
         if len(values):

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.signals.table import READERS, Block, Column, LogReader, later_rows
+from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, later_rows
 
 # Text is parsed in pieces of this many bytes: long enough for Arrow to be busy, short enough to stay in the cache. With
 # sixteen times as many it takes a third more processor time, and eight times the memory.
-PIECE = 1 << 22
+_PIECE = 1 << 22
 
 
 @READERS.register("csv")
@@ -43,13 +43,13 @@ class CsvReader(LogReader):
 
     def counted_rows(self) -> int:
         with self.path.open("rb") as file:
-            lines = sum(data.count(b"\n") for data in iter(lambda: file.read(PIECE), b""))
+            lines = sum(data.count(b"\n") for data in iter(lambda: file.read(_PIECE), b""))
         return lines - self._skip
 
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         return later_rows(self._all_blocks(columns), start)
 
-    def _all_blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def _all_blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         row = 0
         for k, text in enumerate(self._texts()):
             if k and text.isspace():
@@ -65,7 +65,7 @@ class CsvReader(LogReader):
         """The file in pieces of whole lines, the first with the header and more."""
         with self.path.open("rb") as file:
             held, lines = b"", self._skip + 1
-            while data := file.read(PIECE):
+            while data := file.read(_PIECE):
                 end = data.rfind(b"\n") + 1
                 if end == 0 or (lines and held.count(b"\n") + data.count(b"\n") < lines):
                     held += data
@@ -99,7 +99,7 @@ class CsvReader(LogReader):
             raise LogError(f"{self.path}: cannot be read as a table ({_reason(error, row - skip)}).") from None
 
 
-def numpy_column(column: Any) -> Column:
+def numpy_column(column: Any) -> ColumnValues:
     """An Arrow `column` as NumPy's: empty cells become NaN in numbers, NaT in time stamps and None elsewhere."""
     import pyarrow as pa
 

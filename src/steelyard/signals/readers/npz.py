@@ -13,10 +13,10 @@ from typing import IO, Any
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.signals.table import READERS, Block, LogReader
+from steelyard.signals.table import READERS, LogReader, TableBlock
 
 ROWS = 1 << 16  # in a block
-SIGNALS = "biufM"  # kinds of numbers that can be a signal; text is a remark
+_SIGNAL_TYPES = "biufM"  # kinds of numbers that can be a signal; text is a remark
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class NpzReader(LogReader):
             if named:
                 with archive.open("joints.npy") as file:
                     self.joints = tuple(str(name) for name in np.atleast_1d(np.lib.format.read_array(file)))
-        signals = [member for member in members if member.shape and member.dtype.kind in SIGNALS]
+        signals = [member for member in members if member.shape and member.dtype.kind in _SIGNAL_TYPES]
         self.row_count = max((member.shape[0] for member in signals), default=0)
         if self.row_count == 0:
             there = ", ".join(member.name for member in members if member not in named)
@@ -84,7 +84,7 @@ class NpzReader(LogReader):
         except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, RuntimeError) as error:
             raise LogError(f"{self.path}: is not a readable .npz file, or is cut short ({error}).") from None
 
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         samples = self.row_count or 0
         with self._opened() as archive, ExitStack() as files:
             sources: list[tuple[tuple[str, ...], np.dtype[Any], IO[bytes]]] = []

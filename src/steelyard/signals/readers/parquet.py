@@ -8,7 +8,7 @@ from typing import Any
 
 from steelyard.errors import LogError
 from steelyard.signals.readers.csv import numpy_column
-from steelyard.signals.table import READERS, Block, LogReader, later_rows
+from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
 # Rows of a batch, and bytes that are read ahead of each column: four, and sixteen, times as many take twice the memory.
 BATCH, BUFFER = 1 << 14, 1 << 16
@@ -28,7 +28,7 @@ class ParquetReader(LogReader):
             self.names = tuple(str(name) for name in file.schema_arrow.names)
             self.row_count = int(file.metadata.num_rows)
 
-    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         import pyarrow as pa
 
         with self._opened() as file:
