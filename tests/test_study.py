@@ -73,7 +73,7 @@ def test_a_streamed_log_gives_the_estimate_of_the_one_in_memory(
     long_file: Path, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 1)
-    monkeypatch.setattr(source, "PIECE", len(log) // 3)
+    monkeypatch.setattr(source, "PIECE_ROWS", len(log) // 3)
     streamed = open_log(long_file, ROBOT)
     assert isinstance(streamed, LogFile)
     cut = sy.Preparation(cutoff=9.7)

@@ -50,7 +50,7 @@ def test_blocks_of_a_file_are_those_of_the_log_piece_by_piece(tmp_path: Path, mo
     robot = builtin("rotradi")
     q = np.arange(3000, dtype=float).reshape(-1, 3)
     Log(robot.joint_names, 5.0 + 0.01 * np.arange(1000), q, tau=q).save(tmp_path / "run.csv")
-    monkeypatch.setattr(source, "PIECE", 130)
+    monkeypatch.setattr(source, "PIECE_ROWS", 130)
     whole = keep_blocks(read_log(tmp_path / "run.csv", robot), 0.5, 3)
     parts = keep_blocks(LogFile(tmp_path / "run.csv", robot), 0.5, 3)
     for one, file in zip(whole, parts, strict=True):

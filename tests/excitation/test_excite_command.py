@@ -140,7 +140,7 @@ def test_a_search_goes_on_from_its_checkpoint(tmp_path):
 
 
 def test_what_a_log_has_shown_is_known(tmp_path):
-    plan = sy.excite(sy.load_robot("szabo3r"), duration=4.0, harmonics=3, search=sy.excitation.Settings(
+    plan = sy.excite(sy.load_robot("szabo3r"), duration=4.0, harmonics=3, search=sy.excitation.SearchSettings(
         starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5))  # fmt: skip
     from steelyard.rehearse import rehearse
 

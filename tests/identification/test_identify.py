@@ -110,7 +110,7 @@ def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch
     robot = _written(tmp_path / "run.parquet")
     whole = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
-    monkeypatch.setattr(source, "PIECE", 6000)
+    monkeypatch.setattr(source, "PIECE_ROWS", 6000)
     pieces = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
     assert 0 < whole.identification[0].samples - pieces.identification[0].samples < 600
     # The rows lost are a few percent, so the estimates differ by a fraction of their own uncertainty.
@@ -138,7 +138,7 @@ def test_a_hold_out_of_a_long_log_is_streamed(
             yield piece
 
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
-    monkeypatch.setattr(source, "PIECE", 6000)
+    monkeypatch.setattr(source, "PIECE_ROWS", 6000)
     monkeypatch.setattr(source, "log_chunks", watched)
     monkeypatch.delattr(source, "read_log")  # nothing is read at once
     monkeypatch.delattr(files, "read_log")

@@ -55,7 +55,7 @@ WRITERS = {
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks so short that a small file has many, and a bag that is not kept."""
-    monkeypatch.setattr(csv, "PIECE", 5000)
+    monkeypatch.setattr(csv, "PIECE_BYTES", 5000)
     monkeypatch.setattr(npz, "ROWS", 64)
     monkeypatch.setattr(bags, "MESSAGES", 64)
     monkeypatch.setattr(bags, "KEPT", 100)
@@ -89,7 +89,7 @@ def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
     path = WRITERS[name](tmp_path)
     assert not isinstance(open_log(path, ARM), LogFile)
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 900)  # the estimate of a text may be a few per cent wrong
-    monkeypatch.setattr(source, "PIECE", 200)
+    monkeypatch.setattr(source, "PIECE_ROWS", 200)
     long = open_log(path, ARM)
     assert isinstance(long, LogFile)
     for _ in range(2):
@@ -101,7 +101,7 @@ def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
 @pytest.mark.parametrize("window", [None, (5, 1000)])
 def test_a_long_file_is_split_without_being_held_or_parsed_twice(tmp_path, monkeypatch, name, window):
     path = WRITERS[name](tmp_path)
-    monkeypatch.setattr(source, "PIECE", 200)
+    monkeypatch.setattr(source, "PIECE_ROWS", 200)
     long = LogFile(path, ARM, {"window": list(window)} if window else None)
     whole = read_log(path, ARM, rows=window)
     passes = []

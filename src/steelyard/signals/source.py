@@ -36,7 +36,7 @@ def ahead(items: Iterable[_T]) -> Iterator[_T]:
 # Files with more rows are gone through piece by piece. A piece of 150,000 rows of seven joints is about 30 MB, and
 # what is computed from it at once a few times that.
 ROWS_IN_MEMORY = 300_000
-_PIECE = 150_000
+PIECE_ROWS = 150_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class LogFile:
         """A pass over the log, of which little more than one piece is held."""
         # No overlap: each piece is trimmed at its ends like a log of its own, which costs a few rows in 150,000.
         start, empty = None, True
-        for piece in log_chunks(self.reader, self.robot, self.mapping, size=_PIECE, overlap=0, rows=self.rows):
+        for piece in log_chunks(self.reader, self.robot, self.mapping, size=PIECE_ROWS, overlap=0, rows=self.rows):
             start = float(piece.t[0]) if start is None else start
             part = piece if self.cut is None else self.cut(piece, start)
             del piece  # or it would live on beside the next
