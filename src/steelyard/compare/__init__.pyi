@@ -10,21 +10,6 @@ from .protocol import NOISES, Cell, Noise, Protocol, noise_from
 CONTROLLERS = steelyard.simulation.controllers.CONTROLLERS
 
 __all__ = [
-    "CONTROLLERS",
-    "GROUPS",
-    "METHODS",
-    "NOISES",
-    "RULES",
-    "Advice",
-    "Cell",
-    "Comparison",
-    "Method",
-    "MethodRun",
-    "Noise",
-    "Protocol",
-    "Summary",
-    "advice",
-    "chosen_methods",
-    "monte_carlo",
-    "noise_from",
+    "CONTROLLERS", "GROUPS", "METHODS", "NOISES", "RULES", "Advice", "Cell", "Comparison", "Method", "MethodRun",
+    "Noise", "Protocol", "Summary", "advice", "chosen_methods", "monte_carlo", "noise_from",
 ]  # fmt: skip

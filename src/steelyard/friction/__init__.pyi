@@ -10,25 +10,7 @@ from .plateaus import Plateau, find_plateaus
 from .separable import Shape, Shapes, fit_shapes
 
 __all__ = [
-    "LAWS",
-    "BreakAway",
-    "Choice",
-    "FittedLaw",
-    "FrictionCurves",
-    "FrictionDrift",
-    "FrictionExperiment",
-    "JointFriction",
-    "Law",
-    "Plateau",
-    "Shape",
-    "Shapes",
-    "break_away",
-    "choose_law",
-    "design_sweeps",
-    "find_plateaus",
-    "fit_law",
-    "fit_shapes",
-    "friction_drift",
-    "measure_friction",
-    "read_friction",
+    "LAWS", "BreakAway", "Choice", "FittedLaw", "FrictionCurves", "FrictionDrift", "FrictionExperiment",
+    "JointFriction", "Law", "Plateau", "Shape", "Shapes", "break_away", "choose_law", "design_sweeps",
+    "find_plateaus", "fit_law", "fit_shapes", "friction_drift", "measure_friction", "read_friction",
 ]  # fmt: skip

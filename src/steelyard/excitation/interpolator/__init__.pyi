@@ -10,23 +10,7 @@ from .program_text import program_from_dict, program_text, program_to_dict, rpy
 ProgramError = steelyard.errors.ProgramError
 
 __all__ = [
-    "CircleMove",
-    "JointMove",
-    "LineMove",
-    "MotionLimits",
-    "Move",
-    "Pause",
-    "Profile",
-    "Program",
-    "ProgramError",
-    "ProgramMotion",
-    "ProgramRegion",
-    "Ramp",
-    "ToolLimits",
-    "interpolate",
-    "profile",
-    "program_from_dict",
-    "program_text",
-    "program_to_dict",
-    "rpy",
+    "CircleMove", "JointMove", "LineMove", "MotionLimits", "Move", "Pause", "Profile", "Program", "ProgramError",
+    "ProgramMotion", "ProgramRegion", "Ramp", "ToolLimits", "interpolate", "profile", "program_from_dict",
+    "program_text", "program_to_dict", "rpy",
 ]  # fmt: skip
