@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 
@@ -137,13 +136,16 @@ class Study:
         number = next((k for k, one in enumerate(self.logs) if one is source), None)
         if number is None:
             return ahead(m for piece in source.pieces() for m in self._prepare(piece))
-        first = self.beginnings[number]
+        return self._streamed(number, source)
+
+    def _streamed(self, number: int, source: LogFile) -> Iterator[Motion]:
+        """The beginning, which is at hand, then what is still to come of it; a later pass reads the file anew."""
+        yield from self._motions_in_memory(self.beginnings[number])
         rest = self._coming.pop(number, None)
         if rest is None:
             rest = source.pieces()
             next(rest)
-        later = (m for piece in rest for m in self._prepare(piece))
-        return chain(self._motions_in_memory(first), ahead(later))
+        yield from ahead(m for piece in rest for m in self._prepare(piece))
 
     def _prepare(self, piece: Log) -> Iterator[Motion]:
         return prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from steelyard.assessment.holdout import keep_blocks, keep_last
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import one_blas_thread
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot.robot import Robot
@@ -62,15 +63,16 @@ def identify_files(
         judged_names += [f"{p.stem}, held back" for p in logs]
     if period is not None:
         used = [_averaged(log, period) for log in used]
-    return identify(
-        robot,
-        used,
-        judged,
-        preparation=Preparation(cutoff=cutoff, mask=mask, delay=delay),
-        names=names,
-        validate_names=judged_names,
-        **options,
-    )
+    with one_blas_thread():  # all products are small, and a second thread would only spin
+        return identify(
+            robot,
+            used,
+            judged,
+            preparation=Preparation(cutoff=cutoff, mask=mask, delay=delay),
+            names=names,
+            validate_names=judged_names,
+            **options,
+        )
 
 
 def _averaged(log: Source, period: float) -> Log:
