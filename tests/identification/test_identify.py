@@ -143,7 +143,7 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     monkeypatch.delattr(source, "read_log")  # nothing is read at once
     monkeypatch.delattr(files, "read_log")
     pieces = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
-    assert len(sizes) > 3
+    assert len(sizes) >= 3
     assert max(sizes) <= 9000
     lost = 1.0 - pieces.identification[0].samples / whole.identification[0].samples
     assert 0.0 < lost < 0.1
