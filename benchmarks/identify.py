@@ -211,9 +211,6 @@ def phases(samples: int) -> None:
     import steelyard.study as study_module
 
     study_module.ahead = lambda items: items  # one thread, so that phases nest
-    import steelyard.regression.observe as observe_module
-
-    observe_module.ahead = lambda items: items
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.parquet"
         write_log(log, samples)

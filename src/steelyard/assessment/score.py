@@ -158,13 +158,10 @@ def score_reduced(
         for e, joint in enumerate(plotted.joints):
             way = _away_from(base, seen.factor.equations[e], beta)
             triangle, gram = seen.factor.triangles[e], seen.unfiltered[e]
-            error = float(np.sum((triangle @ way) ** 2))
-            smooth = _figures(seen.factor.rows[e], error, float(seen.sums[e]), float(np.sum(triangle[:, -1] ** 2)))
-            constant = float(gram[-1, -1])
-            # The mean of an unfiltered torque is the filtered one's, which has the same sum but for its ends.
-            mean = float(seen.sums[e]) / seen.factor.rows[e]
-            rows = seen.factor.rows[e]
-            raw = _figures(rows, float(way @ gram @ way), mean * rows, constant)
+            rows, total = seen.factor.rows[e], float(seen.sums[e])
+            smooth = _figures(rows, float(np.sum((triangle @ way) ** 2)), total, float(np.sum(triangle[:, -1] ** 2)))
+            # An unfiltered torque has the filtered one's sum, but for its ends.
+            raw = _figures(rows, float(way @ gram @ way), total, float(gram[-1, -1]))
             joints.append(JointScore(joint.joint, **smooth, raw=raw))
         out.append(replace(plotted, samples=seen.samples, joints=tuple(joints)))
     return tuple(out)

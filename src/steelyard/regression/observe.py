@@ -18,7 +18,6 @@ from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
 from steelyard.regression.spectra import quick_length
 from steelyard.signals.prepare import Motion
-from steelyard.signals.source import ahead
 
 # Samples whose rows are in memory at once: some 200 rows of 20,000 samples are 32 MB. Never more than the second.
 _CHUNK = 20_000
@@ -56,7 +55,7 @@ def observe(
     period = first.row_period
 
     def source() -> Iterable[Block]:
-        for motion in ahead(motions()):
+        for motion in motions():
             yield from _blocks(rows, motion, mask, reversals, grams)
 
     return RegressionData(rows.equations, rows.parameters, source, period)
