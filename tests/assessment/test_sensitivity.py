@@ -48,7 +48,7 @@ def test_a_lifted_mass_moves_as_newton_says() -> None:
 
 def test_every_base_parameter_of_a_robot_is_swept_as_one_batch() -> None:
     model = carriage()
-    loop = PD.for_model(model, bandwidth=20.0)
+    loop = PD.for_model(model, bandwidth_rad_s=20.0)
     goal = np.array([0.1, 0.3, -0.4, 0.2, 0.05])
     found = sweep(model, loop, reference=goal, duration=1.0, step=2e-3, steps=5)
     assert found.rms.shape == (len(found.names), 5, 5)

@@ -73,7 +73,7 @@ def clean(name: str, seed: int = 0, gravity: tuple[float, float, float] | None =
         series.amplitudes[:, still] = 0.0
     run = simulate(
         model,
-        ComputedTorque.for_model(model, bandwidth=15.0),
+        ComputedTorque.for_model(model, bandwidth_rad_s=15.0),
         reference=series,
         duration=DURATION,
         step=0.25 / RATE,

@@ -116,7 +116,7 @@ def test_noise_and_initial_estimates_are_as_stated() -> None:
 
 
 def test_an_experiment_that_cannot_be_made_is_a_result() -> None:
-    wild = replace(TINY, starts=1, bandwidth=5000.0, control_rate=500.0)
+    wild = replace(TINY, starts=1, bandwidth_rad_s=5000.0, control_rate=500.0)
     runs = monte_carlo(ROBOT, wild, workers=1).runs
     assert {run.result for run in runs} == {"no-data"}
     assert all(run.reason for run in runs)

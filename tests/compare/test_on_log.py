@@ -38,7 +38,7 @@ class Swing:
 def log() -> Log:
     model = Model(ROBOT, TERMS, Model.nominal(ROBOT).theta)
     sensors = Sensors(position_noise=1e-5, torque_noise=0.05, seed=1)
-    controller = PD.for_model(model, bandwidth=40.0)
+    controller = PD.for_model(model, bandwidth_rad_s=40.0)
     made = simulate(model, controller, duration=8.0, step=2e-3, dq0=[5.6], reference=Swing(), sensors=sensors).log()
     return replace(made, dq=None)
 

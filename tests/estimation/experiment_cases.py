@@ -42,7 +42,7 @@ class LoopCase:
     """A built-in robot, or a pendulum, that follows sines under PD (or another controller) at `rate` Hz."""
 
     def __init__(
-        self, name: str, seconds: float = 6.0, rate: float = 500.0, bandwidth: float = 40.0, controller=PD,
+        self, name: str, seconds: float = 6.0, rate: float = 500.0, bandwidth_rad_s: float = 40.0, controller=PD,
         seed: int = 0, step: float = 1e-3, frequency: float = 0.2,
     ) -> None:  # fmt: skip
         self.robot = load_robot(PENDULUM) if name == "pendulum" else builtin(name)
@@ -50,7 +50,11 @@ class LoopCase:
         self.terms, self.theta = self.model.terms, self.model.theta
         self.base = base_parameters(self.robot, self.terms)
         self.beta = self.base.values(self.theta)
-        made = controller.for_model(self.model, bandwidth=bandwidth) if isinstance(controller, type) else controller
+        made = (
+            controller.for_model(self.model, bandwidth_rad_s=bandwidth_rad_s)
+            if isinstance(controller, type)
+            else controller
+        )
         self.controller: Controller = made
         self.reference = Sines(self.robot, frequency, seed)
         self.t = np.arange(round(seconds * rate)) / rate

@@ -77,7 +77,7 @@ class OfExperiments:
 
     def case(self, robot: str) -> Any:
         # The PRRRP's arm is light: a loop as slow as the other's would lag by 0.3 rad, too much for DIDIM.
-        return loop_case(robot, bandwidth=40.0 if robot == "rotradi" else 80.0)
+        return loop_case(robot, bandwidth_rad_s=40.0 if robot == "rotradi" else 80.0)
 
     @property
     def home(self) -> Any:

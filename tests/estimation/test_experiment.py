@@ -106,7 +106,7 @@ def test_shapes_that_do_not_fit_are_named() -> None:
     with pytest.raises(EstimationError, match="2 references"):
         c.experiment([c.log()], references=[c.reference] * 2)
     with pytest.raises(EstimationError, match="gains for 5 joints"):
-        c.experiment(controller=loop_case("prrrp", bandwidth=80.0).controller)
+        c.experiment(controller=loop_case("prrrp", bandwidth_rad_s=80.0).controller)
     with pytest.raises(EstimationError, match="smoothing"):
         c.experiment(smoothing=0.0)
     with pytest.raises(EstimationError, match="strength"):

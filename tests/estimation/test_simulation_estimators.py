@@ -23,7 +23,7 @@ CASES = {
     "rotradi": {},
     "rotradi PID": {"controller": PID},
     "szabo3r": {},
-    "prrrp": {"bandwidth": 80.0},
+    "prrrp": {"bandwidth_rad_s": 80.0},
 }
 
 
@@ -83,7 +83,7 @@ def spread_of(estimator, c, noise: float, seeds: int) -> np.ndarray:
 
 
 def test_instruments_remove_the_bias_that_noise_of_positions_gives() -> None:
-    c = loop_case("prrrp", bandwidth=80.0)
+    c = loop_case("prrrp", bandwidth_rad_s=80.0)
     plain = spread_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
     # Noise of 1 mm on a stiff axis is a quarter of its torque, as the check of the controller sees it.
     iv = spread_of(lambda e: InstrumentalVariables(mismatch=1.0).fit(e, c.base), c, 1e-3, 12)
@@ -93,7 +93,7 @@ def test_instruments_remove_the_bias_that_noise_of_positions_gives() -> None:
 
 
 def test_likelihood_with_noise_of_positions_beats_least_squares() -> None:
-    c = loop_case("prrrp", bandwidth=80.0)
+    c = loop_case("prrrp", bandwidth_rad_s=80.0)
     plain = spread_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
     ml = spread_of(lambda e: MaximumLikelihood().fit(e, c.base), c, 1e-3, 12)
     size = np.sqrt(np.mean(plain**2, axis=0))
@@ -101,7 +101,7 @@ def test_likelihood_with_noise_of_positions_beats_least_squares() -> None:
 
 
 def test_likelihood_finds_the_noise_of_the_positions() -> None:
-    c = loop_case("prrrp", bandwidth=80.0)
+    c = loop_case("prrrp", bandwidth_rad_s=80.0)
     found = MaximumLikelihood().fit(c.experiment(c.log(1e-4, 0.005)), c.base)
     assert np.allclose(found.details["position_noise"], 1e-4, rtol=0.1)  # 3000 samples: 1.3 %, and the motion's tail
 

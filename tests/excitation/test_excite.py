@@ -204,7 +204,7 @@ def test_a_plan_as_files():
         ({"weights": "torque"}, "torque limit of every joint"),
         ({"prior": np.eye(3)}, "prior has shape"),
         ({"posture": [0.0, 9.0, 0.0]}, "puts joint 'q2' at 9"),
-        ({"bandwidth": 0.5}, "use at most 2 harmonics"),
+        ({"bandwidth_hz": 0.5}, "use at most 2 harmonics"),
         ({"family": Fourier(3, 4.0, start=3.0)}, "position of joint 'q2' exceeds its limit"),
         ({"family": [Fourier(3, 4.0)]}, "has 3 joints"),
         ({"limits": {"q": [(-2, 2), (0.5, 1.2), (-0.2, 0.2)], "tau": 0.1}}, "torque limits cannot be kept"),

@@ -54,7 +54,7 @@ def test_families_and_populations_go_by_name() -> None:
         ({"family": "chirp"}, UnknownNameError, "chirp"),
         ({"optimiser": "simplex"}, UnknownNameError, "simplex"),
         ({"via_points": 3}, ExcitationError, "No gradient"),
-        ({"optimiser": "ga", "bandwidth": 1.0}, ExcitationError, "bandwidth"),
+        ({"optimiser": "ga", "bandwidth_hz": 1.0}, ExcitationError, "bandwidth"),
         ({"collision": True}, SteelyardError, "no collision geometry"),
         ({"frame": "hand"}, UnknownNameError, "hand"),
     ],

@@ -32,7 +32,7 @@ from steelyard.simulation.friction import smoothed
 PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 ROBOT = load_robot(PENDULUM)
 TRUTH = Model(ROBOT, smoothed(Model.nominal(ROBOT).terms, 0.05), Model.nominal(ROBOT).theta)
-CONTROLLER = PD.for_model(TRUTH, bandwidth=40.0)
+CONTROLLER = PD.for_model(TRUTH, bandwidth_rad_s=40.0)
 NAMES = [name for name in estimator_names() if name != "physical"]
 
 

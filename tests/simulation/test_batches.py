@@ -27,7 +27,7 @@ def _spread(model: Model, robots: int, seed: int = 0) -> np.ndarray:
 def test_a_batch_equals_its_robots_one_by_one(robots):
     model = Model.nominal(load_robot("irp6"))
     theta = _spread(model, robots)
-    controller = PD.for_model(model, bandwidth=20.0)
+    controller = PD.for_model(model, bandwidth_rad_s=20.0)
     options = {"reference": [0.3, 0.2, -0.2], "duration": 0.1, "record_every": 10, "step": 1e-3}
     batch = simulate(model, controller, theta=theta, **options)
     assert batch.q.shape == (robots, 11, 3)

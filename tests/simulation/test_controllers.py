@@ -26,7 +26,7 @@ class Sines:
 def test_pd_on_a_block_is_a_damped_spring():
     model = model_of(block(mass=2.0))
     w = 10.0
-    run = simulate(model, PD.for_model(model, bandwidth=w), reference=[1.0], duration=1.0, step=1e-4)
+    run = simulate(model, PD.for_model(model, bandwidth_rad_s=w), reference=[1.0], duration=1.0, step=1e-4)
     closed = 1.0 - (1.0 + w * run.t) * np.exp(-w * run.t)
     # The held torque is late by half a period on average: an error of order w·h.
     np.testing.assert_allclose(run.q[:, 0], closed, atol=w * 1e-4)
@@ -34,17 +34,17 @@ def test_pd_on_a_block_is_a_damped_spring():
 
 def test_pd_tracking_converges_with_gravity_compensated():
     model = model_of(double_pendulum(), "viscous", values=(0.2, 0.1))
-    run = simulate(model, PDGravity.for_model(model, bandwidth=30.0), reference=[0.7, -0.4], duration=5.0)
+    run = simulate(model, PDGravity.for_model(model, bandwidth_rad_s=30.0), reference=[0.7, -0.4], duration=5.0)
     np.testing.assert_allclose(run.q[-1], [0.7, -0.4], atol=1e-9)
-    sagging = simulate(model, PD.for_model(model, bandwidth=30.0), reference=[0.7, -0.4], duration=5.0)
-    stiffness = PD.for_model(model, bandwidth=30.0).kp
+    sagging = simulate(model, PD.for_model(model, bandwidth_rad_s=30.0), reference=[0.7, -0.4], duration=5.0)
+    stiffness = PD.for_model(model, bandwidth_rad_s=30.0).kp
     weight = model.dynamics.gravity_torque(sagging.q[-1], model.theta)
     np.testing.assert_allclose(stiffness * ([0.7, -0.4] - sagging.q[-1]), weight, atol=1e-6)
 
 
 def test_computed_torque_with_the_true_model_makes_the_error_linear():
     model = model_of(double_pendulum(), "viscous", values=(0.2, 0.1))
-    controller, reference = ComputedTorque.for_model(model, bandwidth=10.0, damping=0.5), Sines(2)
+    controller, reference = ComputedTorque.for_model(model, bandwidth_rad_s=10.0, damping=0.5), Sines(2)
     first, w, zeta = np.array([0.3, -0.2]), 10.0, 0.5
     wd = w * np.sqrt(1.0 - zeta**2)
     worst = []

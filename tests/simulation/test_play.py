@@ -61,7 +61,7 @@ def test_a_controller_that_believes_in_another_robot_follows_worse() -> None:
 def test_periods_are_cut_until_the_friction_is_simulated_faithfully() -> None:
     rubbing = terms(ROBOT, Coulomb())
     model = Model(ROBOT, rubbing, np.concatenate([TRUTH.theta, np.full(len(rubbing.lower), 0.05)]))
-    options = {"controller": PD.for_model(model, bandwidth=20.0), "loops": 1, "smoothing": 0.1}
+    options = {"controller": PD.for_model(model, bandwidth_rad_s=20.0), "loops": 1, "smoothing": 0.1}
     with pytest.warns(SimulationWarning, match="Friction damps"):
         play(model, Swing(ROBOT.dof), 200.0, **options)
     cut = play(model, Swing(ROBOT.dof), 200.0, settle=True, **options)  # warnings would be errors

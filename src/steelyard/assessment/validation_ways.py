@@ -16,6 +16,7 @@ from steelyard.assessment.replay import Possibility, possibility
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.simulation import PD, ComputedTorque, Ending, FeedForward, Simulation, simulate
 
 # Of tracking errors: a run in which a joint strays this far (rad, m) from its reference has not followed it.
@@ -80,6 +81,7 @@ class Validation:
         }
 
 
+@renamed(bandwidth="bandwidth_rad_s")
 def validate(
     model: Model,
     plant: Model,
@@ -87,7 +89,7 @@ def validate(
     *,
     duration: float,
     gains: PD | None = None,
-    bandwidth: float = 20.0,
+    bandwidth_rad_s: float = 20.0,
     step: float = 1e-3,
     horizon: float | None = None,
 ) -> Validation:
@@ -95,16 +97,16 @@ def validate(
 
     1. Torque prediction: the model's torque along the plant's motion against the plant's.
     2. Open loop: the plant's torques are played to the model from the same start, for `horizon` s (default: all).
-    3. Feed-forward: PD with `gains` (default: for the plant at `bandwidth` rad/s) and the model's torque of the
+    3. Feed-forward: PD with `gains` (default: for the plant at `bandwidth_rad_s`) and the model's torque of the
        reference, on the plant.
-    4. Computed torque with the model at `bandwidth`, on the plant.
+    4. Computed torque with the model at `bandwidth_rad_s`, on the plant.
 
     Errors of 3 and 4 are those of tracking. The plant's own motion is under PD with the same gains and its own
     feed-forward. A way in which the model runs away has no errors but a reason; other ways are not affected.
     """
-    if not (duration > 0.0 and step > 0.0 and bandwidth > 0.0 and (horizon is None or horizon > 0.0)):
+    if not (duration > 0.0 and step > 0.0 and bandwidth_rad_s > 0.0 and (horizon is None or horizon > 0.0)):
         raise SteelyardError("duration, step, bandwidth and horizon must be positive.")
-    pull = gains or PD.for_model(plant, bandwidth=bandwidth)
+    pull = gains or PD.for_model(plant, bandwidth_rad_s=bandwidth_rad_s)
     start, speed, _ = (x[0] for x in reference.sample(np.zeros(1)))
 
     def on_plant(controller: Any) -> Simulation:
@@ -120,7 +122,7 @@ def validate(
     joints = [j.kind for j in plant.robot.joints]
     length = "rad" if all(kind == "revolute" for kind in joints) else "rad, m"
     torque = model.torque(true.q, true.dq, true.ddq) - true.tau
-    computed = ComputedTorque.for_model(model, bandwidth=bandwidth)
+    computed = ComputedTorque.for_model(model, bandwidth_rad_s=bandwidth_rad_s)
     return Validation(
         Way("torque prediction", "N m, N" if "," in length else "N m", _rms(torque)),
         _way("open loop", length, lambda: _open_loop(model, true, horizon, step)),

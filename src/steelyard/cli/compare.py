@@ -81,7 +81,7 @@ def schemes(o: SchemesOptions) -> None:
 
 # Options that are fields of `Protocol` by the same name.
 _PASSED_ON = (
-    "trajectories", "starts", "duration", "seed", "harmonics", "control_rate", "bandwidth", "horizon", "limit",
+    "trajectories", "starts", "duration", "seed", "harmonics", "control_rate", "horizon", "limit",
 )  # fmt: skip
 
 
@@ -175,6 +175,7 @@ def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
         controllers=tuple(opt.words(o.controllers)),
         rates=tuple(_frequency(text) for text in opt.words(o.rates)),
         cutoffs=tuple(opt.words(o.cutoffs)),
+        bandwidth_rad_s=o.bandwidth,
         **{name: getattr(o, name) for name in _PASSED_ON},
     )
     folder = Path(o.end.output) if o.end.output else None

@@ -98,7 +98,7 @@ _LISTS = {"term_names": "terms", "moving": "joints", "equations": "equations", "
 # Options that are arguments of `excite` by the same name.
 _PASSED_ON = (
     "torque_margin", "duration", "rate", "harmonics", "family", "criterion", "scaling", "frame", "floor", "collision",
-    "clearance", "bandwidth", "optimiser", "via_points", "generations", "population", "seed",
+    "clearance", "optimiser", "via_points", "generations", "population", "seed",
 )  # fmt: skip
 # Not kept with the result: where it goes, how long the search may take, and what the robot itself tells.
 _NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap", "overwrite", "as_json", *_LIMITS)
@@ -132,6 +132,7 @@ def _designed(o: Options) -> Designed:
         "posture": opt.numbers("--posture", o.posture, robot.dof) if o.posture else None,
         "weights": o.weights if o.weights.startswith("torque") else opt.per_joint("--weights", o.weights or "none"),
         "box": opt.numbers("--box", o.box, 6) if o.box else None,
+        "bandwidth_hz": o.bandwidth,
         "packages": opt.words(o.packages),
         "checkpoint": o.checkpoint or None,
         **{name: lists[name] or None for name in ("joints", "equations", "parameters", "wanted")},

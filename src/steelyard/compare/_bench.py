@@ -168,7 +168,7 @@ class Bench:
         return exciting_motion(self.truth.dynamics, self.base, p.harmonics, p.duration, [p.seed, _EXCITING, number])
 
     def _controller(self, name: str) -> Controller:
-        made: Controller = CONTROLLERS[name].for_model(self.truth, bandwidth=self.protocol.bandwidth)
+        made: Controller = CONTROLLERS[name].for_model(self.truth, bandwidth_rad_s=self.protocol.bandwidth_rad_s)
         return made
 
     def _simulated(self, trajectory: int, controller: str) -> Simulation:

@@ -149,7 +149,7 @@ def _protocol(found: Comparison) -> Html:
     noises = "; ".join(f"{n.name} {n.position_deg:g}° and {n.torque:g} N m" for n in p.noises)
     rows: list[list[TableCell]] = [
         ["motions", f"{p.trajectories} random Fourier series, {p.harmonics} harmonics, {p.duration:g} s"],
-        ["controllers", f"{', '.join(p.controllers)}; {p.bandwidth:g} rad/s, {p.control_rate:g} Hz"],
+        ["controllers", f"{', '.join(p.controllers)}; {p.bandwidth_rad_s:g} rad/s, {p.control_rate:g} Hz"],
         ["sampling", ", ".join(f"{rate:g} Hz" for rate in p.rates)],
         ["low-pass, zero-phase Butterworth of order 4", ", ".join(p.cutoffs) + " (Hz; auto: the rule of identify)"],
         ["noise, white", noises],

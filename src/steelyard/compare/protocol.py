@@ -11,6 +11,7 @@ import numpy as np
 
 from steelyard.compare.methods import chosen_methods
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.renamed import renamed
 from steelyard.simulation.controllers import CONTROLLERS
 
 # A sliding joint's encoder sits on a pinion: this many metres a radian.
@@ -63,12 +64,17 @@ class Cell:
         return f"{self.trajectory}/{self.noise}/{self.rate:g}/{self.cutoff}/{self.controller}/{self.start}"
 
 
+# What files call fields that have another name now.
+_WRITTEN = {"bandwidth_rad_s": "bandwidth"}
+
+
+@renamed(bandwidth="bandwidth_rad_s")
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """All that decides a comparison besides the robot; the defaults are BIRDy's, with fewer repetitions.
 
     Every one of `trajectories` random Fourier motions of `harmonics` over `duration` s is played under every one of
-    `controllers` (gains for `bandwidth` rad/s; `control_rate` Hz, Runge–Kutta 4), logged at every one of `rates` (Hz)
+    `controllers` (gains for `bandwidth_rad_s`; `control_rate` Hz, Runge–Kutta 4), logged at every one of `rates` (Hz)
     with every one of `noises`, and made ready with every one of `cutoffs`: Hz of the zero-phase Butterworth of order 4,
     "auto" (the rule of `identify`) or "none" (0.45 of the rate). `starts` is how often that is repeated, each time with
     other noise and another initial estimate: the true parameters with a relative standard deviation of `start_spread`.
@@ -90,7 +96,7 @@ class Protocol:
     harmonics: int = 20
     duration: float = 10.0
     control_rate: float = 5000.0
-    bandwidth: float = 60.0
+    bandwidth_rad_s: float = 60.0
     smoothing: float = 0.05
     judged_on: int = 2
     horizon: float = 0.5
@@ -100,7 +106,7 @@ class Protocol:
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimators", tuple(m.name for m in chosen_methods(self.estimators)))
         self._check_counts()
-        for name in ("duration", "control_rate", "bandwidth", "smoothing", "horizon", "limit"):
+        for name in ("duration", "control_rate", "bandwidth_rad_s", "smoothing", "horizon", "limit"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
                 raise SteelyardError(f"{name} is {value:g}; it must be positive.")
@@ -153,7 +159,7 @@ class Protocol:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; tuples are lists."""
-        made: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        made: dict[str, Any] = {_WRITTEN.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
         made["noises"] = [asdict(noise) for noise in self.noises]
         return {key: list(x) if isinstance(x, tuple) else x for key, x in made.items()}
 

@@ -24,6 +24,7 @@ from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
@@ -32,6 +33,7 @@ FAMILIES = ("fourier", "bspline", "quintic", "acceleration")
 OPTIMISERS = ("gradient", "ga", "cma")
 
 
+@renamed(bandwidth="bandwidth_hz")
 def excite(
     robot: Robot,
     *,
@@ -62,7 +64,7 @@ def excite(
     clearance: float = 0.02,
     packages: Sequence[str | Path] = (),
     regions: Sequence[FreeSpace] = (),
-    bandwidth: float | None = None,
+    bandwidth_hz: float | None = None,
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
     optimiser: str = "gradient",
     via_points: int = 0,
@@ -105,7 +107,7 @@ def excite(
         clearance: how far bodies keep apart, m.
         packages: folders in which `package://` meshes are found (default: those above the robot's file).
         regions: more (points, planes) that the points must stay in.
-        bandwidth: no harmonic may lie above this frequency (Hz).
+        bandwidth_hz: no harmonic may lie above this frequency (Hz).
         constraints: more constraints, your own, or functions that make them for the families (`collision(…)`).
         optimiser: "gradient", or a population that is bred: "ga" (genetic) or "cma" (covariance adaptation, CMA-ES).
         via_points: breed programs of so many via-points in `box`, or in joint space; 0: the family's coefficients.
@@ -122,7 +124,7 @@ def excite(
     apart, notes = keeps_apart(robot, collision, clearance, packages)
     regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":
-        _check_bred(optimiser, joints, posture, bandwidth, scheme)
+        _check_bred(optimiser, joints, posture, bandwidth_hz, scheme)
         from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, evolve, programs_in
 
         genome = programs_in(robot, via_points, bounds, box, frame) if via_points else family
@@ -137,7 +139,7 @@ def excite(
         raise ExcitationError("No gradient leads through via-points; choose the optimiser ga or cma (--optimiser).")
     place = None if posture is None else _posture(robot, bounds, posture)
     families = _families(robot, family, joints, place)
-    _check_bandwidth(families, bandwidth)
+    _check_bandwidth(families, bandwidth_hz)
     with one_blas_thread():
         design = DesignColumns(
             robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed
@@ -167,10 +169,10 @@ def _family_named(kind: str, harmonics: int, duration: float) -> Family:
     return Fourier(harmonics, duration)
 
 
-def _check_bred(optimiser: str, joints: Any, posture: Any, bandwidth: float | None, scheme: str) -> None:
+def _check_bred(optimiser: str, joints: Any, posture: Any, bandwidth_hz: float | None, scheme: str) -> None:
     if optimiser not in OPTIMISERS:
         raise UnknownNameError("optimiser", optimiser, OPTIMISERS)
-    if joints is not None or posture is not None or bandwidth is not None or scheme != "dynamic":
+    if joints is not None or posture is not None or bandwidth_hz is not None or scheme != "dynamic":
         raise ExcitationError(
             "Populations are bred of motions of all joints, for torque rows: joints (--moving), posture, bandwidth and "
             "scheme go with the optimiser gradient."
@@ -201,19 +203,21 @@ def _families(
     return tuple(f if j in moving else still[j] for j, f in enumerate(families))
 
 
-def _check_bandwidth(families: Sequence[Family], bandwidth: float | None) -> None:
-    for family in families if bandwidth is not None else ():
+def _check_bandwidth(families: Sequence[Family], bandwidth_hz: float | None) -> None:
+    for family in families if bandwidth_hz is not None else ():
         if isinstance(family, Idle):
             continue
         omega = getattr(family, "omega", None)
         if omega is None:
-            raise ExcitationError(f"The family '{family.kind}' has no highest frequency; leave `bandwidth` out.")
-        highest = float(np.max(omega)) / (2.0 * np.pi)
-        assert bandwidth is not None
-        if highest > bandwidth * (1.0 + 1e-12):
-            count = int(bandwidth * len(omega) / highest + 1e-9)
             raise ExcitationError(
-                f"The highest harmonic lies at {highest:g} Hz, above the bandwidth of {bandwidth:g} Hz; "
+                f"The family '{family.kind}' has no highest frequency; leave `bandwidth_hz` (--bandwidth) out."
+            )
+        highest = float(np.max(omega)) / (2.0 * np.pi)
+        assert bandwidth_hz is not None
+        if highest > bandwidth_hz * (1.0 + 1e-12):
+            count = int(bandwidth_hz * len(omega) / highest + 1e-9)
+            raise ExcitationError(
+                f"The highest harmonic lies at {highest:g} Hz, above the bandwidth of {bandwidth_hz:g} Hz; "
                 f"use at most {count} harmonics or a longer period."
             )
 

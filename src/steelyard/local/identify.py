@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, UnknownNameError
+from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
 from steelyard.local.design import Design, design
@@ -35,6 +36,7 @@ def default_sensors(robot: Robot, percent: float = 2.0) -> Sensors:
     return Sensors(position_resolution=ENCODER, torque_noise=noise)
 
 
+@renamed(bandwidth="bandwidth_rad_s")
 @dataclass(frozen=True, eq=False)
 class SimulatedArm:
     """Plays motions under computed torque control; `truth` may rub and bend in ways that the fit knows nothing of.
@@ -47,14 +49,19 @@ class SimulatedArm:
     sensors: Sensors | None = None
     rate: float = 500.0
     substeps: int = 4
-    bandwidth: float = 20.0
+    bandwidth_rad_s: float = 20.0
     seed: int = 0
     smoothing: float = field(default=1e-2)
 
     def __call__(self, motion: MotionLike, run: int) -> Log:
         sensors = self.sensors if self.sensors is not None else default_sensors(self.truth.robot)
         run_of = play(
-            self.truth, motion, self.rate, bandwidth=self.bandwidth, loops=self.substeps, smoothing=self.smoothing
+            self.truth,
+            motion,
+            self.rate,
+            bandwidth_rad_s=self.bandwidth_rad_s,
+            loops=self.substeps,
+            smoothing=self.smoothing,
         )
         return run_of.log(sensors=replace(sensors, seed=1000 * self.seed + run))
 

@@ -213,7 +213,7 @@ def rehearse(
     motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
     played = [m for m in motions for _ in range(passes)]
     # The robot's own controller follows by what it believes the robot to be.
-    runs = tuple(play(model, m, rate, believed=guess, bandwidth=30.0) for m in played)
+    runs = tuple(play(model, m, rate, believed=guess, bandwidth_rad_s=30.0) for m in played)
     logs = tuple(run.log(sensors=good_sensors(sigma, seed + k)) for k, run in enumerate(runs))
     # No prior on what the motion shows, and the cut-off far above the motion, as a user would have it by default.
     found = identify(

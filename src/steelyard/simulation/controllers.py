@@ -19,6 +19,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.renamed import renamed
 from steelyard.ground.scalars import Scalar, Vector, maximum, minimum, plus
 from steelyard.simulation.friction import smoothed
 
@@ -51,28 +52,29 @@ class Controller(ABC):
                 raise SimulationError(f"{type(self).__name__}: {name} must not be negative or missing: {value}.")
 
     @classmethod
+    @renamed(bandwidth="bandwidth_rad_s")
     def for_model(
-        cls, model: Model, bandwidth: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
+        cls, model: Model, bandwidth_rad_s: float = 15.0, damping: float = 1.0, limit: ArrayLike | None = None
     ) -> Self:
-        """Gains for a bandwidth (rad/s) and a damping ratio, from the inertias that the law does not compensate.
+        """Gains for a bandwidth and a damping ratio, from the inertias that the law does not compensate.
 
         Args:
             model: the robot that is to be controlled.
-            bandwidth: of every joint's loop, rad/s.
+            bandwidth_rad_s: of every joint's loop, rad/s.
             damping: of every joint's loop, 1: critical.
             limit: torques are cut off here, N m (N).
         """
         inertia = cls._felt_inertia(model)
-        kp, kd = inertia * bandwidth**2, inertia * (2.0 * damping * bandwidth)
+        kp, kd = inertia * bandwidth_rad_s**2, inertia * (2.0 * damping * bandwidth_rad_s)
         bound = None if limit is None else np.asarray(limit, dtype=float)
-        return cls(kp=kp, kd=kd, limit=bound, **cls._more_fields(model, kp, bandwidth))
+        return cls(kp=kp, kd=kd, limit=bound, **cls._more_fields(model, kp, bandwidth_rad_s))
 
     @classmethod
     def _felt_inertia(cls, model: Model) -> Array:
         return effective_inertia(model)
 
     @classmethod
-    def _more_fields(cls, model: Model, kp: Array, bandwidth: float) -> dict[str, Any]:
+    def _more_fields(cls, model: Model, kp: Array, bandwidth_rad_s: float) -> dict[str, Any]:
         """What a subclass has besides gains and limits."""
         return {}
 
@@ -164,7 +166,7 @@ class _ModelBased(Controller):
         object.__setattr__(self, "_physics", Dynamics(self.model.robot, smoothed(self.model.terms, self.smoothing)))
 
     @classmethod
-    def _more_fields(cls, model: Model, kp: Array, bandwidth: float) -> dict[str, Any]:
+    def _more_fields(cls, model: Model, kp: Array, bandwidth_rad_s: float) -> dict[str, Any]:
         return {"model": model}
 
     @property
@@ -261,9 +263,9 @@ class PID(Controller):
             raise SimulationError(f"PID: lag must be zero or positive seconds, not {self.lag}.")
 
     @classmethod
-    def _more_fields(cls, model: Model, kp: Array, bandwidth: float) -> dict[str, Any]:
+    def _more_fields(cls, model: Model, kp: Array, bandwidth_rad_s: float) -> dict[str, Any]:
         """The integral acts a fifth as fast as the rest."""
-        return {"ki": 0.2 * bandwidth * kp}
+        return {"ki": 0.2 * bandwidth_rad_s * kp}
 
     @property
     def _integrates(self) -> bool:

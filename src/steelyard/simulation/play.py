@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.simulation.controllers import ComputedTorque
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulate import SimulationWarning, simulate
@@ -34,6 +35,7 @@ class PlayableMotion(Protocol):
     def sample(self, t: Array, /) -> tuple[Array, Array, Array]: ...
 
 
+@renamed(bandwidth="bandwidth_rad_s")
 def play(
     truth: Model,
     motion: PlayableMotion,
@@ -41,7 +43,7 @@ def play(
     *,
     controller: Any = None,
     believed: Model | None = None,
-    bandwidth: float = 20.0,
+    bandwidth_rad_s: float = 20.0,
     loops: int = LOOPS_PER_SAMPLE,
     settle: bool = False,
     **options: Any,
@@ -53,13 +55,13 @@ def play(
         motion: with `sample(t)` and `duration` (s), such as a trajectory.
         rate: samples a second, Hz.
         controller: what follows the motion; default: computed torque by the model `believed` (default: the truth).
-        bandwidth: of the default controller, rad/s.
+        bandwidth_rad_s: of the default controller, rad/s.
         loops: periods of control between two samples.
         settle: cut the periods into as many steps as friction needs, instead of one.
         options: of `simulate`, such as `smoothing`, or another `q0` and `dq0` to start from.
     """
     period = 1.0 / (loops * rate)
-    chosen = controller or ComputedTorque.for_model(believed or truth, bandwidth=bandwidth)
+    chosen = controller or ComputedTorque.for_model(believed or truth, bandwidth_rad_s=bandwidth_rad_s)
     q, dq, _ = motion.sample(np.zeros(1))
     options = {"q0": q[0], "dq0": dq[0], **options}
     count = max(int(motion.duration * rate + 1e-9), 2)

@@ -120,7 +120,9 @@ def followed(
 
 def four_ways(lab: Lab) -> Item:
     """The same numbers validated in other ways."""
-    judge = partial(validate, plant=lab.truth, reference=MixedMotion(), duration=10.0, gains=GAINS, bandwidth=50.0)
+    judge = partial(
+        validate, plant=lab.truth, reference=MixedMotion(), duration=10.0, gains=GAINS, bandwidth_rad_s=50.0
+    )
     found: dict[str, Validation] = {key: judge(lab.model(key)) for key in METHOD_NAMES}
     alive = {key: _lives(lab, lab.model(key)) for key in METHOD_NAMES}
     names = [way.name for way in found["kalman"]]
