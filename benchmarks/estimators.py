@@ -76,7 +76,7 @@ class Bench:
         log = run.log(sensors=Sensors(position_noise=1e-5, torque_noise=noise))
         self.experiment = Experiment.from_logs(
             robot, bound, log, controller=controller, references=self.reference, smoothing=SMOOTHING,
-            preparation=Preparation(cutoff=CUTOFF, decimation=DECIMATION), step=STEP,
+            preparation=Preparation(cutoff_hz=CUTOFF, decimation=DECIMATION), step=STEP,
         )  # fmt: skip
         self.loop = ClosedLoop.of(self.experiment, self.base, self.truth.theta, 0.25)
 

@@ -250,13 +250,13 @@ def phase_floors(text: Path, samples: int, robot: Any, found: Any) -> dict[str, 
 
     out = {"read": (took(lambda: pc.read_csv(text)), "Arrow parses the file, nothing else")}
     n = robot.dof
-    low_pass = LowPass(found.cutoff, 1.0 / RATE)
+    low_pass = LowPass(found.cutoff_hz, 1.0 / RATE)
     signal = np.random.default_rng(0).normal(size=(100_000, 4 * n)).cumsum(axis=0)
     once = took(lambda: low_pass(signal)) * samples / len(signal)
     out["prepare"] = (once, "one pass of the filter over q, dq, and their derivatives")
     rows = Rows(Dynamics(robot, found.base.terms), found.base.independent)
     width = len(rows.function.outputs)
-    step = max(1, int(0.2 * RATE / found.cutoff))
+    step = max(1, int(0.2 * RATE / found.cutoff_hz))
     a = np.random.default_rng(0).normal(size=(500, 500))
     peak = 2 * 500**3 * 20 / took(lambda: [a @ a for _ in range(20)])
     # Per sample: the regressor, and eight states and one output row in `step` of the filter for every column.

@@ -26,7 +26,7 @@ BODY = cuboid(1.91, np.array([0.10, 0.06, 0.04]), np.array([0.03, -0.011, 0.073]
 START, END = (np.deg2rad(x) for x in ([-40, 10, -30, 30, -150.0], [30, -20, 40, -10, -10.0]))
 LENGTH, RATE = 1.83, 250.0
 # A cut-off by hand: a single short move has no band that could be told from it.
-PREPARATION = Preparation(cutoff=15.0, velocity="differentiated")
+PREPARATION = Preparation(cutoff_hz=15.0, velocity="differentiated")
 
 
 def quintic(t: np.ndarray, duration: float) -> tuple[np.ndarray, ...]:

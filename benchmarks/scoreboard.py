@@ -66,7 +66,7 @@ class Case:
 TIAGO = ("torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8)))
 UR = Case(
     "ur10e",
-    Recipe(cutoff=5.0, rate=100.0, trim=0.2),
+    Recipe(cutoff_hz=5.0, rate=100.0, trim=0.2),
     "ident__20_02_10-30sec_12harm",
     ("ident__20_02_12-50sec_12harm", "val__20_01_17-ptp_10_points"),
     mapping="ur10e.toml",
@@ -76,7 +76,7 @@ CASES = {
     "UR10e": UR,
     "Panda": Case(
         "panda_gaz",
-        Recipe(cutoff=10.0, rate=1000.0, trim=0.2, step=5, rotor=False),
+        Recipe(cutoff_hz=10.0, rate=1000.0, trim=0.2, step=5, rotor=False),
         "trajectory_1",
         split=last(0.3),
         holdout=lambda log: keep_last(log, 0.3),
@@ -85,7 +85,7 @@ CASES = {
     ),
     "TX40, last 30 %": Case(
         "staubli_tx40",
-        Recipe(cutoff=20.0, rate=5000.0, trim=0.05, step=20, measured=False, coupled=(4, 5)),
+        Recipe(cutoff_hz=20.0, rate=5000.0, trim=0.05, step=20, measured=False, coupled=(4, 5)),
         "trajectory",
         split=last(0.3),
         holdout=lambda log: keep_last(log, 0.3),
@@ -95,7 +95,7 @@ CASES = {
     ),
     "TX40, blocks": Case(
         "staubli_tx40",
-        Recipe(cutoff=20.0, rate=5000.0, trim=0.05, step=20, measured=False, coupled=(4, 5)),
+        Recipe(cutoff_hz=20.0, rate=5000.0, trim=0.05, step=20, measured=False, coupled=(4, 5)),
         "trajectory",
         split=every_third(0.5),
         holdout=lambda log: keep_blocks(log, 0.5, 3),
@@ -105,7 +105,7 @@ CASES = {
     ),
     "TIAGo": Case(
         "tiago",
-        Recipe(cutoff=3.0, rate=100.0, window_after=True),
+        Recipe(cutoff_hz=3.0, rate=100.0, window_after=True),
         "trajectory",
         split=last(0.3),
         holdout=lambda log: keep_last(log, 0.3),
@@ -137,7 +137,7 @@ def ours(case: Case, data: Path, tune: bool) -> tuple[Identification, list[Log]]
     if case.holdout is not None:
         train, held = case.holdout(train)
         test = [held]
-    found = identify(robot, train, test, terms=case.terms, score_cutoff=case.recipe.cutoff, tune=tune)
+    found = identify(robot, train, test, terms=case.terms, score_cutoff_hz=case.recipe.cutoff_hz, tune=tune)
     return found, test
 
 
@@ -146,7 +146,7 @@ def scored_as_published(found: Identification, log: Log, recipe: Recipe) -> Arra
     settings = replace(found.settings.preparation, decimation=1, trim=recipe.trim, mask=0.0)
     used = np.flatnonzero(found.robot.torque_used)
     errors = []
-    for m in prepare(log, settings, recipe.cutoff):
+    for m in prepare(log, settings, recipe.cutoff_hz):
         errors.append((m.filter(m.tau) - found.model.torque(m.q, m.dq, m.ddq))[m.keep][:, used])
     return rmse(np.concatenate(errors))
 
@@ -224,7 +224,7 @@ def emps(data: Path) -> dict[str, Any]:
     robot = load_robot(folder / "robot.urdf")
     train, test = (read_log(folder / f"{n}.parquet", robot) for n in ("ident", "val_pulses"))
     terms = ("viscous-asymmetric", "coulomb-asymmetric")
-    found = identify(robot, train, [test], terms=terms, score_cutoff=100.0, tune=True)
+    found = identify(robot, train, [test], terms=terms, score_cutoff_hz=100.0, tune=True)
     out: dict[str, Any] = {"tuning": found.tuning.to_json() if found.tuning else None}
     predict = found.model.torque
     for label, errors in emps_baseline(folder, lambda q, dq, ddq: predict(q, dq, ddq)).items():

@@ -25,7 +25,7 @@ RAMP = 0.01  # rad/s, m/s
 class Recipe:
     """How a README prepares its log: cut-off (Hz), clock (Hz), seconds cut at both ends, every `step`-th row."""
 
-    cutoff: float
+    cutoff_hz: float
     rate: float
     trim: float = 0.0
     step: int = 1
@@ -35,7 +35,7 @@ class Recipe:
     window_after: bool = False  # the window is cut after filtering, not before
 
     def low_pass(self, x: Array) -> Array:
-        return np.asarray(sosfiltfilt(butter(4, 2.0 * self.cutoff / self.rate, output="sos"), x, axis=0))
+        return np.asarray(sosfiltfilt(butter(4, 2.0 * self.cutoff_hz / self.rate, output="sos"), x, axis=0))
 
 
 @dataclass(frozen=True)

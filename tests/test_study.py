@@ -76,7 +76,7 @@ def test_a_streamed_log_gives_the_estimate_of_the_one_in_memory(
     monkeypatch.setattr(source, "PIECE_ROWS", len(log) // 3)
     streamed = open_log(long_file, ROBOT)
     assert isinstance(streamed, LogFile)
-    cut = sy.Preparation(cutoff=9.7)
+    cut = sy.Preparation(cutoff_hz=9.7)
     parts, whole = (identify(ROBOT, one, preparation=cut) for one in (streamed, log))
     # At the borders of three pieces some rows are cut away: of all rows as many percent as the estimate may move by.
     lost = 1.0 - parts.estimate.details["rows"][0] / whole.estimate.details["rows"][0]
@@ -106,9 +106,9 @@ def test_one_pass_has_the_scores_of_a_second(
 
 def test_a_changed_setting_is_another_preparation(log: Log) -> None:
     study = Study.of(ROBOT, log)
-    slower = study.prepared_as(sy.Preparation(cutoff=0.5 * study.cutoff_hz))
-    assert slower.first_motions(0)[0].filter.cutoff == pytest.approx(0.5 * study.cutoff_hz)
-    assert study.first_motions(0)[0].filter.cutoff == pytest.approx(study.cutoff_hz)
+    slower = study.prepared_as(sy.Preparation(cutoff_hz=0.5 * study.cutoff_hz))
+    assert slower.first_motions(0)[0].filter.cutoff_hz == pytest.approx(0.5 * study.cutoff_hz)
+    assert study.first_motions(0)[0].filter.cutoff_hz == pytest.approx(study.cutoff_hz)
 
 
 def test_spectra_add_up_to_the_gram_matrix() -> None:

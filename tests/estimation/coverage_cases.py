@@ -77,14 +77,14 @@ class LoggedCase:
     def fit(self, log: Log, estimator: str = "wls", widen: bool = True) -> Estimate:
         """As `identify` does it, before any constraint; `widen`: with what rounding does in the error bars."""
         settings = Preparation()
-        cutoff = chosen_cutoff([log], settings)
+        cutoff_hz = chosen_cutoff([log], settings)
 
         def fit(change: Change = lambda one: one) -> Estimate:
-            motions = tuple(prepare(change(log), settings, cutoff))
+            motions = tuple(prepare(change(log), settings, cutoff_hz))
             return make_estimator(estimator).fit(observe(self.dynamics, self.base, lambda: motions), self.base)
 
         found = fit()
-        shift = rounding_shift([log], cutoff, found.beta, lambda change: fit(change).beta) if widen else None
+        shift = rounding_shift([log], cutoff_hz, found.beta, lambda change: fit(change).beta) if widen else None
         return found if shift is None else widened(found, shift)
 
 

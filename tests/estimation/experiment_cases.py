@@ -81,7 +81,7 @@ class LoopCase:
         settings = {
             "controller": replace(c, **gains) if scale != 1.0 else c,
             "references": self.reference,
-            "preparation": Preparation(cutoff=20.0, decimation=5),
+            "preparation": Preparation(cutoff_hz=20.0, decimation=5),
             **options,
         }
         return Experiment.from_logs(self.robot, self.terms, log or self.log(), **settings)

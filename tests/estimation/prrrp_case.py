@@ -84,7 +84,7 @@ def experiment(segment: float = 1.0, noise: float = 1e-4, seconds: float = 100.0
     t, q, _, _, tau = signals(segment, noise)
     part = t < seconds
     log = Log(joints=ROBOT.joint_names, t=t[part], q=q[part], tau=tau[part])
-    return Experiment.from_logs(ROBOT, Terms(ROBOT, ()), log, preparation=Preparation(cutoff=8.0))
+    return Experiment.from_logs(ROBOT, Terms(ROBOT, ()), log, preparation=Preparation(cutoff_hz=8.0))
 
 
 def lambdas(theta):

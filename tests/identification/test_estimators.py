@@ -72,7 +72,7 @@ def test_every_estimator_finds_the_pendulum_from_its_log(name: str, controller: 
     known = ESTIMATORS[name]
     found = identify(
         ROBOT, log(), estimator=name, terms=TRUTH.terms, physical=known.has_physical_form,
-        preparation=Preparation(cutoff=40.0), controller=controller if known.of.needs_controller else None,
+        preparation=Preparation(cutoff_hz=40.0), controller=controller if known.of.needs_controller else None,
     )  # fmt: skip
     beta = base_parameters(ROBOT, TRUTH.terms).values(TRUTH.theta)
     # Noise of 0.02 N m on torques of some 5 N m, and a low-pass over the friction's jump: a few percent of the largest.

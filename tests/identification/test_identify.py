@@ -108,10 +108,10 @@ def test_a_log_too_long_to_hold_gives_the_same_model(tmp_path: Path, monkeypatch
     from steelyard.signals import source
 
     robot = _written(tmp_path / "run.parquet")
-    whole = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
+    whole = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff_hz=10.0)
     monkeypatch.setattr(source, "ROWS_IN_MEMORY", 5000)
     monkeypatch.setattr(source, "PIECE_ROWS", 6000)
-    pieces = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff=10.0)
+    pieces = identify_files(robot, [tmp_path / "run.parquet"], terms=("viscous", "coulomb"), cutoff_hz=10.0)
     assert 0 < whole.identification[0].samples - pieces.identification[0].samples < 600
     # The rows lost are a few percent, so the estimates differ by a fraction of their own uncertainty.
     change = np.abs(pieces.estimate.beta - whole.estimate.beta) / whole.estimate.standard_errors
@@ -127,7 +127,7 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     from steelyard.signals import source
 
     robot = _written(tmp_path / "run.parquet")
-    how = {"terms": ("viscous", "coulomb"), "cutoff": 10.0, "physical": False, "check": False, **hold_out}
+    how = {"terms": ("viscous", "coulomb"), "cutoff_hz": 10.0, "physical": False, "check": False, **hold_out}
     whole = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
     sizes: list[int] = []
     chunks = source.log_chunks

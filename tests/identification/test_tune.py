@@ -67,7 +67,7 @@ def test_a_useless_velocity_is_left_aside() -> None:
 
 def test_what_is_fixed_stays_fixed() -> None:
     found = tuned(
-        Study.of(ROBOT, [a_log(0.01)], preparation=Preparation(cutoff=5.0)), ("viscous", "coulomb:smooth=0.02")
+        Study.of(ROBOT, [a_log(0.01)], preparation=Preparation(cutoff_hz=5.0)), ("viscous", "coulomb:smooth=0.02")
     )
     assert len(found.trials) == 1
     assert "defaults stand" in found.sentence
@@ -78,7 +78,7 @@ def test_a_log_too_short_is_refused() -> None:
     short = part_of(log, [(0, 100)])
     assert short is not None
     with pytest.raises(sy.SteelyardError, match="without tuning"):
-        tuned(Study.of(ROBOT, [short], preparation=Preparation(cutoff=2.0)), None)
+        tuned(Study.of(ROBOT, [short], preparation=Preparation(cutoff_hz=2.0)), None)
 
 
 def test_validation_takes_no_part_and_the_result_says_what_was_tried() -> None:
@@ -93,24 +93,24 @@ def test_validation_takes_no_part_and_the_result_says_what_was_tried() -> None:
     told = json.loads(json.dumps(result_json(both)))["tuning"]
     assert told["chosen"]["smoothing"] == 10.0
     assert {t["smoothing"] for t in told["trials"]} == set(SMOOTHINGS)
-    assert both.cutoff == told["chosen"]["cutoff_hz"]
+    assert both.cutoff_hz == told["chosen"]["cutoff_hz"]
 
 
 def test_leaving_out_on_triangles_is_identifying_and_scoring() -> None:
     """The short cut over merged factors against the long way: identify from the rest, score what was left out."""
-    log, cutoff, at = a_log(0.01), 10.0, 20.0  # at 20 Hz the judge keeps every row, as the score does
+    log, cutoff_hz, at = a_log(0.01), 10.0, 20.0  # at 20 Hz the judge keeps every row, as the score does
     terms = ("viscous", "coulomb")
     bound = identification_terms(ROBOT, terms)
     base = base_parameters(ROBOT, bound)
-    judge = ScoringFilter(at, 1.0 / cutoff)
+    judge = ScoringFilter(at, 1.0 / cutoff_hz)
     stretches = stretches_of([log], 3, 1.0)
     bench = CrossValidation(make_scheme("dynamic"), Dynamics(ROBOT, bound), base)
-    settings = Preparation(cutoff=cutoff)
-    errors = left_out([bench.stretch(s, settings, cutoff, judge) for s in stretches], base)
+    settings = Preparation(cutoff_hz=cutoff_hz)
+    errors = left_out([bench.stretch(s, settings, cutoff_hz, judge) for s in stretches], base)
     for k, ((judged,), row) in enumerate(zip(stretches, errors, strict=True)):
         rest = [s[0] for i, s in enumerate(stretches) if i != k]
         found = identify(ROBOT, rest, terms=terms, physical=False, preparation=settings)
-        direct = score(found.model, judged, settings, cutoff, at)
+        direct = score(found.model, judged, settings, cutoff_hz, at)
         # The weights are iterated less far in the short cut: a thousandth of them.
         np.testing.assert_allclose(row, [j.rmse for j in direct.joints], rtol=1e-3)
 

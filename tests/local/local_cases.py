@@ -18,7 +18,7 @@ NOISE = Sensors(torque_noise=tuple(0.01 * j.effort for j in ROBOT.joints))
 LEFT = JointRegion("left", [-1.2, -0.8, -1.0], [0.0, 0.8, 1.0])
 RIGHT = JointRegion("right", [0.0, -0.8, -1.0], [1.2, 0.8, 1.0])
 HOW = Design(how="via-points", duration=8.0, candidates=1)
-FILTER = Preparation(cutoff=30.0, order=8)
+FILTER = Preparation(cutoff_hz=30.0, order=8)
 OPTIONS = {"terms": TERMS, "prior": "none", "preparation": FILTER}
 
 

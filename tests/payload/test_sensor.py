@@ -119,4 +119,4 @@ def test_bad_input_is_refused() -> None:
         weigh_by_sensor(ROBOT, log, model=SensorModel("integral", window=5.0))
     still = Log(log.joints, log.t, np.zeros_like(log.q), channels=dict(log.channels))
     with pytest.raises(SteelyardError, match="does not show the whole load"):
-        weigh_by_sensor(ROBOT, still, preparation=Preparation(cutoff=20.0))
+        weigh_by_sensor(ROBOT, still, preparation=Preparation(cutoff_hz=20.0))

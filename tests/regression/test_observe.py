@@ -17,31 +17,31 @@ from steelyard.signals.prepare import Motion, Preparation, prepare
 PERIOD = 0.002
 
 
-def motion_of(samples: int, settings: Preparation, cutoff: float) -> tuple[Dynamics, Motion]:
+def motion_of(samples: int, settings: Preparation, cutoff_hz: float) -> tuple[Dynamics, Motion]:
     robot = load_robot("szabo3r")
     t = PERIOD * np.arange(samples)
     rng = np.random.default_rng(0)
     rates = rng.uniform(0.5, 4.0, (3, robot.dof))
     q = np.sin(t[:, None, None] * rates + rng.uniform(0.0, 6.0, rates.shape)).sum(axis=1)
     log = Log(robot.joint_names, t, q, tau=rng.normal(size=q.shape))
-    (motion,) = prepare(log, settings, cutoff)
+    (motion,) = prepare(log, settings, cutoff_hz)
     return Dynamics(robot, identification_terms(robot, None)), motion
 
 
 @pytest.mark.parametrize(
-    ("cutoff", "order", "decimation", "chunk"), [(8.0, 4, None, 700), (20.0, 2, 7, 1000), (5.0, 5, 1, 900)]
+    ("cutoff_hz", "order", "decimation", "chunk"), [(8.0, 4, None, 700), (20.0, 2, 7, 1000), (5.0, 5, 1, 900)]
 )
 def test_rows_are_those_of_filtering_everything_at_the_full_rate(
-    monkeypatch: pytest.MonkeyPatch, cutoff: float, order: int, decimation: int | None, chunk: int
+    monkeypatch: pytest.MonkeyPatch, cutoff_hz: float, order: int, decimation: int | None, chunk: int
 ) -> None:
     """Chunks are made small, so that there are borders; what lies beyond the filter's reach weighs less than 1e-9."""
     monkeypatch.setattr(room, "_CHUNK", chunk)
     monkeypatch.setattr(room, "_LONGEST_CHUNK", chunk)
-    dynamics, motion = motion_of(6000, Preparation(order=order, decimation=decimation), cutoff)
+    dynamics, motion = motion_of(6000, Preparation(order=order, decimation=decimation), cutoff_hz)
     base = base_parameters(dynamics.robot, dynamics.terms)
     data = room.observe(dynamics, base, lambda: [motion])
     Y = dynamics.torque_regressor(motion.q, motion.dq, motion.ddq)
-    sections = butter(order, 2.0 * cutoff * PERIOD, output="sos")
+    sections = butter(order, 2.0 * cutoff_hz * PERIOD, output="sos")
     blocks = list(data.blocks())
     for e, equation in enumerate(data.equations):
         whole = np.column_stack([Y[:, e, equation.columns], motion.tau[:, e]])

@@ -23,7 +23,7 @@ def walk(samples: int, columns: int, seed: int) -> np.ndarray:
 
 
 def recursion(x: np.ndarray, low_pass: LowPass) -> np.ndarray:
-    sections = butter(low_pass.order, 2.0 * low_pass.cutoff * low_pass.period, output="sos")
+    sections = butter(low_pass.order, 2.0 * low_pass.cutoff_hz * low_pass.period, output="sos")
     return sosfiltfilt(sections, x, axis=0, padlen=min(low_pass.memory, len(x) - 1))
 
 
@@ -69,15 +69,15 @@ def test_the_frequency_response_is_the_butterworths(order: int, ratio: float) ->
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("cutoff", [0.5, 5.0, 30.0])
-def test_a_pulse_comes_out_with_the_squared_gain_and_symmetric(order: int, cutoff: float) -> None:
-    low_pass = LowPass(cutoff, 0.01, order)
+@pytest.mark.parametrize("cutoff_hz", [0.5, 5.0, 30.0])
+def test_a_pulse_comes_out_with_the_squared_gain_and_symmetric(order: int, cutoff_hz: float) -> None:
+    low_pass = LowPass(cutoff_hz, 0.01, order)
     half = 2 * max(low_pass.reach, 100)
     pulse = np.zeros((2 * half + 1, 1))
     pulse[half] = 1.0
     response = low_pass(pulse)[:, 0]
     assert np.allclose(response, response[::-1], rtol=0.0, atol=1e-14)
-    _, gain = freqz_sos(butter(order, 2.0 * cutoff * 0.01, output="sos"), worN=7, whole=False)
+    _, gain = freqz_sos(butter(order, 2.0 * cutoff_hz * 0.01, output="sos"), worN=7, whole=False)
     w = np.pi / 7.0 * np.arange(7)
     seen = np.exp(1j * np.outer(w, np.arange(-half, half + 1))) @ response
     assert np.allclose(seen, np.abs(gain) ** 2, rtol=0.0, atol=1e-9)  # the weight beyond `reach` at most

@@ -121,7 +121,7 @@ def test_jitter_is_resampled_by_its_time_stamps() -> None:
 def test_the_cut_off_follows_the_motion() -> None:
     slow, fast = (chosen_cutoff([log_of(wave(f)[0], None)], Preparation()) for f in (0.2, 0.6))
     assert fast == pytest.approx(3.0 * slow, rel=0.1)
-    assert chosen_cutoff([log_of(wave(0.2)[0], None)], Preparation(cutoff=7.0)) == 7.0
+    assert chosen_cutoff([log_of(wave(0.2)[0], None)], Preparation(cutoff_hz=7.0)) == 7.0
     with pytest.raises(LogError, match="Nothing moves"):
         chosen_cutoff([log_of(np.zeros((3000, 1)), None)], Preparation())
 

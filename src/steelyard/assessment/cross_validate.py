@@ -29,15 +29,15 @@ from steelyard.signals.prepare import Motion, Preparation, prepare
 class ScoringFilter:
     """The score that stays the same for all that is compared: its filter (Hz), and what is cut at the ends (s)."""
 
-    cutoff: float
+    cutoff_hz: float
     trim: float
 
     def view(self, motion: Motion) -> Motion:
         """`motion` as it was prepared, its rows through the judge's filter instead of the fit's."""
         period = motion.filter.period
-        low_pass = LowPass(min(self.cutoff, 0.45 / period), period)
+        low_pass = LowPass(min(self.cutoff_hz, 0.45 / period), period)
         trim = max(1, round(self.trim / period))
-        step = max(1, int(0.2 / (low_pass.cutoff * period)))
+        step = max(1, int(0.2 / (low_pass.cutoff_hz * period)))
         return replace(motion, filter=low_pass, keep=slice(trim, len(motion.t) - trim, step))
 
 
@@ -87,12 +87,12 @@ class CrossValidation:
         self._motions: list[Motion] = []
         self._torques: dict[float, RegressionData] = {}
 
-    def stretch(self, logs: Sequence[Log], settings: Preparation, cutoff: float, judge: ScoringFilter) -> Stretch:
+    def stretch(self, logs: Sequence[Log], settings: Preparation, cutoff_hz: float, judge: ScoringFilter) -> Stretch:
         """The triangles of one stretch: fitted as the scheme writes it, judged by the torques at all speeds.
 
-        Its `logs` are prepared by `settings` at `cutoff` (Hz) for the fit, and as `judge` sees them for the score.
+        Its `logs` are prepared by `settings` at `cutoff_hz` for the fit, and as `judge` sees them for the score.
         """
-        motions = [m for log in logs for m in prepare(log, settings, cutoff)]
+        motions = [m for log in logs for m in prepare(log, settings, cutoff_hz)]
         if isinstance(self.scheme, Dynamic):
             fit = self._torque_factor(motions, self.mask)
         else:
@@ -134,6 +134,6 @@ def spreads(stretches: Sequence[Sequence[Log]], judge: ScoringFilter, used: Sequ
 def _torques(stretches: Sequence[Sequence[Log]], judge: ScoringFilter) -> Iterator[Array]:
     for logs in stretches:
         for log in logs:
-            for motion in prepare(log, Preparation(velocity="differentiated"), judge.cutoff):
+            for motion in prepare(log, Preparation(velocity="differentiated"), judge.cutoff_hz):
                 seen = judge.view(motion)
                 yield seen.filter(motion.tau)[seen.keep]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Reduction
 from steelyard.regression.rows import Equation
@@ -36,12 +37,13 @@ class JointScore:
     raw: dict[str, float] = field(default_factory=dict)
 
 
+@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True, eq=False)
 class Score:
     """All joints' scores on one log, with the signals behind them for plotting."""
 
     log: str
-    cutoff: float
+    cutoff_hz: float
     samples: int
     joints: tuple[JointScore, ...]
     t: Array
@@ -56,11 +58,11 @@ class Score:
 
     def to_json(self) -> dict[str, Any]:
         joints = [asdict(j) for j in self.joints]
-        return {"log": self.log, "samples": self.samples, "score_cutoff_hz": self.cutoff, "joints": joints}
+        return {"log": self.log, "samples": self.samples, "score_cutoff_hz": self.cutoff_hz, "joints": joints}
 
 
 def score(
-    model: Model, log: Source, settings: Preparation, cutoff: float, score_cutoff: float, name: str = ""
+    model: Model, log: Source, settings: Preparation, cutoff_hz: float, score_cutoff_hz: float, name: str = ""
 ) -> Score:
     """The score of one model on one log, as by `score_models`.
 
@@ -68,18 +70,18 @@ def score(
         model: what is judged.
         log: what it is judged by.
         settings: how the motion is made ready.
-        cutoff: of the motion's low-pass, Hz.
-        score_cutoff: of the score's own, Hz.
+        cutoff_hz: of the motion's low-pass, Hz.
+        score_cutoff_hz: of the score's own, Hz.
         name: of the log.
     """
-    motions = (m for piece in pieces_of(log) for m in prepare(piece, settings, cutoff, to_fit=False))
-    return score_models([model], motions, score_cutoff, name)[0]
+    motions = (m for piece in pieces_of(log) for m in prepare(piece, settings, cutoff_hz, to_fit=False))
+    return score_models([model], motions, score_cutoff_hz, name)[0]
 
 
 def score_models(
-    models: Sequence[Model], motions: Iterable[Motion], score_cutoff: float, name: str = ""
+    models: Sequence[Model], motions: Iterable[Motion], score_cutoff_hz: float, name: str = ""
 ) -> tuple[Score, ...]:
-    """Models' torques against the measured one, all through a zero-phase Butterworth of order 4 at `score_cutoff`.
+    """Models' torques against the measured one, all through a zero-phase Butterworth of order 4 at `score_cutoff_hz`.
 
     The motion is prepared as for the fit; smoothing it too much only spoils the prediction, since the torque it is
     held against is filtered by the score's own filter alone. The prediction goes through that filter too: friction
@@ -91,7 +93,7 @@ def score_models(
     Args:
         models: what is judged.
         motions: prepared motions of one log; all their samples count, whatever a fit would keep.
-        score_cutoff: of the score's filter, Hz.
+        score_cutoff_hz: of the score's filter, Hz.
         name: of the log.
     """
     robot = models[0].robot
@@ -101,28 +103,28 @@ def score_models(
     count = 0
     for m in motions:
         every = slice(m.keep.start, m.keep.stop)
-        raw, measured, pairs = _torques(models, m, every, used, score_cutoff)
+        raw, measured, pairs = _torques(models, m, every, used, score_cutoff_hz)
         count += len(raw)
         for (smooth, sharp), (predicted, unfiltered) in zip(sums, pairs, strict=True):
             smooth.add(measured, predicted)
             sharp.add(raw, unfiltered)
         if sum(len(k[0]) for k in kept) <= _KEPT_ROWS:
             # Five rows to a period of the cut-off show all that the filter has left.
-            step = max(1, int(0.2 / (score_cutoff * m.filter.period)))
+            step = max(1, int(0.2 / (score_cutoff_hz * m.filter.period)))
             thin = slice(every.start, every.stop, step)
             shown = (m.t[thin], m.q[thin], m.dq[thin], measured[::step], *(p[::step] for p, _ in pairs))
             kept.append(tuple(x.copy() for x in shown))  # a view would keep the whole piece
             del shown
         del m, raw, measured, pairs, predicted, unfiltered  # or they would live on beside the next
     if not kept:
-        raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {score_cutoff:g} Hz.")
+        raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {score_cutoff_hz:g} Hz.")
     t, q, dq, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))
     out = []
     for (smooth, sharp), predicted in zip(sums, predictions, strict=True):
         joints = tuple(
             JointScore(robot.joint_names[j], **smooth.figures(k), raw=sharp.figures(k)) for k, j in enumerate(used)
         )
-        out.append(Score(name, score_cutoff, count, joints, t, q, dq, measured, predicted))
+        out.append(Score(name, score_cutoff_hz, count, joints, t, q, dq, measured, predicted))
     return tuple(out)
 
 
@@ -131,7 +133,7 @@ def score_reduced(
     base: BaseParameters,
     seen: Reduction,
     beginning: Iterable[Motion],
-    cutoff: float,
+    cutoff_hz: float,
     name: str = "",
 ) -> tuple[Score, ...]:
     """The same figures from what one pass over a long log left, without a second pass.
@@ -145,10 +147,10 @@ def score_reduced(
         base: the base parameters whose columns the rows have.
         seen: what the pass left; with unfiltered sums.
         beginning: prepared motions of the log's beginning, whose signals are kept for plots.
-        cutoff: of the fit's low-pass, which is the score's, Hz.
+        cutoff_hz: of the fit's low-pass, which is the score's, Hz.
         name: of the log.
     """
-    shown = score_models(models, beginning, cutoff, name)
+    shown = score_models(models, beginning, cutoff_hz, name)
     out = []
     for model, plotted in zip(models, shown, strict=True):
         theta = np.zeros(len(base.parameters))
@@ -174,10 +176,10 @@ def _away_from(base: BaseParameters, equation: Equation, beta: Array) -> Array:
 
 
 def _torques(
-    models: Sequence[Model], m: Motion, rows: slice, used: NDArray[np.int64], cutoff: float
+    models: Sequence[Model], m: Motion, rows: slice, used: NDArray[np.int64], cutoff_hz: float
 ) -> tuple[Array, Array, list[tuple[Array, Array]]]:
     """The measured torque, unfiltered and filtered, and every model's, filtered and unfiltered."""
-    low_pass = LowPass(min(cutoff, 0.45 / m.filter.period), m.filter.period)
+    low_pass = LowPass(min(cutoff_hz, 0.45 / m.filter.period), m.filter.period)
     raw = m.tau[:, used]
     sharp = [model.torque(m.q, m.dq, m.ddq)[:, used] for model in models]
     measured, *predicted = np.split(low_pass(np.hstack([raw, *sharp]), rows), 1 + len(models), axis=1)

@@ -183,7 +183,7 @@ def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
     """One entry for all joints whose encoder steps show in the accelerations."""
     if all(m.velocity == "measured" for m in seen.motions):
         return  # accelerations are then made from velocities, which nothing here knows the steps of
-    steps, noise = rounding_noise([log], min(m.filter.cutoff for m in seen.motions))
+    steps, noise = rounding_noise([log], min(m.filter.cutoff_hz for m in seen.motions))
     rough = np.flatnonzero(noise > NOTED)
     if not len(rough):
         return

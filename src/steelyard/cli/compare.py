@@ -73,7 +73,7 @@ def schemes(o: SchemesOptions) -> None:
                 progress=lambda name: status.update(f"Scheme {name} …"),
                 terms=opt.words(o.term_names) or None,
                 physical=o.physical,
-                preparation=Preparation(cutoff=o.cutoff),
+                preparation=Preparation(cutoff_hz=o.cutoff),
             )
 
     o.end.deliver(compared)
@@ -157,7 +157,7 @@ def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
             holdout=o.holdout,
             horizon=o.horizon,
             terms=opt.words(o.term_names) or None,
-            preparation=Preparation(cutoff=o.cutoff),
+            preparation=Preparation(cutoff_hz=o.cutoff),
             controller=o.controller or None,
             limit=o.limit,
             progress=lambda name: status.update(f"Estimator {name} …"),

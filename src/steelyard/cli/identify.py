@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Options of the command that are arguments of `identify_files` by the same name.
 _PASSED_ON = (
-    "scheme", "estimator", "physical", "prior", "cutoff", "score_cutoff", "mask", "delay", "period", "holdout",
+    "scheme", "estimator", "physical", "prior", "mask", "delay", "period", "holdout",
     "holdout_blocks", "significant", "tune", "fit_shapes",
 )  # fmt: skip
 
@@ -103,6 +103,8 @@ def _run(o: Options) -> IdentificationRun:
         terms=opt.words(o.term_names) or None,
         known_friction=_curves(o.friction),
         controller=o.controller or None,
+        cutoff_hz=o.cutoff,
+        score_cutoff_hz=o.score_cutoff,
         **{name: getattr(o, name) for name in _PASSED_ON},
     )
     known = [str(Path(o.friction) / "result.json")] if o.friction else []

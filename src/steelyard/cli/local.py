@@ -111,7 +111,7 @@ def identify(o: IdentifyOptions) -> None:
             blend=o.blend,
             physical=o.physical,
             prior=o.prior,
-            preparation=Preparation(cutoff=o.cutoff, order=o.order),
+            preparation=Preparation(cutoff_hz=o.cutoff, order=o.order),
         )
         return BankRun(bank)
 

@@ -137,7 +137,7 @@ class Bench:
             seed=int(np.random.SeedSequence([p.seed, _NOISE, cell.trajectory, cell.start]).generate_state(1)[0]),
         )
         log = _from(_SETTLING, self._run(cell.trajectory, cell.controller).log(sensors=sensors))
-        preparation = Preparation(cutoff=cutoff_hz(cell.cutoff, cell.rate), trim=_BORDER / cell.rate)
+        preparation = Preparation(cutoff_hz=cutoff_hz(cell.cutoff, cell.rate), trim=_BORDER / cell.rate)
         return Experiment.from_logs(
             self.truth.robot, self.truth.terms, log, preparation=preparation,
             controller=self._controller(cell.controller), references=self.motion(cell.trajectory),

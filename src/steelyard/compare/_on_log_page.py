@@ -141,7 +141,7 @@ def log_report(found: LogComparison) -> str:
     ]  # fmt: skip
     rows = [_row(r) for r in found.ranking]
     about = paragraph(
-        f"All on the same rows (low-pass {found.cutoff:.3g} Hz), judged on the same held-out data; positions are "
+        f"All on the same rows (low-pass {found.cutoff_hz:.3g} Hz), judged on the same held-out data; positions are "
         f"replayed open loop for {found.horizon:g} s at a time. Time is processor time."
     )
     sections = [Section("Estimators", join(about, table_html(columns, rows)))]

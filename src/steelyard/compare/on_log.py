@@ -21,6 +21,7 @@ from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.renamed import renamed
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
@@ -66,6 +67,7 @@ class LogResult:
         return out | {"base_parameters": named}
 
 
+@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True, eq=False)
 class LogComparison(Viewed):
     """All estimators on the same log."""
@@ -73,7 +75,7 @@ class LogComparison(Viewed):
     robot: Robot
     results: tuple[LogResult, ...]
     horizon: float
-    cutoff: float
+    cutoff_hz: float
 
     @property
     def ranking(self) -> tuple[LogResult, ...]:
@@ -92,7 +94,7 @@ class LogComparison(Viewed):
         return {
             "robot": self.robot.name,
             "horizon_s": self.horizon,
-            "cutoff_hz": self.cutoff,
+            "cutoff_hz": self.cutoff_hz,
             "best": best.run.estimator if best else None,
             "estimators": [r.to_json() for r in self.ranking],
         }

@@ -130,7 +130,7 @@ def knots(motions: Sequence[Motion], joint: int, name: str) -> tuple[float, ...]
     top = min(float(np.quantile(ways[side], 0.995)) for side in _sides(motions, joint))
     speed = np.abs(velocity)
     change = float(np.std(_kept(motions, joint, "ddq")))
-    nearest = _RESOLVED * change / (2.0 * np.pi * motions[0].filter.cutoff)
+    nearest = _RESOLVED * change / (2.0 * np.pi * motions[0].filter.cutoff_hz)
     wanted = top * np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0])
     often = [wanted[0]]
     for high in wanted[1:]:

@@ -57,7 +57,7 @@ class Tuning:
 
     trials: tuple[Trial, ...]
     chosen: Choice
-    score_cutoff: float
+    score_cutoff_hz: float
 
     def trial(self, choice: Choice) -> Trial:
         return next(t for t in self.trials if t.choice == choice)
@@ -81,7 +81,7 @@ class Tuning:
         trials = [
             {**asdict(t.choice), "error_percent": t.error, "stretches_percent": list(t.errors)} for t in self.trials
         ]
-        return {"score_cutoff_hz": self.score_cutoff, "chosen": asdict(self.chosen), "trials": trials}
+        return {"score_cutoff_hz": self.score_cutoff_hz, "chosen": asdict(self.chosen), "trials": trials}
 
 
 def _changes(a: Choice, b: Choice) -> list[str]:
@@ -99,7 +99,7 @@ def _changes(a: Choice, b: Choice) -> list[str]:
 
 
 def tuned(
-    study: Study, terms: Sequence[str | Term] | Terms | None = None, score_cutoff: float | None = None
+    study: Study, terms: Sequence[str | Term] | Terms | None = None, score_cutoff_hz: float | None = None
 ) -> Tuning:  # fmt: skip
     """Choose cut-off, smoothing of dry friction and source of the velocity by blocked cross-validation.
 
@@ -114,26 +114,26 @@ def tuned(
     Args:
         study: the logs (of long ones, their beginning), how they are prepared, and the scheme of the fit.
         terms: joint terms as they were asked for; smoothing is tuned only where they leave it open.
-        score_cutoff: of the score's low-pass, Hz; default: the study's.
+        score_cutoff_hz: of the score's low-pass, Hz; default: the study's.
     """
-    search = _Search(study, terms, score_cutoff)
+    search = _Search(study, terms, score_cutoff_hz)
     present = search.start
     search.trial(present)
     for name, values in search.axes.items():
         present = search.along(name, values, present)
-    return Tuning(tuple(search.trials.values()), present, search.judge.cutoff)
+    return Tuning(tuple(search.trials.values()), present, search.judge.cutoff_hz)
 
 
 class _Search:
     """Choices tried so far, and all that they share."""
 
     def __init__(
-        self, study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff: float | None
+        self, study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff_hz: float | None
     ) -> None:  # fmt: skip
         self.study, self.terms = study, terms
         usual = study.cutoff_hz
         self.start = Choice(usual, 1.0, study.preparation.velocity)
-        at = score_cutoff or usual
+        at = score_cutoff_hz or usual
         self.axes = _axes(study, terms)
         self.judge = ScoringFilter(at, 1.0 / min([at, usual, *self.axes.get("cutoff_hz", ())]))
         self.stretches = stretches_of(study.beginnings, STRETCHES, RUN_UPS * self.judge.trim)
@@ -181,7 +181,7 @@ def _axes(study: Study, terms: Sequence[str | Term] | Terms | None) -> dict[str,
     if study.preparation.velocity == "auto" and all(log.dq is not None for log in logs):
         kind = study.velocity.partition(" and ")[0] or "measured"
         axes["velocity"] = ["auto", "differentiated" if kind == "measured" else "measured"]
-    if study.preparation.cutoff is None:
+    if study.preparation.cutoff_hz is None:
         highest = 0.4 / max(float(np.median(np.diff(log.t))) for log in logs)
         axes["cutoff_hz"] = list(dict.fromkeys(min(f * study.cutoff_hz, highest) for f in CUTOFFS))
     if smoothable(terms):

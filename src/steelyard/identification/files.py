@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.assessment.holdout import keep_blocks, keep_last
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import one_blas_thread
+from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot.robot import Robot
@@ -19,6 +20,7 @@ from steelyard.signals.read import read_log
 from steelyard.signals.source import Source, open_log
 
 
+@renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz")
 def identify_files(
     robot: Robot,
     logs: Sequence[Path],
@@ -27,7 +29,7 @@ def identify_files(
     mapping: str | None = None,
     holdout: float | None = None,
     holdout_blocks: str = "",
-    cutoff: float | None = None,
+    cutoff_hz: float | None = None,
     mask: float = 0.0,
     delay: float = 0.0,
     period: float | None = None,
@@ -42,7 +44,7 @@ def identify_files(
         mapping: what their columns mean: a mapping file; None: they are recognised.
         holdout: keeps the last share of each log to judge by.
         holdout_blocks: "seconds:every" keeps every so many-th block.
-        cutoff: of the low-pass, Hz; None: by the rule.
+        cutoff_hz: of the low-pass, Hz; None: by the rule.
         mask: rows of joints slower than this, rad/s (m/s), do not count.
         delay: how far the torques lag behind the positions, s.
         period: of a periodic motion, s: averages the identification logs over their periods.
@@ -68,7 +70,7 @@ def identify_files(
             robot,
             used,
             judged,
-            preparation=Preparation(cutoff=cutoff, mask=mask, delay=delay),
+            preparation=Preparation(cutoff_hz=cutoff_hz, mask=mask, delay=delay),
             names=names,
             validate_names=judged_names,
             **options,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.identification._verdict import NOT_JUDGED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from steelyard.identification._tune import Tuning
 
 
+@renamed(score_cutoff="score_cutoff_hz")
 @dataclass(frozen=True)
 class IdentificationSettings:
     """All that decides an identification besides the robot and the logs; stored with the result."""
@@ -34,13 +36,18 @@ class IdentificationSettings:
     physical: bool = True
     prior: str = "nominal"
     preparation: Preparation = field(default_factory=Preparation)
-    score_cutoff: float | None = None
+    score_cutoff_hz: float | None = None
     significant: bool = False
     fit_shapes: bool = False
     known_friction: tuple[str, ...] = ()
     controller: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        """As files have it: `cutoff` and `score_cutoff`, in Hz, have no unit in their names there."""
+        return asdict(self, dict_factory=lambda pairs: {k.removesuffix("_hz"): v for k, v in pairs})
 
+
+@renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz")
 @dataclass(frozen=True, eq=False)
 class Identification:
     """What was found: the model, its base parameters with error bars, and how well it predicts.
@@ -54,8 +61,8 @@ class Identification:
     estimate: Estimate
     free: Estimate
     model: Model
-    cutoff: float
-    score_cutoff: float
+    cutoff_hz: float
+    score_cutoff_hz: float
     singular_values: Array
     physically_consistent: bool
     findings: tuple[tuple[str, Finding], ...]

@@ -19,6 +19,7 @@ from steelyard.estimation.linear.rounding import rounding_shift, widened
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.term import Term
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from steelyard.identification._tune import Tuning
 
 
+@renamed(score_cutoff="score_cutoff_hz")
 def identify(
     robot: Robot,
     log: Source | Sequence[Source] | Study,
@@ -51,7 +53,7 @@ def identify(
     physical: bool = True,
     prior: str = "nominal",
     preparation: Preparation | None = None,
-    score_cutoff: float | None = None,
+    score_cutoff_hz: float | None = None,
     significant: bool = False,
     tune: bool = False,
     fit_shapes: bool = False,
@@ -74,7 +76,7 @@ def identify(
         physical: whether the result must be physically possible (the default); otherwise it is the free fit.
         prior: "nominal" (the description's inertias where they are given and possible) or "none".
         preparation: filter, derivatives, masks; the defaults choose from the identification logs alone.
-        score_cutoff: Hz of the scores' own filter; default: the fit's cut-off.
+        score_cutoff_hz: Hz of the scores' own filter; default: the fit's cut-off.
         significant: also take away, one by one, the base parameters that the data do not support. With
             `physical=False` the reduced fit is what is delivered; a physically possible model keeps all of them,
             since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
@@ -109,16 +111,16 @@ def identify(
         physical=physical,
         prior=prior,
         preparation=study.preparation,
-        score_cutoff=score_cutoff,
+        score_cutoff_hz=score_cutoff_hz,
         significant=significant,
         fit_shapes=fit_shapes,
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
-    tuning = _tuned(study, wanted, score_cutoff) if tune else None
+    tuning = _tuned(study, wanted, score_cutoff_hz) if tune else None
     if tuning is not None:
         best = tuning.chosen
-        study = study.prepared_as(replace(study.preparation, cutoff=best.cutoff_hz, velocity=best.velocity))
+        study = study.prepared_as(replace(study.preparation, cutoff_hz=best.cutoff_hz, velocity=best.velocity))
         settings = replace(settings, preparation=study.preparation)
     bound = identification_terms(study.robot, wanted, 1.0 if tuning is None else tuning.chosen.smoothing)
     study = replace(study, terms=bound, known_friction=curves)
@@ -127,8 +129,8 @@ def identify(
         study = replace(study, terms=shapes.terms)
     task = _Task(study, settings, curves, loop)
     fit = _fit(task)
-    judged = _judge(task, fit, score_cutoff or (tuning.score_cutoff if tuning is not None else None), validate, names,
-                    validate_names)  # fmt: skip
+    tuned_at = tuning.score_cutoff_hz if tuning is not None else None
+    judged = _judge(task, fit, score_cutoff_hz or tuned_at, validate, names, validate_names)
     found = Identification(
         robot=study.robot,
         settings=settings,
@@ -136,8 +138,8 @@ def identify(
         estimate=fit.chosen,
         free=fit.free,
         model=judged.model,
-        cutoff=study.cutoff_hz,
-        score_cutoff=judged.cutoff_hz,
+        cutoff_hz=study.cutoff_hz,
+        score_cutoff_hz=judged.cutoff_hz,
         singular_values=_singular_values(study, fit.free),
         physically_consistent=judged.model.possible,
         findings=tuple((n, f) for n, one in zip(judged.names, study.beginnings, strict=True) for f in one.findings),
@@ -237,14 +239,14 @@ class _Judged:
 def _judge(
     task: _Task,
     fit: _Fit,
-    score_cutoff: float | None,
+    score_cutoff_hz: float | None,
     validate: Sequence[Source],
     names: Sequence[str],
     validate_names: Sequence[str],
 ) -> _Judged:
     """Score the models on all logs."""
     study = task.study
-    cutoff = score_cutoff or study.cutoff_hz
+    cutoff_hz = score_cutoff_hz or study.cutoff_hz
     model = task.model(fit.chosen)
     nominal = Model.nominal(study.robot) if study.robot.has_inertia else None
     labels = _labels(names, study.logs, "log")
@@ -256,22 +258,22 @@ def _judge(
         "reduced": None if fit.reduced is None else task.model(fit.reduced),
     }
     # A streamed log that was fitted to is not gone through again where its one pass has all that the scores need.
-    in_the_pass = study.scores_in_the_pass and cutoff == study.cutoff_hz
+    in_the_pass = study.scores_in_the_pass and cutoff_hz == study.cutoff_hz
 
     def of_own(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
         # What the pass added up is of the study's columns; a description with friction of its own has others.
         alike = all(m.terms is study.terms or not m.terms.parameters for m in models)
         seen = study.parts[number].reduction() if in_the_pass and alike and number in study.parts else None
         if seen is None or not seen.unfiltered:
-            return score_models(models, study.motions_of(study.logs[number]), cutoff, name)
-        return score_reduced(models, study.base, seen, study.first_motions(number), cutoff, name)
+            return score_models(models, study.motions_of(study.logs[number]), cutoff_hz, name)
+        return score_reduced(models, study.base, seen, study.first_motions(number), cutoff_hz, name)
 
     def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
-        return score_models(models, study.motions_of(validate[number]), cutoff, name)
+        return score_models(models, study.motions_of(validate[number]), cutoff_hz, name)
 
     return _Judged(
         model,
-        cutoff,
+        cutoff_hz,
         tuple(labels),
         _scores(own, labels, of_own),
         _scores(others, _labels(validate_names, validate, "validation"), of_other),
@@ -304,10 +306,10 @@ def _known(
     return curves, remaining_terms(robot, curves) if curves and terms is None else terms
 
 
-def _tuned(study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff: float | None) -> Tuning:
+def _tuned(study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff_hz: float | None) -> Tuning:
     from steelyard.identification._tune import tuned
 
-    return tuned(study, terms, score_cutoff)
+    return tuned(study, terms, score_cutoff_hz)
 
 
 def _shapes(study: Study) -> Shapes:

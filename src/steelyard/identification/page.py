@@ -88,7 +88,7 @@ def _scores(found: Identification) -> Section:
     pieces = [
         paragraph(
             f"Predicted against measured torque, both through a zero-phase Butterworth of order 4 at "
-            f"{found.score_cutoff:.3g} Hz. The root mean square error is also given as a share of the torque's "
+            f"{found.score_cutoff_hz:.3g} Hz. The root mean square error is also given as a share of the torque's "
             "standard deviation (of std) and of its root mean square (of rms)."
         ),
         *table("Not used for the fit", found.validation),
@@ -162,7 +162,7 @@ def _how(found: Identification) -> Section:
         ("scheme", s.scheme),
         ("estimator", s.estimator + (", physically consistent" if s.physical else ", free")),
         ("prior", s.prior),
-        ("cut-off of the fit", f"{found.cutoff:.4g} Hz"),
+        ("cut-off of the fit", f"{found.cutoff_hz:.4g} Hz"),
         ("velocity", found.velocity),
         *([("tuning", found.tuning.sentence)] if found.tuning is not None else []),
         ("result", found.estimate.result.value),
@@ -176,7 +176,7 @@ def print_identification(found: Identification, console: Console, folder: str = 
     kind = "physically possible" if found.physically_consistent else "not physically possible"
     console.print(
         f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
-        f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff:.3g} Hz, velocity {found.velocity}\n"
+        f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff_hz:.3g} Hz, velocity {found.velocity}\n"
     )
     if found.tuning is not None:
         console.print(f"{found.tuning.sentence}\n")
@@ -187,7 +187,7 @@ def print_identification(found: Identification, console: Console, folder: str = 
                 for j in s.joints
             ]
             columns = ["joint", "RMSE", "% of std", "R²", "relative %"]
-            console.print(table(f"{s.log} ({title}, scored at {s.cutoff:.3g} Hz)", columns, rows, right=columns[1:]))
+            console.print(table(f"{s.log} ({title}, scored at {s.cutoff_hz:.3g} Hz)", columns, rows, right=columns[1:]))
     console.print(f"[bold]{found.verdict.sentence}[/bold]")
     for reason in found.verdict.reasons:
         console.print(f" · {reason}")

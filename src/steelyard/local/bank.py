@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, OutsideError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import Region
@@ -21,13 +22,14 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
 
+@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True, eq=False)
 class LocalModel:
     """The model of one region.
 
     `model` is what predicts. `beta` are the base parameters of the free fit with their `covariance`, which drift is
     judged by; `spread` the residuals' standard deviation per joint (N m, N); `seconds` of log went into it, of which
-    `inside` (0 to 1) lay in the region. `cutoff` (Hz) is that of the fit, `motion` what was played, where it is known.
+    `inside` (0 to 1) lay in the region. `cutoff_hz` is that of the fit, `motion` what was played, where it is known.
     Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and `ddq`.
     """
 
@@ -38,7 +40,7 @@ class LocalModel:
     covariance: Array
     spread: Array
     settings: IdentificationSettings
-    cutoff: float
+    cutoff_hz: float
     seconds: float
     inside: float
     motion: MotionLike | None = field(default=None)
@@ -63,7 +65,7 @@ class LocalModel:
             covariance=found.free.covariance,
             spread=spread,
             settings=found.settings,
-            cutoff=found.cutoff,
+            cutoff_hz=found.cutoff_hz,
             seconds=seconds,
             inside=inside,
             motion=motion,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def bank_json(bank: Bank) -> dict[str, Any]:
                 "physically_consistent": local.possible,
                 "seconds": local.seconds,
                 "inside": local.inside,
-                "cutoff_hz": local.cutoff,
+                "cutoff_hz": local.cutoff_hz,
                 "residual_standard_deviation": plain(local.spread.tolist()),
                 "base_parameters": [
                     {"name": n, "formula": f, "unit": u, "value": float(v), "free_value": float(b), "standard_error": e}
@@ -144,8 +144,8 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
         "beta": local.beta.tolist(),
         "covariance": local.covariance.tolist(),
         "spread": local.spread.tolist(),
-        "settings": asdict(local.settings),
-        "cutoff": local.cutoff,
+        "settings": local.settings.to_json(),
+        "cutoff": local.cutoff_hz,
         "seconds": local.seconds,
         "inside": local.inside,
     }
@@ -177,7 +177,7 @@ def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | N
         covariance=np.array(data["covariance"]),
         spread=np.array([np.nan if x is None else x for x in data["spread"]]),
         settings=IdentificationSettings(**settings),
-        cutoff=float(data["cutoff"]),
+        cutoff_hz=float(data["cutoff"]),
         seconds=float(data["seconds"]),
         inside=float(data["inside"]),
         motion=motion_from_dict(_read(played), robot) if played.exists() else None,

@@ -165,6 +165,6 @@ def _motion(old: LocalModel, log: Log) -> tuple[Array, Array, Array]:
     if old.motion is not None:
         t = looks(old.motion)
         return old.motion.sample(t[:: max(1, len(t) // _MOST_ROWS)])
-    m = next(prepare(log, old.settings.preparation, old.cutoff))
+    m = next(prepare(log, old.settings.preparation, old.cutoff_hz))
     rows = slice(m.keep.start, m.keep.stop, max(1, m.rows * (m.keep.step or 1) // _MOST_ROWS))
     return m.q[rows], m.dq[rows], m.ddq[rows]

@@ -231,7 +231,7 @@ def _trial(
     sums = {name: np.zeros(bank.robot.dof) for name in (*models, BANK)}
     count, within = 0, np.zeros(bank.robot.dof)
     shown: Example | None = None
-    for m in prepare(log, whole, local.cutoff):
+    for m in prepare(log, whole, local.cutoff_hz):
         measured = m.filter(m.tau, m.keep)
         for name, model in models.items():
             sums[name] += np.sum((measured - _smooth(m, model.torque(m.q, m.dq, m.ddq))) ** 2, axis=0)
@@ -243,7 +243,7 @@ def _trial(
         count += len(measured)
         shown = shown or Example(m.t[m.keep], measured, predicted, band)
     if shown is None:
-        raise LocalError(f"A validation log of region '{local.name}' is too short for a filter of {local.cutoff:g} Hz.")
+        raise LocalError(f"A validation log of region '{local.name}' is too short to filter at {local.cutoff_hz:g} Hz.")
     return sums, count, within / count, shown
 
 

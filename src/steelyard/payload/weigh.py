@@ -20,6 +20,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
@@ -73,13 +74,14 @@ def repeats(loads: Sequence[Load]) -> Repeats:
 _INDEPENDENT = 1e-8
 
 
+@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True, eq=False)
 class Weighing:
     """What was found: one load per group of logs that carried it, and how the residuals spread, N m or N."""
 
     loads: tuple[Load, ...]
     spread: Array
-    cutoff: float
+    cutoff_hz: float
     details: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -122,7 +124,7 @@ def weigh(
     if host < 0:
         raise SteelyardError(f"Frame '{frame}' stands on the base, which does not move; name one on a moving link.")
     plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, _arm_beta(rows.base, arm))
-    return _solve(plan, rows.data, frame or rows.robot.link_names[host], physical, rows.cutoff)
+    return _solve(plan, rows.data, frame or rows.robot.link_names[host], physical, rows.cutoff_hz)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,7 @@ class PreparedRows:
     base: BaseParameters
     data: tuple[RegressionData, ...]
     carried: tuple[int, ...]
-    cutoff: float
+    cutoff_hz: float
 
 
 def prepared_rows(
@@ -154,7 +156,7 @@ def prepared_rows(
     return PreparedRows(study.robot, study.base, data, tuple(carried), study.cutoff_hz)
 
 
-def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: bool, cutoff: float) -> Weighing:
+def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: bool, cutoff_hz: float) -> Weighing:
     parts, names = plan.parts(data), plan.names
     whole = LeastSquaresProblem.of(substituted(parts, Unknowns(names)), Unknowns(names))
     seen = _seen(whole, 10 * plan.loads)
@@ -173,7 +175,7 @@ def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: boo
             _load(plan, frame, fit.beta[mine], found.matrix[mine][:, mine], shown, physical,
                   float(np.min(found.degrees[mine])))
         )  # fmt: skip
-    return Weighing(tuple(loads), fit.spread, cutoff, {"result": fit.result.value, "unknowns": chosen.names})
+    return Weighing(tuple(loads), fit.spread, cutoff_hz, {"result": fit.result.value, "unknowns": chosen.names})
 
 
 def _seen(problem: LeastSquaresProblem, first: int) -> list[bool]:

@@ -10,41 +10,45 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
 
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
 
+@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True)
 class LowPass:
     """A Butterworth low-pass run forwards and backwards: no delay, −6 dB at the cut-off (Hz)."""
 
-    cutoff: float
+    cutoff_hz: float
     period: float
     order: int = 4
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.cutoff < 0.5 / self.period:
+        if not 0.0 < self.cutoff_hz < 0.5 / self.period:
             raise SteelyardError(
-                f"A cut-off of {self.cutoff:g} Hz is not between 0 and half the sampling rate "
+                f"A cut-off of {self.cutoff_hz:g} Hz is not between 0 and half the sampling rate "
                 f"({0.5 / self.period:g} Hz)."
             )
 
     @property
     def memory(self) -> int:
         """Samples after which the filter has forgotten (to about 1e-4): three periods of the cut-off."""
-        return int(np.ceil(3.0 / (self.cutoff * self.period)))
+        return int(np.ceil(3.0 / (self.cutoff_hz * self.period)))
 
     @cached_property
     def reach(self) -> int:
         """Samples beyond which less than 1e-9 of the filter's weight lies, on either side."""
         # Far out the slowest pole is all that is left, and its share is at most a few times the whole.
-        radius = butterworth(self.order, self.cutoff * self.period).radius
+        radius = butterworth(self.order, self.cutoff_hz * self.period).radius
         return int(np.ceil(np.log(1e-10) / np.log(max(radius, 1e-10))))
 
     def of(self, make: Make, samples: int, rows: slice) -> Array:
         """`rows` of a signal of `samples` rows, filtered; the function `make` of (start, stop) gives parts of it."""
-        return both_ways_of(make, samples, self.order, self.cutoff * self.period, min(self.memory, samples - 1), rows)
+        return both_ways_of(
+            make, samples, self.order, self.cutoff_hz * self.period, min(self.memory, samples - 1), rows
+        )
 
     def __call__(self, x: Array, rows: slice = slice(None)) -> Array:
         """`x` filtered, or some `rows` of it, the only ones that are computed; samples run along the first axis.
@@ -54,7 +58,7 @@ class LowPass:
         if x.size == 0:
             return np.asarray(x[rows], dtype=float)
         pad = min(self.memory, len(x) - 1)
-        flat = both_ways(x.reshape(len(x), -1), self.order, self.cutoff * self.period, pad, rows)
+        flat = both_ways(x.reshape(len(x), -1), self.order, self.cutoff_hz * self.period, pad, rows)
         return flat.reshape(-1, *x.shape[1:])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
 from steelyard.signals.log import Log
 
@@ -21,11 +22,12 @@ LOWEST_CUTOFF = 1.0
 _TELLING = 10_000
 
 
+@renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True)
 class Preparation:
     """How signals are made ready; the same for fitting and, with its own cut-off, for scoring.
 
-    `cutoff` (Hz) of the zero-phase Butterworth of the given order; None: twenty times the frequency below which 99 %
+    `cutoff_hz` of the zero-phase Butterworth of the given order; None: twenty times the frequency below which 99 %
     of the velocity's power lies. `velocity` "measured" (filtered) or "differentiated" (of the filtered position);
     "auto" takes the measured one where it agrees with the other and is less noisy. `trim` seconds are cut at both
     ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many as
@@ -33,7 +35,7 @@ class Preparation:
     torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much later.
     """
 
-    cutoff: float | None = None
+    cutoff_hz: float | None = None
     order: int = 4
     velocity: Literal["auto", "measured", "differentiated"] = "auto"
     derivative: Derivative = "central"
@@ -84,8 +86,8 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     """The cut-off (Hz) that `settings` give, or the rule's for these `logs`."""
     pieces = [_uniform(log, start, stop) for log in logs for start, stop in segments_of(log)]
     slowest = max(p.period for p in pieces)
-    if settings.cutoff is not None:
-        return LowPass(settings.cutoff, slowest).cutoff  # refuses what the sampling rate cannot bear
+    if settings.cutoff_hz is not None:
+        return LowPass(settings.cutoff_hz, slowest).cutoff_hz  # refuses what the sampling rate cannot bear
     longest = max(len(p.t) for p in pieces)
     # A short piece cannot tell a slow motion from a trend; the long ones decide, by their median.
     bands = [motion_band(p.q, p.period) for p in pieces if len(p.t) >= max(32, longest // 2)]
@@ -94,24 +96,25 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     return float(np.clip(CUTOFF_FACTOR * np.median(bands), LOWEST_CUTOFF, 0.4 / slowest))
 
 
-def prepare(log: Log, settings: Preparation, cutoff: float, to_fit: bool = True) -> Iterator[Motion]:
+@renamed(cutoff="cutoff_hz")
+def prepare(log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = True) -> Iterator[Motion]:
     """The motions of a log; pieces too short for the filter are left out.
 
     Args:
         log: with torques.
         settings: how signals are made ready.
-        cutoff: of the low-pass, Hz.
+        cutoff_hz: of the low-pass, Hz.
         to_fit: leave out pieces of which too few rows remain to be fitted to; they can still be judged by.
     """
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     for start, stop in segments_of(log):
         piece = _in_step(_uniform(log, start, stop), settings.delay)
-        low_pass = LowPass(min(cutoff, 0.45 / piece.period), piece.period, settings.order)
+        low_pass = LowPass(min(cutoff_hz, 0.45 / piece.period), piece.period, settings.order)
         trim = low_pass.memory // 3 if settings.trim is None else round(settings.trim / piece.period)
         trim = max(trim, 1)
         # Rows closer than a fifth of the cut-off's period say nothing new: the filter has made them alike.
-        step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff * piece.period)))
+        step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff_hz * piece.period)))
         if len(piece.t) - 2 * trim < max(8, 4 * step if to_fit else 0):
             continue
         yield _motion(piece, low_pass, settings, slice(trim, len(piece.t) - trim, step))

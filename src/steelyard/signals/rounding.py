@@ -53,10 +53,10 @@ def acceleration_noise(low_pass: LowPass) -> float:
     return float(np.linalg.norm(low_pass(low_pass(twice))))
 
 
-def rounded_again(log: Log, steps: Array, cutoff: float, rng: np.random.Generator) -> Log:
+def rounded_again(log: Log, steps: Array, cutoff_hz: float, rng: np.random.Generator) -> Log:
     """`log` with a second rounding error of the same kind: that of its smoothed positions, moved off the ticks.
 
-    Ticks are `steps` (rad, m; zero: none) per joint; a low-pass at `cutoff` (Hz) smooths, and `rng` draws the moves.
+    Ticks are `steps` (rad, m; zero: none) per joint; a low-pass at `cutoff_hz` smooths, and `rng` draws the moves.
     """
     q = log.q.copy()
     safe = np.where(steps > 0.0, steps, 1.0)
@@ -64,6 +64,7 @@ def rounded_again(log: Log, steps: Array, cutoff: float, rng: np.random.Generato
         period = float(np.median(np.diff(log.t[first:last]))) if last - first > 1 else 1.0
         if last - first < 32:
             continue
-        smooth = LowPass(min(cutoff, 0.45 / period), period)(log.q[first:last]) + steps * rng.uniform(size=len(steps))
+        low_pass = LowPass(min(cutoff_hz, 0.45 / period), period)
+        smooth = low_pass(log.q[first:last]) + steps * rng.uniform(size=len(steps))
         q[first:last] += np.where(steps > 0.0, np.rint(smooth / safe) * safe - smooth, 0.0)
     return replace(log, q=q)

@@ -130,7 +130,7 @@ def _position_noise(experiment: Experiment) -> Array:
     else:
         runs = experiment.runs
         lost = [np.mean((run.q - run.motion.q)[run.motion.keep] ** 2, axis=0) for run in runs]
-        share = [max(1.0 - 2.0 * run.motion.filter.cutoff * run.period, 0.05) for run in runs]
+        share = [max(1.0 - 2.0 * run.motion.filter.cutoff_hz * run.period, 0.05) for run in runs]
         found = np.sqrt(np.mean([x / s for x, s in zip(lost, share, strict=True)], axis=0))
     ranges = np.max([np.ptp(run.q, axis=0) for run in experiment.runs], axis=0)
     least = _SMALLEST_POSITION * np.maximum(ranges, 1e-3 * float(ranges.max(initial=1.0)))
@@ -145,7 +145,7 @@ def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
         with compiled_at_once():  # or the last digits would depend on what was computed before
             residual = run.tau - plant.smooth.inverse_dynamics(m.q, m.dq, m.ddq, theta)
         start, stop, _ = m.keep.indices(len(m.t))
-        length = max(1, round(0.5 / (m.filter.cutoff * run.period)))
+        length = max(1, round(0.5 / (m.filter.cutoff_hz * run.period)))
         count = max((stop - start) // length, 1)
         used = residual[start : start + count * length]
         means = used[: count * length].reshape(count, -1, residual.shape[1]).mean(axis=1)
@@ -158,7 +158,7 @@ def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
 
 def _speed_noise(run: Run, positions: Array) -> Array:
     """The first velocity comes from the filter's edge: noise over its time constant, and a hundredth of the motion."""
-    return np.asarray(2.0 * np.pi * run.motion.filter.cutoff * positions + 0.01 * np.std(run.motion.dq, axis=0))
+    return np.asarray(2.0 * np.pi * run.motion.filter.cutoff_hz * positions + 0.01 * np.std(run.motion.dq, axis=0))
 
 
 def _levels(value: Any, n: int, name: str) -> Array | None:

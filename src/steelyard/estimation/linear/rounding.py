@@ -28,8 +28,8 @@ _TIMES = 3
 Change = Callable[[Log], Log]
 
 
-def rounding_noise(logs: Sequence[Log], cutoff: float) -> tuple[Array, Array]:
-    """By joint of `logs`: the step of positions (0: none seen), and its noise in ddq, low-passed at `cutoff` (Hz),
+def rounding_noise(logs: Sequence[Log], cutoff_hz: float) -> tuple[Array, Array]:
+    """By joint of `logs`: the step of positions (0: none seen), and its noise in ddq, low-passed at `cutoff_hz`,
     over the spread of ddq.
     """
     steps = np.max([position_steps(log) for log in logs], axis=0)
@@ -37,7 +37,7 @@ def rounding_noise(logs: Sequence[Log], cutoff: float) -> tuple[Array, Array]:
         return steps, np.zeros_like(steps)
     longest = max(logs, key=len)
     period = float(np.median(np.diff(longest.t))) if len(longest) > 1 else 1.0
-    low_pass = LowPass(min(cutoff, 0.45 / period), period)
+    low_pass = LowPass(min(cutoff_hz, 0.45 / period), period)
     noise = steps / np.sqrt(12.0) * acceleration_noise(low_pass)
     spread = np.std(_accelerations(longest, low_pass), axis=0)
     return steps, noise / np.maximum(spread, 1e-12)
@@ -52,20 +52,20 @@ def _accelerations(log: Log, low_pass: LowPass) -> Array:
 
 
 def rounding_shift(
-    logs: Sequence[Log], cutoff: float, beta: Array, refit: Callable[[Change], Array]
+    logs: Sequence[Log], cutoff_hz: float, beta: Array, refit: Callable[[Change], Array]
 ) -> Array | None:  # fmt: skip
     """How far rounding has moved each base parameter; None where there are no ticks, or too fine ones to matter.
 
-    `logs` and `cutoff` are as for `rounding_noise`; `beta` are the base parameters found, and the function `refit` of a
-    change gives those of the same fit to changed logs.
+    `logs` and `cutoff_hz` are as for `rounding_noise`; `beta` are the base parameters found, and the function `refit`
+    of a change gives those of the same fit to changed logs.
     """
-    steps, noise = rounding_noise(logs, cutoff)
+    steps, noise = rounding_noise(logs, cutoff_hz)
     if not np.any(noise > NEGLIGIBLE):
         return None
     moved = []
     for k in range(_TIMES):
         rng = np.random.default_rng(k)
-        moved.append(refit(lambda log, rng=rng: rounded_again(log, steps, cutoff, rng)) - beta)  # type: ignore[misc]
+        moved.append(refit(lambda log, rng=rng: rounded_again(log, steps, cutoff_hz, rng)) - beta)  # type: ignore[misc]
     return np.asarray(np.mean(moved, axis=0))
 
 

@@ -216,7 +216,7 @@ def _pieces(experiment: Experiment, start: Start, base: BaseParameters) -> list[
         chain, passed = _chain(run.motion)
         part = slice(first, first + run.motion.rows)
         state = {x: np.ascontiguousarray(getattr(run.motion, x)[run.motion.keep]) for x in _STATES}
-        fresh = min(1.0, 2.0 * run.motion.filter.cutoff * run.motion.row_period)
+        fresh = min(1.0, 2.0 * run.motion.filter.cutoff_hz * run.motion.row_period)
         out.append(_Piece(A[part], y[part], state, sigma, chain, passed, fresh, used, base.independent))
         first = part.stop
     return out

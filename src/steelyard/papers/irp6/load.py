@@ -70,7 +70,7 @@ class _Wrist:
         q = motion[0] + 2e-5 * rng.normal(size=motion[0].shape)
         log = sy.Log(self.robot.joint_names, np.asarray(t), q, channels={"wrench": wrench})
         # A single short move has no band that could be told from it: the cut-off is given.
-        how = sy.Preparation(cutoff=15.0, velocity="differentiated")
+        how = sy.Preparation(cutoff_hz=15.0, velocity="differentiated")
         return weigh_by_sensor(self.robot, log, model=model, physical=False, preparation=how)
 
     def repeated(self, seconds: float, count: int) -> Repeats:

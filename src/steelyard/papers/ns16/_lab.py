@@ -31,7 +31,7 @@ from steelyard.parameters import Column, Custom, identification_terms
 
 _TERMS = ("rotor", "coulomb", "viscous", "quadratic")
 # Butterworth of order 8 at 30 Hz on logs of 500 Hz, as in the paper.
-FILTER = sy.Preparation(cutoff=30.0, order=8)
+FILTER = sy.Preparation(cutoff_hz=30.0, order=8)
 NOISE_PERCENT = 2.0
 SECONDS = 10.0
 TOTAL = "global, 3 × the data"

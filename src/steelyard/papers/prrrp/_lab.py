@@ -158,7 +158,7 @@ class Lab:
 
     def experiment(self, log: sy.Log) -> Experiment:
         """A log for estimators that simulate."""
-        return Experiment.from_logs(self.robot, self.truth.terms, log, preparation=sy.Preparation(cutoff=8.0))
+        return Experiment.from_logs(self.robot, self.truth.terms, log, preparation=sy.Preparation(cutoff_hz=8.0))
 
     @property
     def prior(self) -> Prior:

@@ -121,9 +121,9 @@ class _Cascade:
     first-order recursions: no high-order polynomial that would lose digits where λh is small.
     """
 
-    def __init__(self, cutoff: float, order: int, period: float, every: int = 1) -> None:
+    def __init__(self, cutoff_rad_s: float, order: int, period: float, every: int = 1) -> None:
         self.order, self.every = order, every
-        self._reach, self._gain = _exact_step(cutoff * period, order)
+        self._reach, self._gain = _exact_step(cutoff_rad_s * period, order)
         self.reset()
 
     def reset(self) -> None:
@@ -152,8 +152,8 @@ class _Cascade:
 class _LiveCascade:
     """The same, one interval at a time, each as long as it is."""
 
-    def __init__(self, cutoff: float, order: int, owner: NDArray[np.int64]) -> None:
-        self.cutoff, self.order, self._owner = cutoff, order, owner
+    def __init__(self, cutoff_rad_s: float, order: int, owner: NDArray[np.int64]) -> None:
+        self.cutoff_rad_s, self.order, self._owner = cutoff_rad_s, order, owner
         self._stages = np.zeros((order, len(owner)))
         self.result = self._stages[-1]
         self._scratch = np.zeros(len(owner))
@@ -180,10 +180,10 @@ class _LiveCascade:
 
     def _learn(self, h: float) -> None:
         self._h = h
-        self._reach, self._gain = _exact_step(self.cutoff * h, self.order)
+        self._reach, self._gain = _exact_step(self.cutoff_rad_s * h, self.order)
 
     def bracket(self, h: float) -> float:
-        return _paper_bracket(self.cutoff * h)
+        return _paper_bracket(self.cutoff_rad_s * h)
 
     def state(self) -> dict[str, Array]:
         return {"stages": self._stages.copy(), "interval": np.array(self._h)}
