@@ -90,7 +90,7 @@ class Bench:
         rows = self.loop.regression([replace(motion, tau=self.experiment.runs[0].tau)])
         fit = reweighted(LeastSquaresProblem.of(rows, self.base), np.ones(self.experiment.robot.dof))
         for _ in range(1 if settled else 10):
-            fit = reweighted(fit.problem, 1.0 / fit.spread)
+            fit = reweighted(fit.problem, 1.0 / fit.residual_std)
         return fit.beta
 
     def sensitivities(self) -> np.ndarray:

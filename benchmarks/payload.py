@@ -66,14 +66,14 @@ def table(name: str, motion, duration: float, experiments: int) -> np.ndarray:
         f"{'':5s} {'true':>9s} {'mean':>9s} {'std':>9s} {'std %':>6s} {'z':>8s} {'t':>8s} {'z held':>7s} {'t held':>7s}"
     )
     for k, label in enumerate(INERTIAL_NAMES):
-        figures = BODY[k], first.mean[k], first.deviation[k], 100 * first.deviation[k] / abs(BODY[k])
+        figures = BODY[k], first.mean[k], first.std[k], 100 * first.std[k] / abs(BODY[k])
         half = first.interval_as_printed()[k], first.interval()[k]
         shares = held[:, k] / experiments
         print(
             f"{label:5s} {figures[0]:9.5f} {figures[1]:9.5f} {figures[2]:9.5f} {figures[3]:6.1f} "
             f"{half[0]:8.5f} {half[1]:8.5f} {shares[0]:7.2f} {shares[1]:7.2f}"
         )
-    return first.deviation
+    return first.std
 
 
 def forms(repeats_: int) -> None:

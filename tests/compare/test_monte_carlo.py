@@ -106,7 +106,7 @@ def test_noise_and_initial_estimates_are_as_stated() -> None:
     cells = [Cell(0, "standard", 500.0, "50", "pd", k) for k in range(40)]
     theta = bench.truth.theta[bench.truth.theta != 0.0]
     starts = np.array([bench.initial(c).theta[bench.truth.theta != 0.0] for c in cells])
-    # Hundreds of draws: their spread is 15 % to within a few percent of itself.
+    # Hundreds of draws: their standard deviation is 15 % to within a few percent of itself.
     assert np.std(starts / theta - 1.0) == pytest.approx(0.15, rel=0.15)
     quiet = replace(TINY, noises=(replace(NOISES["standard"], position_deg=0.0, torque=0.0),))
     clean = Bench(Truth.of(ROBOT, TINY.smoothing), quiet).experiment(cells[0]).runs[0]

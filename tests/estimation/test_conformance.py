@@ -76,7 +76,7 @@ def test_units_of_torque_do_not_matter(name: str) -> None:
     assert np.allclose(milli.beta, 1000.0 * one.beta, atol=1e-4 * 1000.0 * one.standard_errors.min())
     assert np.allclose(milli.standard_errors, 1000.0 * one.standard_errors, rtol=1e-5)
     factor = 1.0 if name == "cloe" else 1000.0  # its residuals are positions
-    assert np.allclose(milli.spread, factor * one.spread, rtol=1e-5)
+    assert np.allclose(milli.residual_std, factor * one.residual_std, rtol=1e-5)
 
 
 @every

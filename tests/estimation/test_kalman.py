@@ -118,13 +118,13 @@ def test_smoothing_gives_better_states_and_the_same_parameters() -> None:
     experiment = noisy()
     plain, smooth = (ExtendedKalman(smooth=s).fit(experiment, c.base) for s in (False, True))
     assert plain.beta.tobytes() == smooth.beta.tobytes()
-    means, spreads = smooth.details["smoothed"][0]
+    means, stds = smooth.details["smoothed"][0]
     n, p = c.robot.dof, c.base.rank
     start = int(np.searchsorted(c.t, experiment.runs[0].t[0] - 1e-9))
     truth = np.hstack([c.run.q, c.run.dq])[start : start + len(means)]
     off = means[:, p:] - truth
     assert np.sqrt(np.mean(off[:, :n] ** 2)) < 0.5e-4  # the sensors' noise is 1e-4
-    assert 0.5 < np.sqrt(np.mean((off / spreads[:, p:]) ** 2)) < 2.0
+    assert 0.5 < np.sqrt(np.mean((off / stds[:, p:]) ** 2)) < 2.0
     assert np.allclose(means[0, :p], smooth.beta, atol=1e-3 * smooth.standard_errors.max())
 
 
@@ -146,10 +146,10 @@ THETA = prrrp.ROBOT.inertial_parameters
 WIDE = (1.0, 1.0, 1.0, 0.1, 0.1, 1.0, 0.1, 0.1, 0.3)
 
 
-def tuned(velocity_variance: float, spread=WIDE) -> Tuning:
+def tuned(velocity_variance: float, std=WIDE) -> Tuning:
     return Tuning(
         position_noise=1e-3, torque_noise=0.0, state_noise=(1e-4, velocity_variance**0.5), drift=(1e-9 / 0.02) ** 0.5,
-        parameter_spread=spread, state_spread=(1e-3, 1e-2),
+        parameter_std=std, state_std=(1e-3, 1e-2),
     )  # fmt: skip
 
 

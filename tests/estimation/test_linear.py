@@ -47,7 +47,7 @@ def test_white_error_bars_are_those_of_the_textbook(problem) -> None:
     """σ²(AᵀA)⁻¹ with n − p degrees of freedom, but for the scatter of the bands."""
     c, data, A, y = problem
     found = WeightedLeastSquares().fit(data, c.base)
-    W, right = tall(A, y, 1.0 / found.spread)
+    W, right = tall(A, y, 1.0 / found.residual_std)
     s2 = np.sum((right - W @ found.beta) ** 2) / (len(right) - c.base.rank)
     textbook = np.sqrt(s2 * np.diag(np.linalg.inv(W.T @ W)))
     plain = found.standard_errors / np.sqrt(found.details["inflation"])
@@ -57,12 +57,12 @@ def test_white_error_bars_are_those_of_the_textbook(problem) -> None:
 def test_weights_are_the_fixed_point_of_their_own_residuals(problem) -> None:
     c, data, A, y = problem
     found = WeightedLeastSquares().fit(data, c.base)
-    W, right = tall(A, y, 1.0 / found.spread)
+    W, right = tall(A, y, 1.0 / found.residual_std)
     assert np.allclose(found.beta, np.linalg.lstsq(W, right, rcond=None)[0], rtol=1e-7, atol=1e-9)
     hat = np.einsum("ij,ji->i", W, np.linalg.pinv(W)).reshape(-1, 3).sum(axis=0)
-    spread = np.sqrt(np.sum((y - A @ found.beta) ** 2, axis=0) / (len(y) - hat))
-    assert np.allclose(spread, found.spread, rtol=1e-7)
-    assert np.allclose(found.spread, c.sigma, rtol=0.08)  # 1000 rows: 2.2 % each
+    std = np.sqrt(np.sum((y - A @ found.beta) ** 2, axis=0) / (len(y) - hat))
+    assert np.allclose(std, found.residual_std, rtol=1e-7)
+    assert np.allclose(found.residual_std, c.sigma, rtol=0.08)  # 1000 rows: 2.2 % each
 
 
 @pytest.mark.parametrize("loss", ["huber", "bisquare"])
@@ -70,10 +70,10 @@ def test_robust_is_the_minimum_of_its_loss(problem, loss: str) -> None:
     c, data, A, y = problem
     found = Robust(loss).fit(data, c.base)
     scale = 1.4826 * np.median(np.abs(y - A @ found.beta), axis=0)
-    assert np.allclose(scale, found.spread, rtol=1e-4)
-    u = (y - A @ found.beta) / found.spread
+    assert np.allclose(scale, found.residual_std, rtol=1e-4)
+    u = (y - A @ found.beta) / found.residual_std
     psi = np.clip(u, -1.345, 1.345) if loss == "huber" else u * np.clip(1.0 - (u / 4.685) ** 2, 0.0, None) ** 2
-    score = np.einsum("tja,tj->a", A / found.spread[:, None], psi)
+    score = np.einsum("tja,tj->a", A / found.residual_std[:, None], psi)
     assert np.abs(score * found.standard_errors).max() < 1e-3  # the gradient, in standard errors
 
 
@@ -81,7 +81,7 @@ def test_huber_agrees_with_scipy(problem) -> None:
     c, data, A, y = problem
     found = Robust("huber").fit(data, c.base)
     length = np.linalg.norm(A.reshape(-1, c.base.rank), axis=0)
-    W, right = tall(A, y, 1.0 / found.spread)
+    W, right = tall(A, y, 1.0 / found.residual_std)
     scaled = W / length
     theirs = least_squares(lambda x: scaled @ x - right, found.beta * length * 0.9, lambda x: scaled, loss="huber",
                            f_scale=1.345, ftol=1e-14, xtol=1e-14, gtol=1e-12).x / length  # fmt: skip
@@ -106,7 +106,7 @@ def test_spikes_do_not_bend_a_robust_fit() -> None:
 def test_total_least_squares_is_the_smallest_singular_vector(problem) -> None:
     c, data, A, y = problem
     found = TotalLeastSquares().fit(data, c.base)
-    weights = 1.0 / WeightedLeastSquares().fit(data, c.base).spread
+    weights = 1.0 / WeightedLeastSquares().fit(data, c.base).residual_std
     W, right = tall(A, y, weights)
     joined = np.column_stack([W, right])
     length = np.linalg.norm(joined, axis=0)
@@ -145,7 +145,7 @@ def test_ridge_is_least_squares_with_rows_for_the_prior(problem, space: str) -> 
     c, data, A, y = problem
     prior = Prior(1.2 * c.theta)
     found = Ridge(strength=0.01, space=space).fit(data, c.base, prior)
-    W, right = tall(A, y, 1.0 / WeightedLeastSquares().fit(data, c.base).spread)
+    W, right = tall(A, y, 1.0 / WeightedLeastSquares().fit(data, c.base).residual_std)
     M = np.eye(c.base.rank) if space == "base" else c.base.matrix
     start = c.base.values(prior.theta) if space == "base" else prior.theta
     length = np.linalg.norm(W @ M, axis=0)

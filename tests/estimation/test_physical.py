@@ -84,7 +84,7 @@ def test_it_is_nearer_to_the_truth_than_the_free_fit() -> None:
         _, data = measured("szabo3r", 0.2, seed)
         free = WeightedLeastSquares().fit(data, c.base)
         found = PhysicallyConsistent(strength=0.0).fit(data, c.base)
-        R = data.factor().joined(1.0 / free.spread, c.base.independent)[:-1, :-1]
+        R = data.factor().joined(1.0 / free.residual_std, c.base.independent)[:-1, :-1]
         assert np.linalg.norm(R @ (found.beta - c.beta)) < np.linalg.norm(R @ (free.beta - c.beta)) + 0.05
 
 

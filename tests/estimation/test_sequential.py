@@ -135,16 +135,16 @@ def standardised(seeds: range) -> np.ndarray:
 
 def test_errors_of_what_is_known_pass_on() -> None:
     """The error bars hold over repetitions, also for what rests on other movements."""
-    spread = np.sqrt(np.mean(standardised(range(8)) ** 2))
-    assert 0.75 < spread < 1.3  # some 80 independent numbers: 8 % of scatter
+    std = np.sqrt(np.mean(standardised(range(8)) ** 2))
+    assert 0.75 < std < 1.3  # some 80 independent numbers: 8 % of scatter
 
 
 @pytest.mark.proof
 def test_error_bars_of_every_parameter() -> None:
-    spread = np.sqrt(np.mean(standardised(range(150)) ** 2, axis=0))
-    print(dict(zip(TRUE, spread.round(2).tolist(), strict=True)))
+    std = np.sqrt(np.mean(standardised(range(150)) ** 2, axis=0))
+    print(dict(zip(TRUE, std.round(2).tolist(), strict=True)))
     # 150 repetitions: 6 % of scatter, and tails from motions of few degrees of freedom.
-    assert np.all((spread > 0.75) & (spread < 1.35))
+    assert np.all((std > 0.75) & (std < 1.35))
 
 
 def true_value(name: str) -> float:

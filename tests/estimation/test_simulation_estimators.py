@@ -73,7 +73,7 @@ def test_direct_inverse_says_when_the_motion_depends_too_much_on_the_parameters(
     assert "output error" in found.notes[-1]
 
 
-def spread_of(estimator, c, noise: float, seeds: int) -> np.ndarray:
+def std_of(estimator, c, noise: float, seeds: int) -> np.ndarray:
     """Errors over several logs, relative to the size of each column's part in the torque."""
     out = []
     for seed in range(seeds):
@@ -84,9 +84,9 @@ def spread_of(estimator, c, noise: float, seeds: int) -> np.ndarray:
 
 def test_instruments_remove_the_bias_that_noise_of_positions_gives() -> None:
     c = loop_case("prrrp", bandwidth_rad_s=80.0)
-    plain = spread_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
+    plain = std_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
     # Noise of 1 mm on a stiff axis is a quarter of its torque, as the check of the controller sees it.
-    iv = spread_of(lambda e: InstrumentalVariables(mismatch=1.0).fit(e, c.base), c, 1e-3, 12)
+    iv = std_of(lambda e: InstrumentalVariables(mismatch=1.0).fit(e, c.base), c, 1e-3, 12)
     scale = np.std(iv, axis=0) / np.sqrt(12)
     bias_plain, bias_iv = (np.mean(x, axis=0) / scale for x in (plain, iv))
     assert np.sqrt(np.mean(bias_iv**2)) < 0.5 * np.sqrt(np.mean(bias_plain**2))
@@ -94,8 +94,8 @@ def test_instruments_remove_the_bias_that_noise_of_positions_gives() -> None:
 
 def test_likelihood_with_noise_of_positions_beats_least_squares() -> None:
     c = loop_case("prrrp", bandwidth_rad_s=80.0)
-    plain = spread_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
-    ml = spread_of(lambda e: MaximumLikelihood().fit(e, c.base), c, 1e-3, 12)
+    plain = std_of(lambda e: WeightedLeastSquares().fit(e.regression(c.base), c.base), c, 1e-3, 12)
+    ml = std_of(lambda e: MaximumLikelihood().fit(e, c.base), c, 1e-3, 12)
     size = np.sqrt(np.mean(plain**2, axis=0))
     assert np.median(np.sqrt(np.mean(ml**2, axis=0)) / size) < 0.9
 

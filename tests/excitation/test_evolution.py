@@ -171,7 +171,7 @@ def test_a_fixed_motion_comes_back_from_json():
             "bounds 2 joints",
         ),
         (lambda g: Genetic(population=2), "4 individuals"),
-        (lambda g: CovarianceAdaptation(spread=-1.0), "positive spread"),
+        (lambda g: CovarianceAdaptation(initial_std=-1.0), "positive initial_std"),
     ],
 )
 def test_bad_settings_are_answered_by_a_sentence(change, sentence):

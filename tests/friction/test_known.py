@@ -116,7 +116,7 @@ def test_on_the_command_line(tmp_path) -> None:
 
 
 def test_known_friction_settles_the_inertia_sooner_but_not_sharper() -> None:
-    """Kozłowski & Dutkiewicz 1996, Fig. 5: joint 1, curve known to 2 %; it buys settling, not the final spread."""
+    """Kozłowski & Dutkiewicz 1996, Fig. 5: joint 1, curve known to 2 %; it buys settling, not the final deviation."""
     arm = load_robot(ROBOT, joints=["q1"], locked={"q2": 0.0, "q3": 0.0})
     bound = terms(arm, "coulomb", "viscous")
     Ts, rounds = 1e-3, 5
@@ -150,6 +150,6 @@ def test_known_friction_settles_the_inertia_sooner_but_not_sharper() -> None:
             settled[known].append(float(run.history.t[far[-1]]) if len(far) else 0.0)
             last[known].append(run.history.beta[-1, 0])
     assert np.median(settled[True]) < 0.5 * np.median(settled[False])
-    spread = {k: np.std(x, ddof=1) for k, x in last.items()}
-    assert 0.3 < spread[True] / spread[False] < 3.0  # five runs know a spread to a third
+    std = {k: np.std(x, ddof=1) for k, x in last.items()}
+    assert 0.3 < std[True] / std[False] < 3.0  # five runs know a standard deviation to a third
     assert np.mean(last[True]) == pytest.approx(inertia, rel=0.01)

@@ -35,7 +35,7 @@ def test_every_scheme_gives_a_model_that_predicts(found: dict[str, Identificatio
         # Friction at rest is not the model's, and makes most of what is left.
         assert np.median([j.nrmse_percent for j in one.validation[0].joints]) < 12.0, scheme
         assert np.all(one.free.standard_errors > 0.0)
-        assert len(one.free.spread) == (3 if scheme in ("dynamic", "filtered-dynamic", "momentum") else 1)
+        assert len(one.free.residual_std) == (3 if scheme in ("dynamic", "filtered-dynamic", "momentum") else 1)
 
 
 def test_what_needs_no_acceleration_is_nearer_to_the_truth(found: dict[str, Identification]) -> None:

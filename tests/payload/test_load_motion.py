@@ -41,7 +41,7 @@ def figures(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> tuple[float, np.n
 
 def test_a_designed_motion_of_the_same_length() -> None:
     t = np.arange(0.0, LENGTH + 1e-9, 0.032)
-    before, spread = figures(*papers_move(t))
+    before, bars = figures(*papers_move(t))
     assert before == pytest.approx(410, rel=0.02)  # p. 8 of the verified specification
     quick = SearchSettings(starts=3, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
     plan = excite_load(ROBOT, duration=LENGTH, rate=31.25, criterion="information", search=quick)
@@ -49,7 +49,7 @@ def test_a_designed_motion_of_the_same_length() -> None:
     after, better = figures(*plan.trajectory.sample(t))
     # The paper went from 90,830 to 3,000, a factor of 30; the arm's own limits allow single figures.
     assert after < before / 20.0
-    assert np.all(spread[4:] / better[4:] > 2.0)
+    assert np.all(bars[4:] / better[4:] > 2.0)
     np.testing.assert_allclose(plan.standard_errors(WRENCH_NOISE), better, rtol=0.05)  # one sample more or less
 
 

@@ -75,13 +75,13 @@ def played(seed: int, duration: float, noise: np.ndarray = NOISE, bias: float = 
 
 def test_the_papers_ranking_and_slow_motion() -> None:
     """Mass is known best, then first moments, then inertias, which slow motion ruins."""
-    spreads = {}
+    relative = {}
     for duration in (1.83, 10.0):
         found = repeats([weigh_by_sensor(ROBOT, played(s, duration, size=0.3), physical=False) for s in range(12)])
-        spreads[duration] = found.deviation / np.array([BODY[0], *[0.14] * 3, *[BODY[[4, 6, 9]].max()] * 6])
+        relative[duration] = found.std / np.array([BODY[0], *[0.14] * 3, *[BODY[[4, 6, 9]].max()] * 6])
         inside = np.abs(found.mean - BODY) < 2.0 * found.interval(0.99)
         assert inside.all()  # central differences bias nothing by more than the noise of twelve runs
-    fast, slow = spreads[1.83], spreads[10.0]
+    fast, slow = relative[1.83], relative[10.0]
     assert fast[0] < np.median(fast[1:4]) < np.median(fast[4:])
     assert np.median(slow[4:]) > 3.0 * np.median(fast[4:])
     assert np.median(slow[4:] / fast[4:]) > np.median(slow[:4] / fast[:4])

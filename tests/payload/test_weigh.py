@@ -58,7 +58,7 @@ def test_a_pair_of_logs_gives_the_load_inside_its_error_bars() -> None:
         ).load
         deviations.append((found.parameters - BODY) / found.standard_errors)
         assert found.mass == pytest.approx(6.0, abs=5 * found.mass_error)
-    # Forty deviations in units of the standard error: their spread is 1 ± 0.11 (one σ).
+    # Forty deviations in units of the standard error: their own standard deviation is 1 ± 0.11 (one σ).
     assert 0.6 < np.std(deviations) < 1.4
 
 
@@ -127,8 +127,8 @@ def test_repeats_follow_student() -> None:
     loads = [Load("f", BODY + 0.01 * rng.normal(size=10), np.eye(10)) for _ in range(30)]
     found = repeats(loads)
     # Table I of the paper follows z/√(n−1) = 0.4784 s; the correct small-sample factor is 0.503 s.
-    np.testing.assert_allclose(found.interval_as_printed() / found.deviation, 0.4784, rtol=1e-3)
-    np.testing.assert_allclose(found.interval() / found.deviation, 0.503, rtol=1e-3)
+    np.testing.assert_allclose(found.interval_as_printed() / found.std, 0.4784, rtol=1e-3)
+    np.testing.assert_allclose(found.interval() / found.std, 0.503, rtol=1e-3)
 
 
 DATA = os.environ.get("STEELYARD_DATA")

@@ -25,19 +25,19 @@ def _link(k: int, kind: str, parent: int, axis: tuple, translation: tuple, inert
     )
 
 
-def point(mass: float, x: float = 0.0, y: float = 0.0, z: float = 0.0, spread: float = 0.0) -> np.ndarray:
-    """Ten parameters of a small ball (inertia `spread` about its centre) at a place in the joint frame."""
+def point(mass: float, x: float = 0.0, y: float = 0.0, z: float = 0.0, inertia: float = 0.0) -> np.ndarray:
+    """Ten parameters of a small ball (`inertia` about its centre) at a place in the joint frame."""
     h = mass * np.array([x, y, z])
     return np.array(
         [
             mass,
             *h,
-            spread + mass * (y * y + z * z),
+            inertia + mass * (y * y + z * z),
             -mass * x * y,
-            spread + mass * (x * x + z * z),
+            inertia + mass * (x * x + z * z),
             -mass * x * z,
             -mass * y * z,
-            spread + mass * (x * x + y * y),
+            inertia + mass * (x * x + y * y),
         ]
     )
 
@@ -61,8 +61,8 @@ def double_pendulum(gravity: tuple = DOWN) -> Robot:
     """Two rods of 0.5 m that swing in the xz-plane, hanging down at q = 0."""
     return robot_of(
         [
-            _link(1, "revolute", -1, (0.0, 1.0, 0.0), (0.0, 0.0, 0.0), point(2.0, z=-0.4, spread=0.02)),
-            _link(2, "revolute", 0, (0.0, 1.0, 0.0), (0.0, 0.0, -0.5), point(1.0, z=-0.3, spread=0.01)),
+            _link(1, "revolute", -1, (0.0, 1.0, 0.0), (0.0, 0.0, 0.0), point(2.0, z=-0.4, inertia=0.02)),
+            _link(2, "revolute", 0, (0.0, 1.0, 0.0), (0.0, 0.0, -0.5), point(1.0, z=-0.3, inertia=0.01)),
         ],
         gravity,
     )

@@ -19,14 +19,14 @@ from steelyard.simulation import PD, ComputedTorque, simulate
 SAME = 1e-12
 
 
-def _spread(model: Model, robots: int, seed: int = 0) -> np.ndarray:
+def _scattered(model: Model, robots: int, seed: int = 0) -> np.ndarray:
     return model.theta * np.random.default_rng(seed).uniform(0.9, 1.1, (robots, 1))
 
 
 @pytest.mark.parametrize("robots", [2, 7, 8, 33, 70])
 def test_a_batch_equals_its_robots_one_by_one(robots):
     model = Model.nominal(load_robot("irp6"))
-    theta = _spread(model, robots)
+    theta = _scattered(model, robots)
     controller = PD.for_model(model, bandwidth_rad_s=20.0)
     options = {"reference": [0.3, 0.2, -0.2], "duration": 0.1, "record_every": 10, "step": 1e-3}
     batch = simulate(model, controller, theta=theta, **options)
@@ -41,7 +41,7 @@ def test_a_batch_equals_its_robots_one_by_one(robots):
 
 def test_the_number_of_threads_and_repetition_change_nothing():
     model = Model.nominal(load_robot("rotradi"))
-    options = {"theta": _spread(model, 300), "duration": 0.1, "record_every": 50, "smoothing": 0.05}
+    options = {"theta": _scattered(model, 300), "duration": 0.1, "record_every": 50, "smoothing": 0.05}
     torque = np.array([1.0, 2.0, 0.1])
     one = simulate(model, torque, threads=1, **options)
     for threads in (2, 3):
@@ -73,7 +73,7 @@ def test_each_robot_has_its_own_torques_and_start():
 @pytest.mark.parametrize("method", ["rk4", "rk45"])
 def test_every_method_takes_a_batch(method, friction):
     model = model_of(double_pendulum(), "coulomb", values=(0.5, 0.2))
-    theta = _spread(model, 3)
+    theta = _scattered(model, 3)
     options = {"duration": 0.1, "step": 1e-3, "q0": [0.5, 0.2], "method": method, "friction": friction}
     drive = ComputedTorque.for_model(model, 10.0)
     batch = simulate(model, drive, reference=[0.0, 0.0], theta=theta, **options)

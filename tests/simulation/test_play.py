@@ -77,6 +77,6 @@ def test_sensors_round_positions_and_noise_has_the_size_asked_for() -> None:
     steps = log.q / ENCODER
     assert np.allclose(steps, np.round(steps), atol=1e-6)
     assert log.tau is not None
-    spread = np.std(log.tau - run.tau, axis=0)
+    std = np.std(log.tau - run.tau, axis=0)
     # 1001 samples: the standard deviation of a standard deviation is 2.2 %; four of those.
-    assert np.allclose(spread, [0.1, 0.2, 0.3], rtol=0.09)
+    assert np.allclose(std, [0.1, 0.2, 0.3], rtol=0.09)

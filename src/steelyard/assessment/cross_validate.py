@@ -125,7 +125,7 @@ def _fitted(factor: Factor, base: BaseParameters) -> Array:
     return WeightedLeastSquares(tolerance=1e-3).free(data, base).beta
 
 
-def spreads(stretches: Sequence[Sequence[Log]], judge: ScoringFilter, used: Sequence[bool]) -> Array:
+def torque_std(stretches: Sequence[Sequence[Log]], judge: ScoringFilter, used: Sequence[bool]) -> Array:
     """Standard deviation over all `stretches` of the torques as `judge` sees them, of the joints that are `used`."""
     torques = np.concatenate(list(_torques(stretches, judge)))[:, np.flatnonzero(used)]
     return np.asarray(np.maximum(np.std(torques, axis=0), 1e-12))

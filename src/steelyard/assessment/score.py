@@ -209,10 +209,10 @@ def _figures(count: int, error: float, value: float, square: float) -> dict[str,
     tiny = 1e-12
     rmse = float(np.sqrt(max(error, 0.0) / count))
     size = float(np.sqrt(square / count))
-    spread = float(np.sqrt(max(square / count - (value / count) ** 2, 0.0)))
+    std = float(np.sqrt(max(square / count - (value / count) ** 2, 0.0)))
     return {
         "rmse": rmse,
-        "nrmse_percent": 100.0 * rmse / max(spread, tiny),
-        "r2": 1.0 - (rmse / max(spread, tiny)) ** 2,
+        "nrmse_percent": 100.0 * rmse / max(std, tiny),
+        "r2": 1.0 - (rmse / max(std, tiny)) ** 2,
         "relative_error_percent": 100.0 * rmse / max(size, tiny),
     }

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import ShapeError, SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.simulation.command import Drive
 from steelyard.simulation.simulate import simulate
@@ -66,6 +67,7 @@ class Sensitivity:
         return tuple(self.names[k] for k in order)
 
 
+@renamed(spread="half_width")
 def sweep(
     model: Model,
     drive: Drive = None,
@@ -73,21 +75,21 @@ def sweep(
     base: BaseParameters | None = None,
     names: Sequence[str] = (),
     directions: ArrayLike | None = None,
-    spread: float = 0.5,
+    half_width: float = 0.5,
     steps: int = 11,
     **options: Any,
 ) -> Sensitivity:
-    """Each parameter of `model` from (1 − `spread`) to (1 + `spread`) of itself in `steps`, the others as they are.
+    """Each parameter of `model` in `steps` over the share 1 ± `half_width` of itself, the others as they are.
 
     Parameters are those of `base` (None: the structural ones), or with `directions` (rows: the change of the full
     parameters that doubles one) any others, called `names`. `drive` and `options` are those of `simulate`: under a
     controller the loop hides much of what a parameter does, and the figures say how far the closed loop, not the model,
     is sensitive.
     """
-    if not (spread > 0.0 and steps >= 2):
-        raise SteelyardError(f"A sweep needs a positive spread and two steps or more, not {spread} and {steps}.")
+    if not (half_width > 0.0 and steps >= 2):
+        raise SteelyardError(f"A sweep needs a half-width above 0 and two steps or more, not {half_width} and {steps}.")
     moves, called = _directions(model, base, names, directions)
-    shares = np.linspace(1.0 - spread, 1.0 + spread, steps)
+    shares = np.linspace(1.0 - half_width, 1.0 + half_width, steps)
     robots = (model.theta + (shares[None, :, None] - 1.0) * moves[:, None, :]).reshape(-1, len(model.theta))
     possible = _can_start(model, robots, options.get("q0"))
     run = simulate(model, drive, theta=np.vstack([model.theta, robots[possible]]), throw=False, **options)

@@ -63,13 +63,13 @@ def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
     levels = np.unique(tau)
     if len(levels) > most:
         return
-    step, spread = float(np.median(np.diff(levels))), float(np.std(tau))
-    if spread >= COARSE * step:
+    step, std = float(np.median(np.diff(levels))), float(np.std(tau))
+    if std >= COARSE * step:
         return
-    severity: Severity = "problem" if spread < HOPELESS * step else "warning"
+    severity: Severity = "problem" if std < HOPELESS * step else "warning"
     message = (
         f"The torque of '{joint.name}' has {len(levels)} distinct values; a step of {step:.3g} {joint.effort_unit} "
-        f"against a standard deviation of {spread:.3g}."
+        f"against a standard deviation of {std:.3g}."
     )
     advice = f"Useless for its own equation: leave '{joint.name}' out of torque_used (its motion still counts)."
     yield Finding("quantised", severity, message, advice, joint.name)
@@ -174,8 +174,8 @@ def _magnitude(joint: Joint, what: str, top: float, limit: float) -> Iterator[Fi
 # Are the positions fine enough to be differentiated twice?
 
 
-# Rounding noise in the prepared accelerations against their spread. At 2 % a base parameter was moved by about one
-# standard error (rotradi), at 5 % by 1.6 to 3.6 (all built-in robots; docs/theory/error-bars.md).
+# Rounding noise in the prepared accelerations against their standard deviation. At 2 % a base parameter was moved by
+# about one standard error (rotradi), at 5 % by 1.6 to 3.6 (all built-in robots; docs/theory/error-bars.md).
 NOTED, COARSE_NOISE = 0.01, 0.02
 
 

@@ -272,12 +272,12 @@ def check_gravity(states: States) -> Iterator[Finding]:
     rest = nominal_torque(robot, states.q, states.dq, states.ddq) - columns @ stated
     G, y = [], []
     for j in range(robot.dof):
-        spread = float(np.std(states.tau[:, j]))
-        if not robot.torque_used[j] or spread == 0.0:
+        std = float(np.std(states.tau[:, j]))
+        if not robot.torque_used[j] or std == 0.0:
             continue
         drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING_SPEED[robot.joints[j].kind])
         # What the drive's own terms can explain counts for no direction; an offset is none of gravity's.
-        free = [_without(drive, x) / spread for x in (*columns[:, j].T, states.tau[:, j] - rest[:, j])]
+        free = [_without(drive, x) / std for x in (*columns[:, j].T, states.tau[:, j] - rest[:, j])]
         G.append(np.column_stack(free[:3]))
         y.append(free[3])
     if not G:

@@ -109,11 +109,12 @@ def fit(columns: Array, y: Array) -> Fit:
     residual = y - (columns / scale) @ values
     freedom = max(len(y) / memory(residual) - float(np.sum(seen)), 1.0)
     noise = float(residual @ residual) / freedom
-    spread = np.sqrt(noise * np.sum((V.T * inverse) ** 2, axis=1))
+    standard_errors = np.sqrt(noise * np.sum((V.T * inverse) ** 2, axis=1)) / scale
     hidden = np.sum(V[~seen] ** 2, axis=0) > 1e-3
     total = float(np.sum((y - y.mean()) ** 2))
     left = float(residual @ residual) / total if total > 0.0 else 1.0
-    return Fit(values / scale, np.where(hidden | (lengths == 0.0), np.inf, spread / scale), min(left, 1.0), residual)
+    standard_errors[hidden | (lengths == 0.0)] = np.inf
+    return Fit(values / scale, standard_errors, min(left, 1.0), residual)
 
 
 def memory(residual: Array) -> float:

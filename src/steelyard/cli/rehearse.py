@@ -50,7 +50,7 @@ def rehearse(o: Options) -> None:
             made.trajectories,
             terms=given or None,
             truth=o.truth,
-            spread=o.spread,
+            relative_std=o.spread,
             limits=made.limits,
             noise=opt.per_joint("--noise", o.noise) if o.noise else None,
             rate=o.rate,

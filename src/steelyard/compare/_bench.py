@@ -147,11 +147,11 @@ class Bench:
     def initial(self, cell: Cell) -> Prior:
         """The initial estimate: the same for all noise levels and filters, and a robot that could exist."""
         rng = np.random.default_rng([self.protocol.seed, _START, cell.trajectory, cell.start])
-        theta, spread = self.truth.theta.copy(), self.protocol.start_spread
+        theta, relative_std = self.truth.theta.copy(), self.protocol.start_relative_std
         links = self.truth.robot.inertial_count
         for first in range(0, links, 10):
-            theta[first : first + 10] = _like(theta[first : first + 10], spread, rng)
-        theta[links:] *= np.maximum(1.0 + spread * rng.normal(size=len(theta) - links), 0.0)
+            theta[first : first + 10] = _like(theta[first : first + 10], relative_std, rng)
+        theta[links:] *= np.maximum(1.0 + relative_std * rng.normal(size=len(theta) - links), 0.0)
         return Prior(theta)
 
     @cached_property
@@ -199,10 +199,10 @@ def _from(start: float, log: Log) -> Log:
     return Log(log.joints, log.t[first:] - log.t[first], log.q[first:], tau=log.tau[first:])
 
 
-def _like(link: Array, spread: float, rng: np.random.Generator) -> Array:
-    """A body whose ten parameters are each off by `spread`; where it could not exist, other numbers are drawn."""
+def _like(link: Array, relative_std: float, rng: np.random.Generator) -> Array:
+    """A body whose ten parameters are each off by `relative_std`; where it could not exist, other numbers are drawn."""
     for _ in range(_DRAWS):
-        drawn = link * (1.0 + spread * rng.normal(size=10))
+        drawn = link * (1.0 + relative_std * rng.normal(size=10))
         if smallest_pseudo_eigenvalues(drawn).min() > 0.0:
             return drawn
-    return link * max(1.0 + spread * float(rng.normal()), 0.1)  # heavier or lighter, but of the same shape
+    return link * max(1.0 + relative_std * float(rng.normal()), 0.1)  # heavier or lighter, but of the same shape

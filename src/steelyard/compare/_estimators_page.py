@@ -155,7 +155,7 @@ def _protocol(found: Comparison) -> Html:
         ["noise, white", noises],
         [
             "repetitions",
-            f"{p.starts}, each with other noise and another initial estimate ({100 * p.start_spread:g} % off)",
+            f"{p.starts}, each with other noise and another initial estimate ({100 * p.start_relative_std:g} % off)",
         ],
         ["judged on", f"{p.judged_on} other motions; positions over {p.horizon:g} s of open-loop replay"],
         ["seed", str(p.seed)],

@@ -59,7 +59,7 @@ class _Judge:
         t = np.arange(0.0, bench.protocol.duration, 1.0 / _RATE)
         self._states = [np.concatenate(x) for x in zip(*(m.sample(t) for m in bench.judges), strict=True)]
         self._torque = bench.truth.torque(*self._states)
-        self._spread = np.maximum(np.std(self._torque, axis=0), 1e-12)
+        self._torque_std = np.maximum(np.std(self._torque, axis=0), 1e-12)
         self._replays = self._stretches()
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in bench.truth.robot.joints])
         self._postures = np.random.default_rng(0).uniform(-reach, reach, (_POSTURES, len(reach)))
@@ -75,7 +75,7 @@ class _Judge:
         return {
             "distance_percent": 100.0 * float(np.linalg.norm(error) / np.linalg.norm(self.bench.beta)),
             "median_error_percent": 100.0 * float(np.median(np.abs(error[size > 0.0]) / size[size > 0.0])),
-            "torque_error_percent": 100.0 * float(np.mean(np.sqrt(np.mean(torque**2, axis=0)) / self._spread)),
+            "torque_error_percent": 100.0 * float(np.mean(np.sqrt(np.mean(torque**2, axis=0)) / self._torque_std)),
             "position_error": position,
             "position_reason": reason,
             "simulable": seen.simulable,

@@ -65,10 +65,10 @@ class Cell:
 
 
 # What files call fields that have another name now.
-_WRITTEN = {"bandwidth_rad_s": "bandwidth"}
+_WRITTEN = {"bandwidth_rad_s": "bandwidth", "start_relative_std": "start_spread"}
 
 
-@renamed(bandwidth="bandwidth_rad_s")
+@renamed(bandwidth="bandwidth_rad_s", start_spread="start_relative_std")
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """All that decides a comparison besides the robot; the defaults are BIRDy's, with fewer repetitions.
@@ -77,7 +77,7 @@ class Protocol:
     `controllers` (gains for `bandwidth_rad_s`; `control_rate` Hz, Runge–Kutta 4), logged at every one of `rates` (Hz)
     with every one of `noises`, and made ready with every one of `cutoffs`: Hz of the zero-phase Butterworth of order 4,
     "auto" (the rule of `identify`) or "none" (0.45 of the rate). `starts` is how often that is repeated, each time with
-    other noise and another initial estimate: the true parameters with a relative standard deviation of `start_spread`.
+    other noise and another initial estimate: the true ones with a relative standard deviation of `start_relative_std`.
     Everything follows from `seed`, in whatever order it is done.
 
     `smoothing` (rad/s, m/s): over which dry friction turns round, in the plant and in the model that is fitted.
@@ -92,7 +92,7 @@ class Protocol:
     cutoffs: tuple[str, ...] = ("50",)
     controllers: tuple[str, ...] = ("pd",)
     starts: int = 5
-    start_spread: float = 0.15
+    start_relative_std: float = 0.15
     harmonics: int = 20
     duration: float = 10.0
     control_rate: float = 5000.0
@@ -110,8 +110,8 @@ class Protocol:
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0.0):
                 raise SteelyardError(f"{name} is {value:g}; it must be positive.")
-        if not 0.0 <= self.start_spread < 1.0:
-            raise SteelyardError(f"start_spread is {self.start_spread:g}; give a share between 0 and 1, such as 0.15.")
+        if not 0.0 <= self.start_relative_std < 1.0:
+            raise SteelyardError(f"start_relative_std is {self.start_relative_std:g}; give a share below 1, e.g. 0.15.")
         for controller in self.controllers:
             if controller not in CONTROLLERS:
                 raise UnknownNameError("controller", controller, CONTROLLERS)

@@ -13,6 +13,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
@@ -54,12 +55,13 @@ class Prior:
         return self.known or (True,) * len(self.theta)
 
 
+@renamed(spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What an estimator found.
 
     `beta` are the base parameters with their `covariance`; `theta` a full vector of parameters that has exactly
-    these base parameters (physically possible if `physical`). `spread` is the residuals' standard deviation per
+    these base parameters (physically possible if `physical`). `residual_std` is the residuals' standard deviation per
     equation, `cost` the weighted sum of squares, `history` the path of an iteration. `details` holds, for all
     estimators, "inflation" (how much each variance grew because residuals are correlated), "degrees_of_freedom" (of
     each standard error, for t quantiles) and "rows" (of each equation).
@@ -69,7 +71,7 @@ class Estimate:
     beta: Array
     covariance: Array
     theta: Array
-    spread: Array
+    residual_std: Array
     cost: float
     result: Result = Result.CONVERGED
     physical: bool = False
@@ -78,7 +80,7 @@ class Estimate:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("beta", "covariance", "theta", "spread"):
+        for name in ("beta", "covariance", "theta", "residual_std"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @property

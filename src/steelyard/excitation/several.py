@@ -27,8 +27,8 @@ from steelyard.study import Study
 
 @dataclass(frozen=True, eq=False)
 class EarlierLogs:
-    """The triangular factor of logs, the spread `sigma` (N m, N) of what they leave unexplained, per equation, and the
-    time between their rows (s)."""
+    """The triangular factor of logs, the standard deviation `sigma` (N m, N) of what they leave unexplained per
+    equation, and the time between their rows (s)."""
 
     factor: Factor
     sigma: Array
@@ -68,7 +68,7 @@ def given_by(
     data, base = study.rows, study.base
     factor = data.factor()
     triangle = factor.joined(columns=base.independent)
-    # What the logs do not show at all stays zero: it explains nothing, and the spread is what counts here.
+    # What the logs do not show at all stays zero: it explains nothing, and the residuals are what counts here.
     theta = np.linalg.lstsq(triangle[:, :-1], triangle[:, -1], rcond=1e-10)[0]
     sums = factor.residual_sums(theta, base.independent)
     sigma = np.sqrt(sums / np.maximum(np.array(factor.rows) - base.rank, 1))

@@ -248,19 +248,19 @@ def choose_law(
     levels = distinct_speeds(velocity)
     usable = [law for law in laws if (both or not law.both_ways) and levels >= law.speeds_needed]
     scores: dict[str, float] = {}
-    spread: dict[str, float] = {}
+    standard_errors: dict[str, float] = {}
     for law in usable:
         errors = _left_out(law, groups, velocity, torque, error, temperature, load)
         if errors is not None:
             scores[law.name] = float(np.mean(errors))
-            spread[law.name] = float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
+            standard_errors[law.name] = float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
     if not scores:
         raise SteelyardError(
             f"{len(velocity)} points at {levels} different speeds are too few for any law of friction; measure at more "
             "speeds."
         )
     best = min(scores, key=lambda name: scores[name])
-    limit = scores[best] + spread[best]
+    limit = scores[best] + standard_errors[best]
     near = [law for law in usable if scores.get(law.name, np.inf) <= limit]
     chosen = min(near, key=lambda law: (law.unknowns, scores[law.name]))
     return Choice(fit_law(chosen, velocity, torque, error, temperature, load), scores)

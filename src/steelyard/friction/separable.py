@@ -231,8 +231,8 @@ class _Bank:
         J = np.column_stack([self.R[:, columns], *bends])
         lengths = np.maximum(np.linalg.norm(J, axis=0), 1e-300)
         step = np.linalg.lstsq(J / lengths, -rest, rcond=1e-10)[0] / lengths
-        spread = np.sqrt(np.diag(np.linalg.pinv((J / lengths).T @ (J / lengths), rcond=1e-12))) / lengths
-        return step[len(columns) :], spread[len(columns) :]
+        standard_errors = np.sqrt(np.diag(np.linalg.pinv((J / lengths).T @ (J / lengths), rcond=1e-12))) / lengths
+        return step[len(columns) :], standard_errors[len(columns) :]
 
 
 def _weights(factor: Factor, columns: Sequence[int], given: Sequence[int]) -> Array:

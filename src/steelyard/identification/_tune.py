@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.assessment.cross_validate import CrossValidation, ScoringFilter, left_out, spreads, stretches_of
+from steelyard.assessment.cross_validate import CrossValidation, ScoringFilter, left_out, stretches_of, torque_std
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
@@ -137,7 +137,7 @@ class _Search:
         self.axes = _axes(study, terms)
         self.judge = ScoringFilter(at, 1.0 / min([at, usual, *self.axes.get("cutoff_hz", ())]))
         self.stretches = stretches_of(study.beginnings, STRETCHES, RUN_UPS * self.judge.trim)
-        self.spreads = spreads(self.stretches, self.judge, study.robot.torque_used)
+        self.torque_std = torque_std(self.stretches, self.judge, study.robot.torque_used)
         self.base = base_parameters(study.robot, identification_terms(study.robot, terms))
         self.trials: dict[Choice, Trial] = {}
         self._benches: dict[float, CrossValidation] = {}
@@ -164,7 +164,7 @@ class _Search:
             errors = left_out(rows, self.base)
         except EstimationError as error:
             raise SteelyardError(f"Without one of {STRETCHES} stretches: {error} Or identify without tuning.") from None
-        return np.asarray(100.0 * np.mean(errors / self.spreads, axis=1))
+        return np.asarray(100.0 * np.mean(errors / self.torque_std, axis=1))
 
     def _bench(self, smoothing: float) -> CrossValidation:
         if smoothing not in self._benches:

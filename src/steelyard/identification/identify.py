@@ -343,7 +343,7 @@ def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str
 
 def _singular_values(study: Study, free: Estimate) -> Array:
     """Of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm; the largest first."""
-    weights = 1.0 / np.maximum(free.spread, 1e-300)
+    weights = 1.0 / np.maximum(free.residual_std, 1e-300)
     r = study.rows.reduction().factor.joined(weights, study.base.independent)[:-1, :-1]
     lengths = np.linalg.norm(r, axis=0)
     return np.asarray(np.linalg.svd(r / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False), dtype=np.float64)

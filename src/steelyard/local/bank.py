@@ -22,15 +22,15 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
 
-@renamed(cutoff="cutoff_hz")
+@renamed(cutoff="cutoff_hz", spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class LocalModel:
     """The model of one region.
 
     `model` is what predicts. `beta` are the base parameters of the free fit with their `covariance`, which drift is
-    judged by; `spread` the residuals' standard deviation per joint (N m, N); `seconds` of log went into it, of which
-    `inside` (0 to 1) lay in the region. `cutoff_hz` is that of the fit, `motion` what was played, where it is known.
-    Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and `ddq`.
+    judged by; `residual_std` the residuals' standard deviation per joint (N m, N); `seconds` of log went into it, of
+    which `inside` (0 to 1) lay in the region. `cutoff_hz` is that of the fit, `motion` what was played, if
+    known. Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and `ddq`.
     """
 
     region: Region
@@ -38,7 +38,7 @@ class LocalModel:
     base: BaseParameters
     beta: Array
     covariance: Array
-    spread: Array
+    residual_std: Array
     settings: IdentificationSettings
     cutoff_hz: float
     seconds: float
@@ -46,7 +46,7 @@ class LocalModel:
     motion: MotionLike | None = field(default=None)
 
     def __post_init__(self) -> None:
-        for name in ("beta", "covariance", "spread"):
+        for name in ("beta", "covariance", "residual_std"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @staticmethod
@@ -55,15 +55,15 @@ class LocalModel:
     ) -> LocalModel:
         """From what was `found` for a `region`, with `seconds` of log, of which the share `inside` lay in it."""
         used = [k for k, used in enumerate(found.robot.torque_used) if used]
-        spread = np.full(found.robot.dof, np.nan)
-        spread[used] = found.estimate.spread
+        residual_std = np.full(found.robot.dof, np.nan)
+        residual_std[used] = found.estimate.residual_std
         return LocalModel(
             region=region,
             model=found.model,
             base=found.base,
             beta=found.free.beta,
             covariance=found.free.covariance,
-            spread=spread,
+            residual_std=residual_std,
             settings=found.settings,
             cutoff_hz=found.cutoff_hz,
             seconds=seconds,
@@ -102,7 +102,7 @@ class LocalModel:
 
     def band(self, q: Array, dq: Array, ddq: Array) -> Array:
         """±σ of a measured torque about the predicted one: parameters and residuals together, `(samples, joints)`."""
-        return np.hypot(self.standard_error(q, dq, ddq), np.nan_to_num(self.spread))
+        return np.hypot(self.standard_error(q, dq, ddq), np.nan_to_num(self.residual_std))
 
 
 # m or rad: over this distance on both sides of a border one model fades into the next.

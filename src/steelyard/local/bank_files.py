@@ -92,7 +92,7 @@ def bank_json(bank: Bank) -> dict[str, Any]:
                 "seconds": local.seconds,
                 "inside": local.inside,
                 "cutoff_hz": local.cutoff_hz,
-                "residual_standard_deviation": plain(local.spread.tolist()),
+                "residual_standard_deviation": plain(local.residual_std.tolist()),
                 "base_parameters": [
                     {"name": n, "formula": f, "unit": u, "value": float(v), "free_value": float(b), "standard_error": e}
                     for n, f, u, v, b, e in zip(
@@ -143,7 +143,7 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
         "theta": local.model.theta.tolist(),
         "beta": local.beta.tolist(),
         "covariance": local.covariance.tolist(),
-        "spread": local.spread.tolist(),
+        "spread": local.residual_std.tolist(),
         "settings": local.settings.to_json(),
         "cutoff": local.cutoff_hz,
         "seconds": local.seconds,
@@ -175,7 +175,7 @@ def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | N
         base=base,
         beta=np.array(data["beta"]),
         covariance=np.array(data["covariance"]),
-        spread=np.array([np.nan if x is None else x for x in data["spread"]]),
+        residual_std=np.array([np.nan if x is None else x for x in data["spread"]]),
         settings=IdentificationSettings(**settings),
         cutoff_hz=float(data["cutoff"]),
         seconds=float(data["seconds"]),

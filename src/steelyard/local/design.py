@@ -78,7 +78,7 @@ def evolved_plan(
 
 
 def _genes(robot: Robot, region: Region, home: Array) -> Genes:
-    """The box of genes: poses in a box of space, orientations within the region's spread about the home posture's;
+    """The box of genes: poses in a box of space, orientations within the region's half-width about the home posture's;
     postures where the region is one of joints, or where poses have no closed form."""
     if not isinstance(region, CartesianRegion):
         return Genes(region.lower, region.upper, space="joints")
@@ -87,7 +87,8 @@ def _genes(robot: Robot, region: Region, home: Array) -> Genes:
         q = sample_postures(robot, region, _SAMPLES, np.random.default_rng(_SEED), home)
         return Genes(q.min(axis=0), q.max(axis=0), space="joints")
     turn: Array = np.array(rpy(tip.forward(home)[0]))
-    low, high = (np.concatenate([x, turn + s * region.spread]) for x, s in ((region.lower, -1.0), (region.upper, 1.0)))
+    low = np.concatenate([region.lower, turn - region.half_width])
+    high = np.concatenate([region.upper, turn + region.half_width])
     return Genes(low, high)
 
 

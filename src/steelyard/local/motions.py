@@ -80,7 +80,7 @@ def sample_postures(
     about = home_posture(robot, region) if home is None else np.asarray(home, dtype=float)
     found: list[Array] = []
     for _ in range(_TRIES * count):
-        start = np.clip(about + rng.uniform(-region.spread, region.spread, robot.dof), low, high)
+        start = np.clip(about + rng.uniform(-region.half_width, region.half_width, robot.dof), low, high)
         place = Pose(rng.uniform(region.lower, region.upper))
         q, missing = solve_from(tip, place, start[None], low, high)
         if missing[0] <= _THERE:
@@ -226,7 +226,7 @@ def _inside(
         targets = middle + _CLOSER * (targets - middle)
     raise LocalError(
         f"No motion of {len(targets) - 1} via-points stays inside region '{region.name}'; make the box larger, or its "
-        "spread smaller."
+        "half_width (in files: spread) smaller."
     )
 
 

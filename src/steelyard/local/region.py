@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.errors import LocalError, UnknownNameError
 from steelyard.excitation import Point
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.renamed import renamed
 from steelyard.robot.kinematics.inverse import Pose, Tip
 from steelyard.robot.robot import Robot
 
@@ -113,19 +114,20 @@ class Region(ABC):
         """As plain data; `region_from_dict` reads it back."""
 
 
+@renamed(spread="half_width")
 @dataclass(frozen=True, eq=False)
 class CartesianRegion(Region):
     """A box in the base frame (m) that a point of the robot stays in.
 
     The point is the origin of `frame` (a frame or link of the robot; none: the last link), moved by `offset` (m) in
-    that frame. `spread` (rad, m) says how far the other joints may wander from the middle posture in motions that are
-    designed or drawn for the region: a tool may stand in one place in many postures. It is no part of the border.
+    that frame. `half_width` (rad, m) says how far the other joints may wander from the middle posture in motions that
+    are designed or drawn for the region: a tool may stand in one place in many postures. It is no part of the border.
     `robot` is the one it belongs to.
     """
 
     frame: str = ""
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    spread: float = 0.6
+    half_width: float = 0.6
     kind: ClassVar[str] = "cartesian"
     unit: ClassVar[str] = "m"
 
@@ -134,8 +136,10 @@ class CartesianRegion(Region):
         object.__setattr__(self, "offset", tuple(float(x) for x in self.offset))
         if self.lower.shape != (3,) or len(self.offset) != 3:
             raise LocalError(f"Region '{self.name}': a box in space has three bounds a side, and an offset x, y, z.")
-        if not self.spread > 0.0:
-            raise LocalError(f"Region '{self.name}': the spread is {self.spread:g}; give a positive one.")
+        if not self.half_width > 0.0:
+            raise LocalError(
+                f"Region '{self.name}': half_width (in files: spread) is {self.half_width:g}; give a positive one."
+            )
 
     def check(self, robot: Robot) -> None:
         if robot.frame(self.frame).host < 0:
@@ -160,7 +164,7 @@ class CartesianRegion(Region):
 
     def to_dict(self) -> dict[str, Any]:
         box = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
-        return {**box, "frame": self.frame, "offset": list(self.offset), "spread": self.spread}
+        return {**box, "frame": self.frame, "offset": list(self.offset), "spread": self.half_width}
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,5 +77,5 @@ def _region(robot: Robot, name: str, entry: Field, degrees: bool) -> Region:
     if "offset" in keys:
         more["offset"] = tuple(keys["offset"].vector(3))
     if "spread" in keys:
-        more["spread"] = keys["spread"].positive()
+        more["half_width"] = keys["spread"].positive()
     return CartesianRegion(name, np.array(keys["lower"].vector(3)), np.array(keys["upper"].vector(3)), **more)

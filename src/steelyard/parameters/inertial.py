@@ -145,14 +145,14 @@ def _length(parameters: Array) -> float:
     """A typical size of the body, m."""
     mass = max(abs(float(parameters[0])), 1e-9)
     reach = float(np.linalg.norm(parameters[1:4])) / mass
-    spread = float(np.sqrt(np.max(np.abs(parameters[[4, 6, 9]])) / mass))
-    return max(reach, spread, 1e-3)
+    gyration = float(np.sqrt(np.max(np.abs(parameters[[4, 6, 9]])) / mass))
+    return max(reach, gyration, 1e-3)
 
 
 def _regular(covariance: Array) -> Array:
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    correlation = covariance / np.outer(deviation, deviation)
-    return np.asarray((correlation + 1e-9 * np.eye(len(deviation))) * np.outer(deviation, deviation))
+    std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    correlation = covariance / np.outer(std, std)
+    return np.asarray((correlation + 1e-9 * np.eye(len(std))) * np.outer(std, std))
 
 
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

@@ -133,14 +133,14 @@ class Terms:
         out: Entries = {}
         for first, term, c in self._walk():
             values = [c.acceleration(q, dq, ddq)] if term.inertial else self._forces(term, c, q, dq)
-            _spread(out, c, c.slope(q), values, first)
+            _pass_on(out, c, c.slope(q), values, first)
         return out
 
     def momentum(self, q: Vector, dq: Vector) -> Entries:
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
-                _spread(out, c, c.slope(q), [c.velocity(q, dq)], first)
+                _pass_on(out, c, c.slope(q), [c.velocity(q, dq)], first)
         return out
 
     def remainder(self, q: Vector, dq: Vector) -> Entries:
@@ -148,9 +148,9 @@ class Terms:
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
-                _spread(out, c, -c.slope_rate(q, dq), [c.velocity(q, dq)], first)
+                _pass_on(out, c, -c.slope_rate(q, dq), [c.velocity(q, dq)], first)
             else:
-                _spread(out, c, c.slope(q), self._forces(term, c, q, dq), first)
+                _pass_on(out, c, c.slope(q), self._forces(term, c, q, dq), first)
         return out
 
     def kinetic(self, q: Vector, dq: Vector) -> Entries:
@@ -202,7 +202,7 @@ class Terms:
         return term.force(c.position(q), c.velocity(q, dq))
 
 
-def _spread(out: Entries, c: Coordinate, lever: Scalar, values: Sequence[Scalar], first: int) -> None:
+def _pass_on(out: Entries, c: Coordinate, lever: Scalar, values: Sequence[Scalar], first: int) -> None:
     """A torque on a coordinate reaches every joint that moves it."""
     for joint, weight in enumerate(c.weights):
         if weight != 0.0:

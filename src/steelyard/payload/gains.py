@@ -69,9 +69,9 @@ def drive_gains(
     fit = WeightedLeastSquares().free(substituted(joined, unknowns), unknowns)
     inflation = float(np.mean(fit.covariance.inflation))
     joints = len(rows.data[0].equations)
-    c, deviation = _gauss_newton(problem.blocks, fit.weights, fit.beta / fit.beta[0], joints)
+    c, standard_errors = _gauss_newton(problem.blocks, fit.weights, fit.beta / fit.beta[0], joints)
     used = tuple(e.name for e in rows.data[0].equations)
-    return DriveGains(used, 1.0 / c, deviation * np.sqrt(inflation) / c**2)
+    return DriveGains(used, 1.0 / c, standard_errors * np.sqrt(inflation) / c**2)
 
 
 def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints: int) -> tuple[Array, Array]:

@@ -143,15 +143,15 @@ def weigh_by_sensor(
         raise EstimationError(f"The sensor's motion does not show the whole load. {error}") from None
     bars = fit.covariance
     theta = fit.beta[:10] - (0.0 if tare is None else tare.seen_from(robot, frame or tare.frame).parameters)
-    spread = bars.matrix[:10, :10] + (0.0 if tare is None else tare.covariance)
+    covariance = bars.matrix[:10, :10] + (0.0 if tare is None else tare.covariance)
     boundary, notes = False, []
     if physical:
-        theta, boundary = nearest_body(theta, spread)
+        theta, boundary = nearest_body(theta, covariance)
         if boundary:
             notes.append("The free estimate was no body that can exist; the nearest one is given.")
     degrees = max(float(np.min(bars.degrees[:10])) - 2.0, 1.0)
     name = frame or robot.link_names[-1]
-    return Load(name, theta, spread, degrees=degrees, boundary=boundary, notes=tuple(notes))
+    return Load(name, theta, covariance, degrees=degrees, boundary=boundary, notes=tuple(notes))
 
 
 def _sensor_rows(kinematics: FrameKinematics, study: Study, logs: Sequence[Log], model: SensorModel) -> RegressionData:

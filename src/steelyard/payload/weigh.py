@@ -35,6 +35,7 @@ from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
 
+@renamed(deviation="std")
 @dataclass(frozen=True, eq=False)
 class Repeats:
     """Mean and standard deviation of the ten parameters over `count` weighings in one frame.
@@ -44,19 +45,19 @@ class Repeats:
 
     count: int
     mean: Array
-    deviation: Array
+    std: Array
 
     def interval(self, level: float = 0.99) -> Array:
         """Half the width of the confidence interval of the mean: Student's t over √n."""
         from scipy.stats import t
 
-        return np.asarray(t.ppf(0.5 * (1.0 + level), self.count - 1) * self.deviation / np.sqrt(self.count))
+        return np.asarray(t.ppf(0.5 * (1.0 + level), self.count - 1) * self.std / np.sqrt(self.count))
 
     def interval_as_printed(self, level: float = 0.99) -> Array:
         """The same by the rule behind Table I of Kozłowski & Dutkiewicz 1996: the normal quantile over √(n − 1)."""
         from scipy.stats import norm
 
-        return np.asarray(norm.ppf(0.5 * (1.0 + level)) * self.deviation / np.sqrt(self.count - 1))
+        return np.asarray(norm.ppf(0.5 * (1.0 + level)) * self.std / np.sqrt(self.count - 1))
 
 
 def repeats(loads: Sequence[Load]) -> Repeats:
@@ -74,13 +75,13 @@ def repeats(loads: Sequence[Load]) -> Repeats:
 _INDEPENDENT = 1e-8
 
 
-@renamed(cutoff="cutoff_hz")
+@renamed(cutoff="cutoff_hz", spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """What was found: one load per group of logs that carried it, and how the residuals spread, N m or N."""
+    """What was found: one load per group of logs that carried it, and the residuals' standard deviation, N m or N."""
 
     loads: tuple[Load, ...]
-    spread: Array
+    residual_std: Array
     cutoff_hz: float
     details: dict[str, object] = field(default_factory=dict)
 
@@ -175,7 +176,7 @@ def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: boo
             _load(plan, frame, fit.beta[mine], found.matrix[mine][:, mine], shown, physical,
                   float(np.min(found.degrees[mine])))
         )  # fmt: skip
-    return Weighing(tuple(loads), fit.spread, cutoff_hz, {"result": fit.result.value, "unknowns": chosen.names})
+    return Weighing(tuple(loads), fit.residual_std, cutoff_hz, {"result": fit.result.value, "unknowns": chosen.names})
 
 
 def _seen(problem: LeastSquaresProblem, first: int) -> list[bool]:
@@ -203,31 +204,37 @@ def _seen(problem: LeastSquaresProblem, first: int) -> list[bool]:
 
 
 def _load(
-    plan: Plan, frame: str, values: Array, covariance: Array, shown: tuple[bool, ...], physical: bool, degrees: float
+    plan: Plan, frame: str, values: Array, known: Array, shown: tuple[bool, ...], physical: bool, degrees: float
 ) -> Load:
     robot = plan.base.robot
-    theta, spread = np.zeros(10), np.zeros((10, 10))
+    theta, covariance = np.zeros(10), np.zeros((10, 10))
     index = np.flatnonzero(shown)
     theta[index] = values
-    spread[np.ix_(index, index)] = covariance
+    covariance[np.ix_(index, index)] = known
     notes = []
     if not all(shown):
         hidden = ", ".join(n for n, s in zip(INERTIAL_NAMES, shown, strict=True) if not s)
         notes.append(f"The motion does not show {hidden} of the load apart from the rest; they are set to zero.")
-    if theta[0] < 2.0 * np.sqrt(spread[0, 0]):
+    if theta[0] < 2.0 * np.sqrt(covariance[0, 0]):
         notes.append(
-            f"The mass, {theta[0]:.3g} ± {np.sqrt(spread[0, 0]):.2g} kg, is hardly more than its uncertainty; "
+            f"The mass, {theta[0]:.3g} ± {np.sqrt(covariance[0, 0]):.2g} kg, is hardly more than its uncertainty; "
             "there may be no load, or the motion shows it too little."
         )
     boundary = False
     if physical and all(shown):
-        theta, boundary = nearest_body(theta, spread)
+        theta, boundary = nearest_body(theta, covariance)
         if boundary:
             notes.append("The free estimate was no body that can exist; the nearest one is given.")
     place = robot.frame(frame)
     transfer = between(own_frame(robot.links[plan.host], plan.host), place)
     return Load(
-        frame, transfer @ theta, transfer @ spread @ transfer.T, shown, max(degrees - 2.0, 1.0), boundary, tuple(notes)
+        frame,
+        transfer @ theta,
+        transfer @ covariance @ transfer.T,
+        shown,
+        max(degrees - 2.0, 1.0),
+        boundary,
+        tuple(notes),
     )
 
 

@@ -24,7 +24,7 @@ _CHUNK = 20_000
 _LONGEST_CHUNK = 100_000
 # Motions with fewer samples are left to the evaluator, which knows when machine code pays.
 _FEW = 4_000
-# Dry friction over the residuals' spread, as arms have it: 5 to 10 on the real logs that we know.
+# Dry friction over the residuals' standard deviation, as arms have it: 5 to 10 on the real logs that we know.
 _FRICTION_TO_NOISE = 5.0
 
 

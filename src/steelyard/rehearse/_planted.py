@@ -22,17 +22,17 @@ _KILOGRAMS = 3.0
 _SHARE = 0.05
 
 
-def planted(robot: Robot, terms: Terms, kind: str = "nominal", spread: float = 0.2, seed: int = 0) -> Model:
+def planted(robot: Robot, terms: Terms, kind: str = "nominal", relative_std: float = 0.2, seed: int = 0) -> Model:
     """The nominal model with values for all terms, or a possible robot around it.
 
-    "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `spread` (masses and
-    inertias by about twice that share) and every positive term by a factor of about 1 ± spread.
+    "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `relative_std` (masses and
+    inertias by about twice that share) and every positive term by a factor of about 1 ± relative_std.
     """
     if kind not in _KINDS:
         raise UnknownNameError("kind of truth", kind, _KINDS)
     theta = _nominal(robot, terms)
     if kind == "perturbed":
-        theta = _perturbed(robot, terms, theta, spread, np.random.default_rng([seed, 7]))
+        theta = _perturbed(robot, terms, theta, relative_std, np.random.default_rng([seed, 7]))
     return Model(robot, terms, theta)
 
 
@@ -74,7 +74,7 @@ def _rods(robot: Robot) -> Array:
     return np.asarray((_KILOGRAMS * robot.dof * default_bodies(robot)).ravel())
 
 
-def _perturbed(robot: Robot, terms: Terms, theta: Array, spread: float, rng: np.random.Generator) -> Array:
+def _perturbed(robot: Robot, terms: Terms, theta: Array, relative_std: float, rng: np.random.Generator) -> Array:
     parameters = Model(robot, terms, theta).dynamics.parameters
     count = len(robot.links)
     body = default_bodies(robot)
@@ -84,8 +84,8 @@ def _perturbed(robot: Robot, terms: Terms, theta: Array, spread: float, rng: np.
         full[part] += 1e-3 * max(float(full[part][0]), 1e-3) / body[k, 0] * body[k]
     chart = LogCholesky.of(parameters, count)
     x = chart.coordinates(full)
-    step = rng.normal(0.0, spread, len(x))
-    for k in range(count):  # logarithms move by the spread, the entries below the diagonal by a share of the diagonal
+    step = rng.normal(0.0, relative_std, len(x))
+    for k in range(count):  # logarithms move by the deviate, the entries below the diagonal by a share of the diagonal
         below = slice(10 * k + 4, 10 * k + 10)
         rows = (1, 2, 2, 3, 3, 3)
         step[below] *= np.exp(x[10 * k : 10 * k + 4])[list(rows)] * 0.5

@@ -18,6 +18,7 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.term import Term
@@ -39,7 +40,7 @@ _COVERED = 0.85
 # Filters, clocks and held torques leave errors that no noise explains. They matter where they are seen: a parameter
 # whose error moves no joint's torque by more than this share of its noise (RMS along the motion) is found.
 _UNSEEN = 0.1
-# What a good identification of a real arm reaches on data that it has not seen, as a share of the torque's spread.
+# What a good identification of a real arm reaches on data that it has not seen, as a share of the torque's std.
 _GOOD = 0.05
 
 
@@ -108,16 +109,16 @@ def _judge_prediction(found: Identification, truth: Model, motion: Trajectory) -
     signals = motion.sample(motion.times(100.0))
     true, predicted = truth.torque(*signals), found.model.torque(*signals)
     rmse = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
-    spread = np.std(true, axis=0)
-    allowed = _GOOD * spread
+    std = np.std(true, axis=0)
+    allowed = _GOOD * std
     used = np.array(found.robot.torque_used, dtype=bool)
     share = np.where(used, rmse / np.maximum(allowed, 1e-12), 0.0)
     k = int(np.argmax(share))
-    percent = 100.0 * rmse[k] / max(float(spread[k]), 1e-12)
+    percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
     text = (
         f"On a motion that was not played the torque of joint '{found.robot.joint_names[k]}', the worst, is predicted "
         f"to {rmse[k]:.3g} {found.robot.joints[k].effort_unit} ({percent:.2g} % of "
-        f"its spread); {allowed[k]:.3g} is asked for."
+        f"its standard deviation); {allowed[k]:.3g} is asked for."
     )
     good = bool(share[k] <= 1.0)
     text += "" if good else " Quieter sensors, more passes or a motion that shows more would help."
@@ -178,13 +179,14 @@ class Rehearsal(Viewed):
         return rehearsal_report, print_rehearsal
 
 
+@renamed(spread="relative_std")
 def rehearse(
     robot: Robot,
     trajectory: Trajectory | Sequence[Trajectory],
     *,
     terms: Sequence[str | Term] | Terms | None = None,
     truth: str | Model = "perturbed",
-    spread: float = 0.2,
+    relative_std: float = 0.2,
     limits: Limits | None = None,
     noise: float | Sequence[float] | None = None,
     rate: float = 1000.0,
@@ -198,7 +200,7 @@ def rehearse(
         trajectory: the designed motion, or several.
         terms: the joint terms that the robot has and that are fitted (default: rotor, viscous, Coulomb, offset).
         truth: "nominal", "perturbed" (a possible robot around the nominal one), or a `Model` with the same terms.
-        spread: how far a perturbed robot is off.
+        relative_std: how far a perturbed robot is off, a share.
         limits: those the motion was designed for (default: the robot's).
         noise: of torque, N m (N), one number or one per joint; default: half a percent of the effort limits.
         rate: of the log, Hz.
@@ -206,7 +208,7 @@ def rehearse(
         seed: of the planted robot and of the noise.
     """
     bound = identification_terms(robot, terms)
-    model = truth if isinstance(truth, Model) else planted(robot, bound, truth, spread, seed)
+    model = truth if isinstance(truth, Model) else planted(robot, bound, truth, relative_std, seed)
     guess = planted(robot, bound)
     own = limits if limits is not None else limits_from(robot, None)
     sigma = expected_noise(robot, noise)

@@ -152,9 +152,9 @@ def _better(measured: Array | None, slope: Array, q: Array, piece: _Piece, low_p
         return False
     some = slice(None, None, max(1, len(q) // _TELLING))
     differentiated = low_pass(slope, some)
-    spread = np.std(differentiated, axis=0)
-    moving = spread > 1e-3 * np.max(spread)
-    agree = np.std(measured[some] - differentiated, axis=0)[moving] < 0.1 * spread[moving]
+    std = np.std(differentiated, axis=0)
+    moving = std > 1e-3 * np.max(std)
+    agree = np.std(measured[some] - differentiated, axis=0)[moving] < 0.1 * std[moving]
     # Of the derivative before filtering, what the filter takes away; the order of the two does not matter.
     rest = piece.q - q
     noise_of_difference = np.std(derivative(rest, piece.period)[some], axis=0)[moving]

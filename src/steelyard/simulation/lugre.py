@@ -245,12 +245,12 @@ def refine_lugre(
     settings: dict[str, Any] = {"loss": "soft_l1", "f_scale": scale, "diff_step": 1e-3, "xtol": 1e-4, "ftol": 1e-6}
     found = least_squares(predicted, np.zeros(len(free)), bounds=(-3.0, 3.0), **settings)
     rest = predicted(found.x)
-    spread = float(np.sqrt(np.mean(rest**2)))
-    covariance = np.linalg.pinv(found.jac.T @ found.jac) * spread**2
+    rms = float(np.sqrt(np.mean(rest**2)))
+    covariance = np.linalg.pinv(found.jac.T @ found.jac) * rms**2
     values = first * np.exp(found.x)
     errors = dict(zip(free, (values * np.sqrt(np.diag(covariance))).tolist(), strict=True))
     begun = float(np.sqrt(np.mean(predicted(np.zeros(len(free))) ** 2)))
-    return LuGreFit(_with(start, free, values), errors, spread, begun)
+    return LuGreFit(_with(start, free, values), errors, rms, begun)
 
 
 def _with(start: LuGre, free: Sequence[str], values: Array) -> LuGre:

@@ -91,7 +91,7 @@ class Plant:
         out = np.concatenate([np.reshape(flat, (*theta.shape[:-1], len(matrix))), theta[..., links:]], axis=-1)
         return np.ascontiguousarray(out)
 
-    def spread(self, theta: Vector) -> list[Scalar]:
+    def full_parameters(self, theta: Vector) -> list[Scalar]:
         """The kernels' parameters `theta` at their places among the full ones, zero elsewhere."""
         out: list[Scalar] = [0.0] * self.robot.inertial_count
         for place, value in zip(self.lumps.kept, theta, strict=False):
@@ -122,7 +122,7 @@ class Plant:
         """q̈ with smooth friction."""
         trace = Trace(self.widths)
         q, dq, tau, theta = trace.all()
-        return Kernel(trace.graph, self.smooth.forward_over_scalars(q, dq, tau, self.spread(theta)), self.rows)
+        return Kernel(trace.graph, self.smooth.forward_over_scalars(q, dq, tau, self.full_parameters(theta)), self.rows)
 
     @cached_property
     def sliding(self) -> Kernel:
@@ -130,7 +130,7 @@ class Plant:
         links = self.robot.inertial_count
         trace = Trace(self.widths | {"modes": len(self.dry)})
         q, dq, tau, theta, modes = trace.all()
-        full = self.spread(theta)
+        full = self.full_parameters(theta)
         up, down = self.dry.levels(q, dq, full[links:])
         rub = [self._rub(*each) for each in zip(modes, up, down, strict=True)]
         drive = [t - dot(lever, rub) for t, lever in zip(tau, self.dry.directions.T.tolist(), strict=True)]
@@ -147,7 +147,7 @@ class Plant:
         n, links = self.robot.dof, self.robot.inertial_count
         trace = Trace(self.widths)
         q, dq, _, theta = trace.all()
-        full = self.spread(theta)
+        full = self.full_parameters(theta)
         mass = self._bare.mass_over_scalars(q, full)
         bias = self._bare.inverse_over_scalars(q, dq, [0.0] * n, full)
         up, down = self.dry.levels(q, dq, full[links:])

@@ -75,7 +75,7 @@ class _Loop:
         trace = Trace({x: self.sizes[x] for x in ("q", "dq", "tau", "theta")})
         q, dq, tau, theta = trace.all()
         n, w, p = self.dof, self.width, self.numbers
-        physics, full = self.plant.smooth, self.plant.spread(theta[:p])
+        physics, full = self.plant.smooth, self.plant.full_parameters(theta[:p])
         rate = physics.forward_over_scalars(q[:n], dq[:n], tau[:n], full)
         if not self.tangents:
             return self._kernel(trace, [*rate, *tau[n:w]])
@@ -110,7 +110,7 @@ def _inverse_tangent(plant: Plant, given: Mapping[str, Vector], moves: Mapping[s
     """The derivative of the torque that a motion needs, its acceleration held."""
     trace = Trace({x: len(v) for x, v in given.items()})
     q, dq, ddq, theta = trace.all()
-    torque = plant.smooth.inverse_over_scalars(q, dq, ddq, plant.spread(theta))
+    torque = plant.smooth.inverse_over_scalars(q, dq, ddq, plant.full_parameters(theta))
     seeds = {(x, k): trace.graph.input(f"move_{x}", k) for x in ("q", "dq", "theta") for k in range(len(given[x]))}
     return evaluate_graph(trace.graph, forward(trace.graph, torque, seeds), {**given, **moves}, _Inlined())
 

@@ -168,7 +168,7 @@ class Vectors(Text):
         """a·b + c, rounded once."""
         return self.intrinsic("fma", a, b, c, kind=kind)
 
-    def spread(self, value: str) -> str:
+    def broadcast(self, value: str) -> str:
         """A single number in every place of a vector."""
         if self.width == 1:
             return value

@@ -215,14 +215,14 @@ def _reflect(t: _Block, rows: str, r: str, k: str, size: str) -> None:
     minus = t.negative(head, DOUBLE)
     tau = t.let(f"select i1 {some}, double {t.let(f'fdiv double {minus}, {beta}')}, double 0.0")
     t.store(t.let(f"select i1 {some}, double {beta}, double {pivot}"), t.at(r, k))
-    factor = t.spread(inverse)
+    factor = t.broadcast(inverse)
     v = [t.op("fmul", x, factor) for x in column]
     with t.loop(t.add(k, 1), size) as j:
         row, place = t.at(rows, t.mul(j, STRIDE)), t.at(r, j)
         other, above = t.row(row), t.load(place)
         moved = t.op("fmul", tau, t.op("fadd", above, t.dot(v, other), DOUBLE), DOUBLE)
         t.store(t.op("fsub", above, moved, DOUBLE), place)
-        back = t.spread(t.negative(moved, DOUBLE))
+        back = t.broadcast(t.negative(moved, DOUBLE))
         t.store_row([t.fma(back, x, y) for x, y in zip(v, other, strict=True)], row)
 
 

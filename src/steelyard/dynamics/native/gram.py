@@ -66,7 +66,7 @@ def _weigh() -> Text:
                 row = t.at(rows, t.add(t.mul(c, STRIDE), s))
                 values = [t.load(t.at(row, k * w), kind) for k in range(vectors)]
                 for i in range(TILE):
-                    weight = t.spread(t.load(t.at(weights, t.add(t.mul(i, size), c))))
+                    weight = t.broadcast(t.load(t.at(weights, t.add(t.mul(i, size), c))))
                     grown += [t.fma(weight, values[k], totals[i * vectors + k]) for k in range(vectors)]
             for i in range(TILE):
                 target = t.at(result, t.add(t.mul(t.add(r, i), STRIDE), s))

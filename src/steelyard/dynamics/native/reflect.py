@@ -39,7 +39,7 @@ def _update(rows: int, remove: bool) -> Vectors:
     triangle, first, theta = (t.load(places[x], "ptr") for x in ("triangle", "rows", "theta"))
     size, pad, updates = (t.load(places[x], "i64") for x in ("size", "pad", "updates"))
     scale = t.load(places["scale"])
-    scales = t.spread(scale)
+    scales = t.broadcast(scale)
     step = t.mul(pad, rows)
     with t.loop(0, updates) as u:
         begin = t.at(first, t.mul(u, step))
@@ -69,10 +69,10 @@ def _reflect(t: Vectors, row: str, new: list[str], k: str, pad: str, scale: str,
         back = t.let(f"select i1 {some}, double {back}, double 0.0")
         onwards = t.op("fmul", t.op("fmul", pivot, scale, DOUBLE), share, DOUBLE)
         keep = t.let(f"select i1 {some}, double {onwards}, double {scale}")
-        kept = t.spread(keep)
+        kept = t.broadcast(keep)
         onto = t.negative(share, DOUBLE) if remove else share
-        shares = [t.spread(t.op("fmul", a, onto, DOUBLE)) for a in column]
-        backs = [t.spread(t.op("fmul", a, back, DOUBLE)) for a in column]
+        shares = [t.broadcast(t.op("fmul", a, onto, DOUBLE)) for a in column]
+        backs = [t.broadcast(t.op("fmul", a, back, DOUBLE)) for a in column]
         with t.loop(t.let(f"and i64 {k}, {-t.width}"), pad, t.width) as j:
             place = t.at(row, j)
             old = t.load(place, t.kind)

@@ -79,7 +79,7 @@ class _Lanes(Vectors):
 def _write(width: int) -> _Lanes:
     t = _Lanes(width)
     n = "%joints"
-    half, whole, sixth, third = (t.spread(t.element("%lengths", k, "double")) for k in range(4))
+    half, whole, sixth, third = (t.broadcast(t.element("%lengths", k, "double")) for k in range(4))
     speed_in = t.rows("%rows_in", n)
     torque_in = t.rows("%rows_in", t.mul(n, 2))
     speed = t.rows("%state", n)
@@ -131,7 +131,7 @@ def _refer(t: _Lanes, instant: str) -> None:
     row = t.at("%reference", t.mul(instant, "%reference_next"))
     first_row = t.rows("%rows_in", "%reference_row")
     with t.when(t.let("icmp eq i64 %reference_robot, 0")), t.loop(0, "%reference_width") as i:
-        value, target = t.spread(t.load(t.at(row, i))), t.rows(first_row, i)
+        value, target = t.broadcast(t.load(t.at(row, i))), t.rows(first_row, i)
         with t.loop(0, "%vectors") as k:
             t.store(value, t.at(target, t.mul(k, t.width)), t.kind)
     lanes = t.mul("%vectors", t.width)

@@ -25,10 +25,10 @@ class LostPositiveError(SteelyardError):
 class Belief(ABC):
     """β and x with their joint covariance; measurements are the positions, the first of the state."""
 
-    def __init__(self, beta: Array, spread: Array, x: Array, state: Array) -> None:
+    def __init__(self, beta: Array, covariance: Array, x: Array, state: Array) -> None:
         self.p = len(beta)
         self.z = np.concatenate([beta, x])
-        self._begin(spread, state)
+        self._begin(covariance, state)
 
     @property
     def beta(self) -> Array:
@@ -50,10 +50,10 @@ class Belief(ABC):
 
     @abstractmethod
     def remember(self) -> Array:
-        """The root that sigma points are made from; `spread_out` refers to it."""
+        """The root that sigma points are made from; `propagate_points` refers to it."""
 
     @abstractmethod
-    def _begin(self, spread: Array, state: Array) -> None: ...
+    def _begin(self, covariance: Array, state: Array) -> None: ...
 
     @abstractmethod
     def restart(self, x: Array, state: Array) -> None:
@@ -64,7 +64,7 @@ class Belief(ABC):
         """The linear way: derivatives by state and parameters, and columns of noise."""
 
     @abstractmethod
-    def spread_out(self, x: Array, along: Array, columns: Array) -> None:
+    def propagate_points(self, x: Array, along: Array, columns: Array) -> None:
         """The way of sigma points: D' and C of the note above."""
 
     @abstractmethod
@@ -79,10 +79,10 @@ class Belief(ABC):
 class WholeBelief(Belief):
     """The covariance itself."""
 
-    def _begin(self, spread: Array, state: Array) -> None:
+    def _begin(self, covariance: Array, state: Array) -> None:
         d = len(self.z)
         self.P = np.zeros((d, d))
-        self.P[: self.p, : self.p] = spread
+        self.P[: self.p, : self.p] = covariance
         self.restart(self.x.copy(), state)
 
     def restart(self, x: Array, state: Array) -> None:
@@ -105,7 +105,7 @@ class WholeBelief(Belief):
         P[p:, p:] = (A @ P[p:, p:] + B @ P[:p, p:]) @ A.T + cross @ B.T + noise @ noise.T
         self._close(x, cross)
 
-    def spread_out(self, x: Array, along: Array, columns: Array) -> None:
+    def propagate_points(self, x: Array, along: Array, columns: Array) -> None:
         p = self.p
         root = self._last_root[:p, :p]
         self.P[p:, p:] = along @ along.T + columns @ columns.T
@@ -139,10 +139,10 @@ class WholeBelief(Belief):
 class RootBelief(Belief):
     """A lower triangular root, updated by orthogonal transformations: half the digits are enough."""
 
-    def _begin(self, spread: Array, state: Array) -> None:
+    def _begin(self, covariance: Array, state: Array) -> None:
         d = len(self.z)
         self.L = np.zeros((d, d))
-        self.L[: self.p, : self.p] = _cholesky(spread)
+        self.L[: self.p, : self.p] = _cholesky(covariance)
         self.restart(self.x.copy(), state)
 
     def restart(self, x: Array, state: Array) -> None:
@@ -164,9 +164,9 @@ class RootBelief(Belief):
 
     def propagate(self, x: Array, A: Array, B: Array, noise: Array) -> None:
         p, L = self.p, self.L
-        self.spread_out(x, B @ L[:p, :p] + A @ L[p:, :p], np.hstack([A @ L[p:, p:], noise]))
+        self.propagate_points(x, B @ L[:p, :p] + A @ L[p:, :p], np.hstack([A @ L[p:, p:], noise]))
 
-    def spread_out(self, x: Array, along: Array, columns: Array) -> None:
+    def propagate_points(self, x: Array, along: Array, columns: Array) -> None:
         p = self.p
         self.L[p:, :p] = along
         self.L[p:, p:] = _lower(columns)

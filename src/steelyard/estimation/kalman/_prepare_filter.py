@@ -101,7 +101,7 @@ class Ready:
         base: the parameters that are looked for.
         plant: the robot, its dry friction smooth.
         start: least squares on the same motions.
-        tuned: noise and first spread.
+        tuned: noise and first covariance.
         method: of integration.
         substeps: steps per sample; None: as many as the friction needs.
         held: whether the torque is held over a sample.

@@ -44,7 +44,7 @@ class Flow:
         trace = Trace(dict(self.sizes))
         q, dq, pull, theta = (trace[x] for x in ("q", "dq", "pull", "theta"))
         tau = [pull[j] + q[n] * (pull[n + j] - pull[j]) for j in range(n)]
-        physics, full = self.plant.smooth, self.plant.spread(theta)
+        physics, full = self.plant.smooth, self.plant.full_parameters(theta)
         rate = physics.forward_over_scalars(q[:n], dq[:n], tau, full)
         outputs: list[Scalar] = [*rate, 0.0]
         if self.tangents:

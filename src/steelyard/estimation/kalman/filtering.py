@@ -55,7 +55,7 @@ class _Trail:
     def smoothed(self) -> tuple[Array, Array]:
         """(parameters and state) `(samples, …)` with their standard deviations."""
         z, P = self.filtered[-1]
-        means, spreads = [z], [np.sqrt(np.maximum(np.diag(P), 0.0))]
+        means, stds = [z], [np.sqrt(np.maximum(np.diag(P), 0.0))]
         p = len(z) - len(self.predicted[0][2]) if self.predicted else 0
         for (before, Pf), (after, Pp, slope) in zip(self.filtered[-2::-1], self.predicted[::-1], strict=True):
             scale = np.sqrt(np.diag(Pp))  # unknowns of very different size would spoil the factorisation
@@ -64,8 +64,8 @@ class _Trail:
             z = before + G @ (z - after)
             P = Pf + G @ (P - Pp) @ G.T
             means.append(z)
-            spreads.append(np.sqrt(np.maximum(np.diag(P), 0.0)))
-        return np.array(means[::-1]), np.array(spreads[::-1])
+            stds.append(np.sqrt(np.maximum(np.diag(P), 0.0)))
+        return np.array(means[::-1]), np.array(stds[::-1])
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class _Way:
         kind: type[Belief] = RootBelief if settings.square_root else WholeBelief
         state = np.zeros(2 * about.experiment.robot.dof)
         first = about.tuned
-        self.belief = kind(first.beta, first.spread, state, first.first_spread())
-        self.last: tuple[Array, Array] = (first.beta, first.spread)
+        self.belief = kind(first.beta, first.covariance, state, first.first_state_std())
+        self.last: tuple[Array, Array] = (first.beta, first.covariance)
 
     def estimate(self, prior: Prior | None) -> Estimate:
         try:
@@ -135,7 +135,7 @@ class _Way:
         about, belief = self.about, self.belief
         predict, transition = self.settings.predictor(), about.transition(run)
         starts, ends = about.torques(run)
-        belief.restart(np.concatenate([run.q[0], run.motion.dq[0]]), about.tuned.first_spread())
+        belief.restart(np.concatenate([run.q[0], run.motion.dq[0]]), about.tuned.first_state_std())
         trail = self._trail(run)
         drift = about.tuned.drift**2 * run.period
         for k in range(1, len(run.t)):
@@ -185,7 +185,7 @@ class _Way:
             details["smoothed"] = tuple(trail.smoothed() for trail in self.trails)
         made = Estimate(
             base, beta, scale * 0.5 * (covariance + covariance.T), nearest_theta(base, beta, prior),
-            free.problem.spreads(beta, free.joined, free.weights), path.misses, history=path.history,
+            free.problem.residual_std(beta, free.joined, free.weights), path.misses, history=path.history,
             notes=self._notes(), details=details,
         )  # fmt: skip
         return replace(made, result=Result.NOT_CONVERGED) if path.trouble else made

@@ -80,12 +80,12 @@ class _Swarm:
         self.rng = np.random.default_rng(settings.seed)
         self.path = FilterPath(about.base, about.plant, True)
         N, first = settings.particles, about.tuned
-        root = np.linalg.cholesky(first.spread)
+        root = np.linalg.cholesky(first.covariance)
         self.beta = first.beta + self.rng.normal(size=(N, about.base.rank)) @ root.T
         self.x = np.zeros((N, 2 * about.experiment.robot.dof))
         self.weights = np.full(N, 1.0 / N)
         self.resampled, self.fewest, self.stages, self.misses = 0, float(N), 1, 0.0
-        self.last = first.beta, first.spread
+        self.last = first.beta, first.covariance
 
     def estimate(self, prior: Prior | None) -> Estimate:
         with np.errstate(all="ignore"):
@@ -98,7 +98,7 @@ class _Swarm:
         about, N, n = self.about, len(self.weights), self.about.experiment.robot.dof
         transition, (starts, ends) = about.transition(run), about.torques(run)
         first = np.concatenate([run.q[0], run.motion.dq[0]])
-        self.x = first + about.tuned.first_spread() * self.rng.normal(size=(N, 2 * n))
+        self.x = first + about.tuned.first_state_std() * self.rng.normal(size=(N, 2 * n))
         noise = self.settings.widening * about.tuned.positions
         for k in range(1, len(run.t)):
             off = about.tuned.step.torque * self.rng.normal(size=(N, n))
@@ -219,7 +219,7 @@ class _Swarm:
         }  # fmt: skip
         return Estimate(
             base, beta, covariance, nearest_theta(base, beta, prior),
-            free.problem.spreads(beta, free.joined, free.weights), path.misses,
+            free.problem.residual_std(beta, free.joined, free.weights), path.misses,
             Result.NOT_CONVERGED if path.trouble else Result.CONVERGED,
             history=path.history, notes=tuple(notes), details=details,
         )  # fmt: skip

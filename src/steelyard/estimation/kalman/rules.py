@@ -142,5 +142,5 @@ class BySigmaPoints(Predictor):
         shift = second.sum(axis=1) / c
         slope = np.asarray(dtrtrs(L, first[:, :d].T, lower=1, trans=1)[0].T)  # before L is overwritten
         columns = np.hstack([first[:, p:], self.rule.bend(second, shift), np.diag(noise.state)])
-        belief.spread_out(x[0] + shift, first[:, :p], columns)
+        belief.propagate_points(x[0] + shift, first[:, :p], columns)
         return slope

@@ -16,6 +16,7 @@ from steelyard.estimation.linear._free import prior_theta
 from steelyard.estimation.simulated._start import Start
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.simulation.plant import Plant
 
@@ -26,6 +27,7 @@ _SMALLEST_TORQUE = 1e-4
 _SMALLEST_POSITION = 1e-7
 
 
+@renamed(prior_spread="prior_relative_std", parameter_spread="parameter_std", state_spread="state_std")
 @dataclass(frozen=True)
 class Tuning:
     """Standard deviations; None means: from the data.
@@ -35,8 +37,8 @@ class Tuning:
     errors are. `state_noise` is added to position and velocity at every sample, `drift` to the parameters (both none by
     default; `drift` is a standard deviation per square root of a second). `start` "least-squares" begins with weighted
     least squares and `inflation` times its standard errors; "prior" with the prior's numbers, uncertain by the largest
-    of `prior_spread` times themselves, their distance from least squares, and the former; "auto": the prior where there
-    is one. `parameter_spread` replaces these standard deviations; `state_spread` (position, velocity) those of the
+    of `prior_relative_std` times themselves, their distance from least squares, and the former; "auto": the prior where
+    there is one. `parameter_std` replaces these standard deviations; `state_std` (position, velocity) those of the
     first state.
     """
 
@@ -46,14 +48,14 @@ class Tuning:
     drift: float | Sequence[float] = 0.0
     start: Literal["auto", "prior", "least-squares"] = "auto"
     inflation: float = 10.0
-    prior_spread: float = 0.3
-    parameter_spread: Sequence[float] | None = None
-    state_spread: tuple[float, float] | None = None
+    prior_relative_std: float = 0.3
+    parameter_std: Sequence[float] | None = None
+    state_std: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.start not in ("auto", "prior", "least-squares"):
             raise EstimationError(f'start is "auto", "prior" or "least-squares", not "{self.start}".')
-        for name in ("inflation", "prior_spread"):
+        for name in ("inflation", "prior_relative_std"):
             if not getattr(self, name) > 0.0:
                 raise EstimationError(f"{name} must be positive, not {getattr(self, name)}.")
 
@@ -67,18 +69,18 @@ class Tuned:
     """The numbers: first parameters with covariance, standard deviations of measurements and steps."""
 
     beta: Array
-    spread: Array
+    covariance: Array
     positions: Array
     step: StepNoise
     drift: Array
     speeds: Array
-    state_spread: tuple[float, float] | None
+    state_std: tuple[float, float] | None
 
-    def first_spread(self) -> Array:
+    def first_state_std(self) -> Array:
         """Standard deviations of a run's first state (position, velocity)."""
         n = len(self.positions)
-        if self.state_spread is not None:
-            return np.repeat(self.state_spread, n)
+        if self.state_std is not None:
+            return np.repeat(self.state_std, n)
         return np.concatenate([self.positions, self.speeds])
 
 
@@ -96,11 +98,11 @@ def tuned(
     torque = _levels(settings.torque_noise, n, "torque_noise")
     if torque is None:
         torque = _torque_noise(experiment, plant, start.theta)
-    beta, spread = _first(settings, base, prior, start)
+    beta, covariance = _first(settings, base, prior, start)
     drift = np.broadcast_to(np.asarray(settings.drift, dtype=float), (base.rank,))
     state = np.repeat(np.asarray(settings.state_noise, dtype=float), n)
     speeds = np.max([_speed_noise(run, positions) for run in experiment.runs], axis=0)
-    return Tuned(beta, spread, positions, StepNoise(torque, state), drift, speeds, settings.state_spread)
+    return Tuned(beta, covariance, positions, StepNoise(torque, state), drift, speeds, settings.state_std)
 
 
 def _first(settings: Tuning, base: BaseParameters, prior: Prior | None, start: Start) -> tuple[Array, Array]:
@@ -109,16 +111,16 @@ def _first(settings: Tuning, base: BaseParameters, prior: Prior | None, start: S
     from_prior = settings.start == "prior" or (settings.start == "auto" and prior is not None)
     if from_prior and prior is None:
         raise EstimationError('start="prior" needs a prior, e.g. Prior(model.theta).')
-    # Parameters that least squares knows to rounding still need a spread that can be inverted.
+    # Parameters that least squares knows to rounding still need a covariance that can be inverted.
     least = 1e-8 * np.maximum(np.abs(start.beta), 1e-3 * float(np.abs(start.beta).max(initial=0.0)))
     beta = base.values(prior_theta(base, prior)) if from_prior else start.beta
-    if settings.parameter_spread is not None:
-        given = np.asarray(settings.parameter_spread, dtype=float)
+    if settings.parameter_std is not None:
+        given = np.asarray(settings.parameter_std, dtype=float)
         if given.shape != (base.rank,) or not np.all(given > 0.0):
-            raise EstimationError(f"parameter_spread needs {base.rank} positive numbers, one per base parameter.")
+            raise EstimationError(f"parameter_std needs {base.rank} positive numbers, one per base parameter.")
         return beta, np.diag(given**2)
     if from_prior:
-        sd = np.max([settings.prior_spread * np.abs(beta), np.abs(beta - start.beta), wide, least], axis=0)
+        sd = np.max([settings.prior_relative_std * np.abs(beta), np.abs(beta - start.beta), wide, least], axis=0)
         return beta, np.diag(sd**2)
     return beta, settings.inflation**2 * errors + np.diag(least**2)
 

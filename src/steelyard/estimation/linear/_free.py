@@ -24,7 +24,7 @@ class FreeFit:
     beta: Array
     weights: Array
     joined: Array
-    spread: Array
+    residual_std: Array
     influence: Influence | None = None
     bread: Array | None = None
     sharpest: tuple[Array, Array] | None = None
@@ -60,7 +60,7 @@ class FreeFit:
             beta=self.beta,
             covariance=found.matrix,
             theta=nearest_theta(base, self.beta, prior),
-            spread=self.spread,
+            residual_std=self.residual_std,
             cost=self.cost,
             result=self.result,
             history=self.history,

@@ -80,19 +80,19 @@ def covariance(
     base: Columns,
     beta: Array,
     weights: Array,
-    influence: Influence | None = None,
+    projections: Influence | None = None,
     bread: Array | None = None,
     sharpest: tuple[Array, Array] | None = None,
 ) -> Covariance:
     """The covariance of base parameters `beta` that were found with `weights` (1/σ per equation) from `data`.
 
-    `base` says which columns they are. `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's
+    `base` says which columns they are. `projections` is the ψ of a robust fit. `bread` replaces H where the estimator's
     equations have another matrix. `sharpest`: β and weights of a better fit, whose residuals tell the noise: under
     equal weights the noisiest joint leaks into the residuals of all others.
     """
     with one_blas_thread():
         best, best_weights = (beta, weights) if sharpest is None else sharpest
-        bands, slopes = _bands(data, base, best, influence)
+        bands, slopes = _bands(data, base, best, projections)
         square, best_square = weights**2, best_weights**2
         outer = _inverse(_normal(bands, square * slopes) if bread is None else bread)
         inverse = _inverse(_normal(bands, best_square * slopes))
@@ -121,16 +121,18 @@ def _normal(bands: list[_Band], weights: Array) -> Array:
     return np.asarray(sum(weights[b.equation] * b.gram for b in bands))
 
 
-def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influence | None) -> tuple[list[_Band], Array]:
+def _bands(
+    data: RegressionData, base: Columns, beta: Array, projections: Influence | None
+) -> tuple[list[_Band], Array]:
     """Power of the residuals and Gram matrices of the columns, by equation and band; and the mean slopes ψ'."""
-    if influence is None:
+    if projections is None:
         return _from_spectra(data.reduction().spectra, base, beta), np.ones(len(data.equations))
     shaped = Spectra(data.equations)
     slope, rows = np.zeros(len(data.equations)), np.zeros(len(data.equations))
     for block in data.blocks():
         e = block.equation
         own, where = _places(data.equations[e], base)
-        residual, slopes = influence(e, block.y - block.A[:, own] @ beta[where])
+        residual, slopes = projections(e, block.y - block.A[:, own] @ beta[where])
         slope[e] += slopes.sum()
         rows[e] += len(block.y)
         shaped.add(e, np.column_stack([block.A, residual]))
@@ -189,14 +191,14 @@ def _powers(bands: list[_Band], square: Array, slopes: Array, inverse: Array) ->
     The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ), of which the expected power is taken.
     """
     left = np.array([max(_left(b, square * slopes, inverse), 1.0) for b in bands])
-    spread = np.array([inverse @ b.gram for b in bands])
+    projections = np.array([inverse @ b.gram for b in bands])
     w2 = np.array([square[b.equation] for b in bands])
     m = np.array([slopes[b.equation] for b in bands])
-    flat = spread.reshape(len(bands), -1)
-    traces = flat @ spread.transpose(0, 2, 1).reshape(len(bands), -1).T
+    flat = projections.reshape(len(bands), -1)
+    traces = flat @ projections.transpose(0, 2, 1).reshape(len(bands), -1).T
     T = m[:, None] ** 2 * traces * w2**2
     count = np.array([b.count for b in bands])
-    T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * np.trace(spread, axis1=1, axis2=2)
+    T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * np.trace(projections, axis1=1, axis2=2)
     seen = np.array([b.power for b in bands])
     scale = np.where(seen > 0.0, seen / left, 1.0)  # powers of joints and bands differ by decades
     return _no_less_than_zero(T * scale / scale[:, None], seen / scale) * scale, left

@@ -36,7 +36,7 @@ class WeightedLeastSquares(LinearEstimator):
 def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) -> FreeFit:
     """Solve `problem` and reweigh in turn, starting from equal weights.
 
-    It ends after `iterations`, or when no spread changes by more than `tolerance` of itself.
+    It ends after `iterations`, or when no standard deviation changes by more than `tolerance` of itself.
     """
     floor = problem.floor
     weights = np.ones(len(problem.blocks))
@@ -45,15 +45,15 @@ def weighted(problem: LeastSquaresProblem, iterations: int, tolerance: float) ->
     for _ in range(max(iterations, 1)):
         joined = problem.joined(weights)
         beta = problem.solve(joined)
-        spread = problem.spreads(beta, joined, weights)
-        history.append({"spread": tuple(spread.tolist())})
-        change = float(np.max(np.abs(np.maximum(spread, floor) * weights - 1.0), initial=0.0))
+        residual_std = problem.residual_std(beta, joined, weights)
+        history.append({"residual_std": tuple(residual_std.tolist())})
+        change = float(np.max(np.abs(np.maximum(residual_std, floor) * weights - 1.0), initial=0.0))
         if len(history) > 1 and change < tolerance:
             result = Result.CONVERGED
             break
-        weights = 1.0 / np.maximum(spread, floor)
+        weights = 1.0 / np.maximum(residual_std, floor)
     notes = () if result is Result.CONVERGED else (f"The joints' weights still changed by {change:.1e}.",)
-    return FreeFit(problem, beta, weights, joined, spread, result=result, history=tuple(history), notes=notes)
+    return FreeFit(problem, beta, weights, joined, residual_std, result=result, history=tuple(history), notes=notes)
 
 
 @estimator("ols")
@@ -72,6 +72,5 @@ class OrdinaryLeastSquares(LinearEstimator):
         joined = problem.joined(weights)
         beta = problem.solve(joined)
         best = weighted(problem, 100, 1e-8)
-        return FreeFit(
-            problem, beta, weights, joined, problem.spreads(beta, joined, weights), sharpest=(best.beta, best.weights)
-        )
+        residual_std = problem.residual_std(beta, joined, weights)
+        return FreeFit(problem, beta, weights, joined, residual_std, sharpest=(best.beta, best.weights))

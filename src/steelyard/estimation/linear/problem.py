@@ -19,7 +19,7 @@ from steelyard.regression.unknowns import Columns
 _DEPENDENT = 1e-10
 
 # A residual below this part of a joint's torque is rounding; dividing by it would weigh noise of the last digit.
-_SMALLEST_SPREAD = 1e-9
+_SMALLEST_STD = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class LeastSquaresProblem:
             "Use a motion that moves every joint, lock the joints that stand still, or drop the term."
         )
 
-    def spreads(self, beta: Array, joined: Array, weights: Array) -> Array:
+    def residual_std(self, beta: Array, joined: Array, weights: Array) -> Array:
         """Standard deviation of each equation's residuals at `beta`, its own degrees of freedom (of the triangle
         `joined` under `weights`) taken off.
         """
@@ -99,10 +99,10 @@ class LeastSquaresProblem:
 
     @property
     def floor(self) -> Array:
-        """What a spread cannot be below: the rounding of each equation's torque."""
+        """What a standard deviation cannot be below: the rounding of each equation's torque."""
         size = np.array([np.linalg.norm(b[:, -1]) for b in self.blocks]) / np.sqrt(np.maximum(self.rows, 1.0))
         top = float(size.max(initial=0.0))
-        return np.where(size > 0.0, size, top if top > 0.0 else 1.0) * _SMALLEST_SPREAD
+        return np.where(size > 0.0, size, top if top > 0.0 else 1.0) * _SMALLEST_STD
 
 
 def _first_bad_row(data: RegressionData) -> str:

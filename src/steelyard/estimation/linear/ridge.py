@@ -54,7 +54,7 @@ class Ridge(Estimator[RegressionData]):
             beta,
             start.weights,
             start.joined,
-            start.problem.spreads(beta, start.joined, start.weights),
+            start.problem.residual_std(beta, start.joined, start.weights),
             bread=bread,
             sharpest=(start.beta, start.weights),
             result=start.result,

@@ -65,7 +65,7 @@ class Robust(LinearEstimator):
             # The step in units of standard errors (white ones are enough to know when to stop).
             step = float(np.linalg.norm(joined[:-1, :-1] @ (new - beta)) / np.sqrt(len(beta)))
             beta = new
-            history.append({"step": step, "spread": tuple(scale.tolist())})
+            history.append({"step": step, "residual_std": tuple(scale.tolist())})
             # Where all residuals are rounding, there is nothing left to reweigh.
             if step < self.tolerance or np.all(scale <= floor):
                 result = Result.CONVERGED

@@ -19,8 +19,8 @@ from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.rounding import acceleration_noise, position_steps, rounded_again
 
-# Rounding noise below this part of the acceleration's own spread is not worth a second fit. The lean grows with its
-# square; at 1.2 % (14 bits) it was at most 0.4 standard errors on the built-in robots (docs/theory/error-bars.md).
+# Rounding noise below this part of the acceleration's own standard deviation is not worth a second fit. The lean grows
+# with its square; at 1.2 % (14 bits) it was at most 0.4 standard errors on the built-in robots (error-bars.md).
 NEGLIGIBLE = 0.005
 # Roundings that are averaged; the scatter of each is small against the lean where the lean matters.
 _TIMES = 3
@@ -30,7 +30,7 @@ Change = Callable[[Log], Log]
 
 def rounding_noise(logs: Sequence[Log], cutoff_hz: float) -> tuple[Array, Array]:
     """By joint of `logs`: the step of positions (0: none seen), and its noise in ddq, low-passed at `cutoff_hz`,
-    over the spread of ddq.
+    over the standard deviation of ddq.
     """
     steps = np.max([position_steps(log) for log in logs], axis=0)
     if not steps.any():
@@ -39,8 +39,8 @@ def rounding_noise(logs: Sequence[Log], cutoff_hz: float) -> tuple[Array, Array]
     period = float(np.median(np.diff(longest.t))) if len(longest) > 1 else 1.0
     low_pass = LowPass(min(cutoff_hz, 0.45 / period), period)
     noise = steps / np.sqrt(12.0) * acceleration_noise(low_pass)
-    spread = np.std(_accelerations(longest, low_pass), axis=0)
-    return steps, noise / np.maximum(spread, 1e-12)
+    std = np.std(_accelerations(longest, low_pass), axis=0)
+    return steps, noise / np.maximum(std, 1e-12)
 
 
 def _accelerations(log: Log, low_pass: LowPass) -> Array:

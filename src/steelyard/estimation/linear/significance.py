@@ -117,7 +117,7 @@ def fit_significant(
         steps.append(Removal(test.names[worst], float(test.t[worst]), float(test.p[worst])))
         remaining.pop(worst)
         found = estimator.fit(data, _restricted(base, remaining), prior)
-    out = _spread_out(found, base, remaining, prior) if steps else found
+    out = _over_whole_base(found, base, remaining, prior) if steps else found
     F, p = joint_test(whole, [s.name for s in steps])
     removals = Removals(level, tuple(steps), F, p, *_cost_rise(data, whole, out.beta))
     return replace(out, notes=(*out.notes, *_notes(removals)), details={**out.details, "removals": removals})
@@ -133,7 +133,7 @@ def _notes(removals: Removals) -> list[str]:
 def _cost_rise(data: RegressionData, whole: Estimate, beta: Array) -> tuple[float, float]:
     """What other base parameters cost under the weights of the whole fit: in σ², and in percent."""
     factor = data.factor()
-    R = factor.joined(1.0 / np.maximum(whole.spread, 1e-300), whole.base.independent)
+    R = factor.joined(1.0 / np.maximum(whole.residual_std, 1e-300), whole.base.independent)
     before, after = (float(np.sum((R[:, :-1] @ b - R[:, -1]) ** 2)) for b in (whole.beta, beta))
     rise = max(after - before, 0.0)
     return rise, 100.0 * rise / before if before > 0.0 else 0.0
@@ -148,7 +148,7 @@ def _restricted(base: BaseParameters, rows: Sequence[int]) -> BaseParameters:
     )
 
 
-def _spread_out(
+def _over_whole_base(
     found: Estimate, base: BaseParameters, rows: Sequence[int], prior: Prior | None
 ) -> Estimate:  # fmt: skip
     """The estimate over the whole base, zeros where something was removed."""

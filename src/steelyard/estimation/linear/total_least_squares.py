@@ -27,9 +27,9 @@ class TotalLeastSquares(LinearEstimator):
     """The nearest consistent system [A + ΔA] β = y + Δy, by the smallest singular vector of the joined triangle.
 
     Nearness depends on scaling, so it is part of the method: rows of joint j are divided by σ_j (its residuals'
-    spread under weighted least squares), then every column of A by its own root mean square times `column_error`,
-    and y by `torque_error`. The defaults say: equal relative errors everywhere. After Van Huffel & Vandewalle 1991,
-    "The Total Least Squares Problem"; for robots Gautier, Vandanjon & Presse 1994.
+    standard deviation under weighted least squares), then every column of A by its own root mean square times
+    `column_error`, and y by `torque_error`. The defaults say: equal relative errors everywhere. After Van
+    Huffel & Vandewalle 1991, "The Total Least Squares Problem"; for robots Gautier, Vandanjon & Presse 1994.
 
     `column_error`: one number, or one per base parameter: relative errors of the columns. Where they are much smaller
     than the torque's, this is weighted least squares; where the torque alone is noisy, use that instead, because
@@ -57,7 +57,7 @@ class TotalLeastSquares(LinearEstimator):
         # The normal equations of total least squares: (AᵀA − σ²D²) β = Aᵀy.
         bread = R.T @ R - np.diag((values[-1] * scale[:-1]) ** 2)
         return FreeFit(
-            start.problem, beta, start.weights, joined, start.problem.spreads(beta, joined, start.weights),
+            start.problem, beta, start.weights, joined, start.problem.residual_std(beta, joined, start.weights),
             bread=bread, history=start.history,
             details={"singular_values": (float(values[0]), float(values[-2]), float(values[-1]))},
         )  # fmt: skip
@@ -116,7 +116,7 @@ class RestrictedTotalLeastSquares(LinearEstimator):
         # The normal equations: (AᵀA − σ²D²) β = Aᵀy, with no D where there is no error.
         bread = R.T @ R - np.diag(np.where(known, 0.0, smallest * scale[:-1]) ** 2)
         return FreeFit(
-            start.problem, beta, start.weights, joined, start.problem.spreads(beta, joined, start.weights),
+            start.problem, beta, start.weights, joined, start.problem.residual_std(beta, joined, start.weights),
             bread=bread, history=start.history,
             details={"exact": tuple(n for n, k in zip(columns.names, known, strict=True) if k)},
         )  # fmt: skip

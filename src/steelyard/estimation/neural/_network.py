@@ -51,12 +51,12 @@ def finished(
     details: Mapping[str, Any],
 ) -> FreeFit:  # fmt: skip
     """The network's parameters in place of least squares'; the error bars are the sandwich of least squares there."""
-    spread = free.problem.spreads(beta, free.joined, free.weights)
+    residual_std = free.problem.residual_std(beta, free.joined, free.weights)
     more = () if converged else (
         "Error bars are those of least squares; how far the network still is from its goal is not in them.",
     )  # fmt: skip
     return replace(
-        free, beta=beta, spread=spread, result=Result.CONVERGED if converged else Result.NOT_CONVERGED,
+        free, beta=beta, residual_std=residual_std, result=Result.CONVERGED if converged else Result.NOT_CONVERGED,
         history=tuple(history), notes=(*notes, *more), details={**details, "excitation": excitation(free)},
     )  # fmt: skip
 

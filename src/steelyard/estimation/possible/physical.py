@@ -214,7 +214,9 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             beta=beta,
             covariance=bars.matrix,
             theta=theta,
-            spread=free.problem.spreads(beta, joined, free.weights) if free.influence is None else free.spread,
+            residual_std=free.problem.residual_std(beta, joined, free.weights)
+            if free.influence is None
+            else free.residual_std,
             cost=float(np.sum((joined[:, :-1] @ beta - joined[:, -1]) ** 2)),
             result=result,
             physical=True,

@@ -79,8 +79,8 @@ class History:
 class Settling:
     """Whether the estimate stands still: looked at every `window` updates.
 
-    It does when the last window changed the predictions of all rows so far by less than `tolerance` of the residuals'
-    spread (root mean squares), or by nothing that shows beside the rows themselves. A parameter that hardly shows may
+    It does when the last window changed the predictions of all rows so far by less than `tolerance` of the residuals
+    (root mean squares), or by nothing that shows beside the rows themselves. A parameter that hardly shows may
     wander on; what the model predicts does not.
     """
 

@@ -64,8 +64,9 @@ class RecursiveLeastSquares(LinearEstimator):
         best = weighted(problem, 100, 1e-8)
         notes = () if self._remembers else ("Something was forgotten: the values are those of the end of the log.",)
         return FreeFit(
-            problem, beta, weights, plain, problem.spreads(beta, plain, weights), sharpest=(best.beta, best.weights),
-            notes=notes, details={"updates": state.updates, "remembered_rows": state.weight},
+            problem, beta, weights, plain, problem.residual_std(beta, plain, weights),
+            sharpest=(best.beta, best.weights), notes=notes,
+            details={"updates": state.updates, "remembered_rows": state.weight},
         )  # fmt: skip
 
     @property

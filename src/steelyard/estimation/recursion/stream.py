@@ -67,7 +67,7 @@ class _Settings:
         counts = f"{base.rank} base parameters or {len(base.parameters)} full ones"
         raise ShapeError(f"theta0 has shape {given.shape}; {counts} are needed.")
 
-    def spreads(self, equations: int) -> Array:
+    def noise_std(self, equations: int) -> Array:
         """The rows' standard deviation, for so many `equations`."""
         given = np.asarray(self.noise, dtype=float)
         if given.shape not in ((), (equations,)) or not np.all(np.isfinite(given) & (given > 0.0)):
@@ -112,7 +112,7 @@ def recursive(
         reset_every: set P back to P0 after so many updates (the estimate stays).
         every: yield after every so many samples that gave rows.
         window, tolerance: `converged` says that the last `window` updates changed the predictions of all rows so far
-            by less than `tolerance` of the residuals' spread.
+            by less than `tolerance` of the residuals' standard deviation.
         moments: how many moments `history` keeps at most; 0: none.
         base: the base parameters, where they are at hand already.
         resume: a state written by `save`, to go on from exactly as if nothing had happened.
@@ -188,7 +188,7 @@ class Recursive:
         self._settling = Settling(base.rank, settings.window, settings.tolerance)
         beta0, self.prior = settings.start(base)
         self.information.start(beta0, settings.P0)
-        self._inverse_noise = 1.0 / settings.spreads(self._rows.equations)[:, None]
+        self._inverse_noise = 1.0 / settings.noise_std(self._rows.equations)[:, None]
         self._weighted = bool(np.any(self._inverse_noise != 1.0))
         self._determined = self.information.determined
         self.samples = 0

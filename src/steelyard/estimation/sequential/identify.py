@@ -17,6 +17,7 @@ from steelyard.estimation.linear._instants import simultaneous
 from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import Block, RegressionData
@@ -120,6 +121,7 @@ def _weighted_mean(design: Array, values: Array, covariance: Array) -> tuple[Arr
 _LEFT_OVER = 1e-6
 
 
+@renamed(spread="residual_std")
 @dataclass(frozen=True, eq=False)
 class Step:
     """What one movement gave: values with error bars of its own noise alone, and with those of what was known.
@@ -134,7 +136,7 @@ class Step:
     standard_errors: Array
     known: tuple[str, ...]
     sensitivity: Array
-    spread: Array
+    residual_std: Array
     rows: int
 
 
@@ -291,7 +293,7 @@ class _Problem:
         part = after.part(tuple(wanted))
         step = Step(
             self.movement.name, tuple(wanted), fit.beta, np.sqrt(np.diag(own)), part.standard_errors, known,
-            sensitivity, fit.spread, int(y.size),
+            sensitivity, fit.residual_std, int(y.size),
         )  # fmt: skip
         return step, after
 

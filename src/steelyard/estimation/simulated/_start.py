@@ -55,7 +55,7 @@ def reweighted(problem: LeastSquaresProblem, weights: Array) -> FreeFit:
     """One fit under given weights."""
     joined = problem.joined(weights)
     beta = problem.solve(joined)
-    return FreeFit(problem, beta, weights, joined, problem.spreads(beta, joined, weights))
+    return FreeFit(problem, beta, weights, joined, problem.residual_std(beta, joined, weights))
 
 
 def moved_by(old: Array, new: Array, free: FreeFit) -> float:

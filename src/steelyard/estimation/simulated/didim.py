@@ -61,11 +61,12 @@ class DirectInverse(Estimator[Experiment]):
         for _ in range(max(1, self.iterations)):
             taken, data = self._rows(loop, theta, start.theta, prior)
             free = reweighted(LeastSquaresProblem.of(data, base), weights)
-            weights = 1.0 / np.maximum(free.spread, free.problem.floor)  # settle together with the parameters
+            weights = 1.0 / np.maximum(free.residual_std, free.problem.floor)  # settle together with the parameters
             theta = self._next(data, free, base, prior)
             beta = base.values(theta)
             change = moved_by(base.values(taken), beta, free)
-            history.append({"beta": tuple(beta.tolist()), "change": change, "spread": tuple(free.spread.tolist())})
+            step = {"change": change, "residual_std": tuple(free.residual_std.tolist())}
+            history.append({"beta": tuple(beta.tolist()), **step})
             if change < self.tolerance:
                 result = Result.CONVERGED
                 break

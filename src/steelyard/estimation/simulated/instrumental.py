@@ -51,9 +51,10 @@ class InstrumentalVariables(Estimator[Experiment]):
         for _ in range(max(1, self.iterations)):
             taken, instruments = _instruments(loop, beta, start.beta, prior)
             pairs = _Pairs.of(start.data, instruments, base)
-            beta, weights, spread = pairs.solve(problem, weights)
+            beta, weights, residual_std = pairs.solve(problem, weights)
             change = moved_by(taken, beta, start.free)
-            history.append({"beta": tuple(beta.tolist()), "change": change, "spread": tuple(spread.tolist())})
+            step = {"change": change, "residual_std": tuple(residual_std.tolist())}
+            history.append({"beta": tuple(beta.tolist()), **step})
             if change < self.tolerance:
                 result = Result.CONVERGED
                 break
@@ -64,7 +65,7 @@ class InstrumentalVariables(Estimator[Experiment]):
             beta=beta,
             covariance=bars.matrix,
             theta=nearest_theta(base, beta, prior),
-            spread=spread,
+            residual_std=residual_std,
             cost=float(np.sum(weights**2 * sums)),
             result=result,
             history=tuple(history),
@@ -113,18 +114,18 @@ class _Pairs:
         return np.asarray(sum(w**2 * x for w, x in zip(weights, self.ZA, strict=True)))
 
     def solve(self, problem: LeastSquaresProblem, weights: Array) -> tuple[Array, Array, Array]:
-        """β and the weights that its own residuals give, with their spread."""
+        """β and the weights that its own residuals give, with their standard deviation."""
         rows = np.maximum(problem.rows - self.base.rank / len(problem.rows), 1.0)
         for _ in range(100):
             right = np.asarray(sum(w**2 * x for w, x in zip(weights, self.Zy, strict=True)))
             beta = _solved(self.matrix(weights), right)
             sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
-            spread = np.sqrt(np.array(sums) / rows)
-            new = 1.0 / np.maximum(spread, problem.floor)
+            residual_std = np.sqrt(np.array(sums) / rows)
+            new = 1.0 / np.maximum(residual_std, problem.floor)
             if np.all(np.abs(new - weights) < 1e-8 * new):
                 break
             weights = new
-        return beta, weights, spread
+        return beta, weights, residual_std
 
     def covariance(self, beta: Array, weights: Array) -> Covariance:
         """H⁻¹ (Σ w⁴ Zᵀ C Z) H⁻ᵀ with H = Σ w² ZᵀA, the noise spectrum C from the residuals y − A β."""

@@ -73,7 +73,7 @@ class MaximumLikelihood(Estimator[Experiment]):
             "position_noise": tuple(likelihood.pieces[0].sigma.tolist()),
             "torque_noise": tuple(likelihood.levels.tolist()),
         }
-        done = replace(free, beta=beta, spread=np.sqrt(np.mean(errors**2, axis=0)), result=result,
+        done = replace(free, beta=beta, residual_std=np.sqrt(np.mean(errors**2, axis=0)), result=result,
                        history=tuple(history), notes=unsettled(result, change), details=details)  # fmt: skip
         return done.estimate(prior)
 

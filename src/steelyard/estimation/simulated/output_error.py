@@ -76,9 +76,9 @@ class OutputError(Estimator[Experiment]):
         final = replace(search.fit(beta, theta), result=result, history=tuple(history))
         # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
         joined = final.joined
-        spread = final.problem.spreads(beta, joined, final.weights)
+        residual_std = final.problem.residual_std(beta, joined, final.weights)
         made = replace(
-            final, beta=beta, spread=spread, notes=unsettled(result, change), details={"start": start.beta}
+            final, beta=beta, residual_std=residual_std, notes=unsettled(result, change), details={"start": start.beta}
         ).estimate(prior)
         return replace(made, theta=theta, physical=True) if self.physical else made
 

@@ -36,7 +36,7 @@ class Measured:
             first, second, normal = self._points[k]
             one, other = s.joints_of[k]
             slope = normal @ (s.point_jacobian(other, second) - s.point_jacobian(one, first))
-            total += multipliers[k] * (slope @ s.spread)
+            total += multipliers[k] * (slope @ s.selection)
         return total
 
 
@@ -93,16 +93,16 @@ class Scene:
             pin.removeCollisionPairs(self.model, self.geometry, str(srdf))
 
     def _follow(self, robot: Robot, urdf: Path) -> None:
-        """`spread` (model velocities × joints): which of the model's joints each of the robot's moves."""
-        self.spread = np.zeros((self.model.nv, robot.dof))
+        """`selection` (model velocities × joints): which of the model's joints each of the robot's moves."""
+        self.selection = np.zeros((self.model.nv, robot.dof))
         for j, name in enumerate(robot.joint_names):
             if not self.model.existJointName(name):
                 raise ExcitationError(f"{urdf} has no joint '{name}'; collision needs the file of the same robot.")
-            self.spread[self.model.joints[self.model.getJointId(name)].idx_v, j] = 1.0
+            self.selection[self.model.joints[self.model.getJointId(name)].idx_v, j] = 1.0
 
     def configuration(self, q: Array) -> Array:
         neutral = self.pin.neutral(self.model)
-        return np.asarray(self.pin.integrate(self.model, neutral, self.spread @ q))
+        return np.asarray(self.pin.integrate(self.model, neutral, self.selection @ q))
 
     def point_jacobian(self, joint: int, point: Array) -> Array:
         """Velocity of a point fixed to the joint's body, per model velocity."""
@@ -128,7 +128,7 @@ class Scene:
         one, other = self._reaches(a), self._reaches(b)
         for joint in set(one) ^ set(other):
             out[self.model.joints[joint].idx_v] = one.get(joint, other.get(joint, 0.0))
-        return np.asarray(out @ self.spread)
+        return np.asarray(out @ self.selection)
 
     def _reaches(self, index: int) -> dict[int, float]:
         """For every joint that moves a body: how far from its axis any point of the body can be."""

@@ -11,25 +11,27 @@ from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints.limits import Constraint, Pull
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 
 
+@renamed(spread="initial_std")
 @dataclass(frozen=True)
 class CovarianceAdaptation:
     """CMA-ES (Hansen & Ostermeier 2001): a normal distribution over the genes that learns where good motions lie.
 
-    It starts in the middle of the genes, `spread` wide; `population` None leaves the size to the library (4 + 3 log
-    genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than all others. `start` takes
-    the number of `genes` and a `seed`.
+    It starts in the middle of the genes, with the standard deviation `initial_std`; `population` None leaves the size
+    to the library (4 + 3 log genes). What lies outside 0 … 1 is drawn again. Rejected individuals count as worse than
+    all others. `start` takes the number of `genes` and a `seed`.
     """
 
     population: int | None = 150
     generations: int = 100
-    spread: float = 0.3
+    initial_std: float = 0.3
 
     def __post_init__(self) -> None:
-        if (self.population or 4) < 4 or self.generations < 1 or not 0.0 < self.spread < 10.0:
+        if (self.population or 4) < 4 or self.generations < 1 or not 0.0 < self.initial_std < 10.0:
             raise ExcitationError(
-                f"CMA-ES needs 4 individuals or more, a generation and a positive spread, not {self}."
+                f"CMA-ES needs 4 individuals or more, a generation and a positive initial_std, not {self}."
             )
 
     def start(self, genes: int, seed: int) -> _Adaptation:
@@ -38,7 +40,7 @@ class CovarianceAdaptation:
         except ImportError:
             raise ExcitationError("CMA-ES needs the library cmaes; pip install 'steelyard[cma]'.") from None
         bounds = np.tile([0.0, 1.0], (genes, 1))
-        made = CMA(np.full(genes, 0.5), self.spread, bounds=bounds, seed=seed, population_size=self.population)
+        made = CMA(np.full(genes, 0.5), self.initial_std, bounds=bounds, seed=seed, population_size=self.population)
         return _Adaptation(made)
 
 

@@ -92,12 +92,12 @@ def table_1(lab: Lab) -> Item:
     found, slow, true = WRIST.repeated(FAST, count), WRIST.repeated(SLOW, count), BODY
     names, units = TABLE1.words("parameter"), TABLE1.words("unit")
     paper = {key: TABLE1.numbers(key) for key in ("computed", "estimated", "std", "ci")}
-    ours = (true, found.mean, found.deviation, found.interval_as_printed(), found.interval())
+    ours = (true, found.mean, found.std, found.interval_as_printed(), found.interval())
     columns = [x for k, key in enumerate(paper) for x in (paper[key], ours[k][ORDER])]
     pairs = [c for name in ("computed", "estimated", "deviation", "99 % interval") for c in beside(name)]
     head = ("parameter", "unit", *pairs, TableColumn("interval by Student's t"))
     rows = zip(names, units, *columns, ours[4][ORDER], strict=True)
-    percent, slowly, plain = (100.0 * x / np.abs(true) for x in (found.deviation, slow.deviation, WRIST.expected()))
+    percent, slowly, plain = (100.0 * x / np.abs(true) for x in (found.std, slow.std, WRIST.expected()))
     covered = int(np.sum(np.abs(found.mean - true) <= found.interval()))
     return Item(
         text=f"The printed move of 1.83 s, quintic, from rest to rest, {count} times; a real cuboid takes the place of "

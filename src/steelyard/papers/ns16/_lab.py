@@ -52,7 +52,7 @@ def regions(share: float = 1.0) -> tuple[CartesianRegion, ...]:
     out = []
     for name, (low, high) in corners.items():
         middle, half = (np.add(low, high)) / 2.0, share * np.subtract(high, low) / 2.0
-        out.append(CartesianRegion(name, middle - half, middle + half, spread=0.6 * share))
+        out.append(CartesianRegion(name, middle - half, middle + half, half_width=0.6 * share))
     return tuple(out)
 
 

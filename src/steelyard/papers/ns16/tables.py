@@ -119,7 +119,7 @@ def printed_values(_: Lab) -> Item:
     which = {6: "I3m", 21: "I6zz", 23: "inertia about axis 1", 35: "I4yy + I5zz", 39: "I5yy + I6yy"}
     shown = [(row, name, *(values[x][row - 1] for x in "ABC")) for row, name in which.items()]
     negative = {x: [row for row in which if values[x][row - 1] < 0.0] for x in "ABC"}
-    spread = [float(np.max(np.abs(values[x]))) for x in "ABC"]
+    largest = [float(np.max(np.abs(values[x]))) for x in "ABC"]
     return Item(
         text="Moments of inertia and of rotors are positive, and so are sums of them.",
         tables=(paper_table(("row", "what", "A", "B", "C"), shown),),
@@ -129,7 +129,7 @@ def printed_values(_: Lab) -> Item:
                 all(negative.values()),
                 "; ".join(f"{x}: rows {', '.join(map(str, r))} are negative" for x, r in negative.items()) + ".",
             ),
-            measured("How far apart the sets are.", f"Largest values {', '.join(f'{s:.0f}' for s in spread)}."),
+            measured("How far apart the sets are.", f"Largest values {', '.join(f'{s:.0f}' for s in largest)}."),
         ),
         differences=("They are no truth to simulate with; the simulated arm has its own, possible bodies.",),
     )
