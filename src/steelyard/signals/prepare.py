@@ -139,7 +139,7 @@ def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Arr
     """Both through the filter, in one go."""
     if dq is None:
         return low_pass(q), None
-    smooth = low_pass(np.hstack([q, dq]))
+    smooth = low_pass.of(lambda start, stop: np.hstack([q[start:stop], dq[start:stop]]), len(q), slice(None))
     return smooth[:, : q.shape[1]].copy(), smooth[:, q.shape[1] :].copy()
 
 
@@ -156,9 +156,11 @@ def _better(measured: Array | None, slope: Array, q: Array, piece: _Piece, low_p
     moving = std > 1e-3 * np.max(std)
     agree = np.std(measured[some] - differentiated, axis=0)[moving] < 0.1 * std[moving]
     # Of the derivative before filtering, what the filter takes away; the order of the two does not matter.
-    rest = piece.q - q
-    noise_of_difference = np.std(derivative(rest, piece.period)[some], axis=0)[moving]
-    noise_of_measured = np.std((piece.dq - measured)[some], axis=0)[moving]
+    rows = np.arange(len(q))[some]
+    low, high = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(q) - 1)
+    rise = (piece.q[high] - q[high]) - (piece.q[low] - q[low])
+    noise_of_difference = np.std(rise / ((high - low) * piece.period)[:, None], axis=0)[moving]
+    noise_of_measured = np.std(piece.dq[some] - measured[some], axis=0)[moving]
     return bool(np.all(agree) and np.median(noise_of_measured / np.maximum(noise_of_difference, 1e-12)) < 1.0)
 
 
