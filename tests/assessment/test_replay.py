@@ -60,14 +60,14 @@ def test_divergence_is_missing_with_a_reason() -> None:
     assert "positive definite" in impossible.reason
 
 
-def test_possibility_tells_simulable_from_realisable() -> None:
+def test_possibility_tells_simulable_from_possible() -> None:
     truth = arm().truth
-    assert possibility(truth).realisable
+    assert possibility(truth).possible
     theta = np.array(truth.theta)
     theta[20 + 6] -= 0.2  # Iyy of link 3, below what its other moments allow
     shown = possibility(Model(truth.robot, truth.terms, theta))
     assert shown.simulable
-    assert not shown.realisable
+    assert not shown.possible
     theta[-1] = -1.0
     assert possibility(Model(truth.robot, truth.terms, theta)).negative == ("Fc3",)
 

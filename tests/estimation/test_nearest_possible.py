@@ -49,5 +49,5 @@ def test_identify_takes_recursive_and_restricted_fits_physically() -> None:
     q, dq, _ = motion(c.robot, 10.0, 0)
     log = Log(c.robot.joint_names, t, q, dq=dq, tau=c.clean + c.noise(np.random.default_rng(1)))
     found = {name: identify(c.robot, log, terms=c.terms, estimator=name) for name in ("rls", "ols", "rtls")}
-    assert all(result.physically_consistent for result in found.values())
+    assert all(result.possible for result in found.values())
     assert np.array_equal(found["rls"].estimate.beta, found["ols"].estimate.beta)

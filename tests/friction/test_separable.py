@@ -49,7 +49,7 @@ def test_the_planted_speeds_are_found(found) -> None:
 
 def test_the_result_is_physical_and_predicts_better(found) -> None:
     plain = identify(ROBOT, log(0), [log(1)], terms=TERMS)
-    assert found.physically_consistent
+    assert found.possible
     assert found.validation[0].mean_nrmse_percent <= plain.validation[0].mean_nrmse_percent
     assert found.shapes.lowered_percent > 0.0
     used = [t.speed for t in found.model.terms.terms if isinstance(t, Stribeck)]

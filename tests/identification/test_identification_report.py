@@ -48,7 +48,7 @@ def test_what_is_not_there_is_taken_away(found: Identification) -> None:
     assert len(gone & invented) >= 4
     assert not gone & {f"{s}{k}" for s in ("Fv", "Fc") for k in (1, 2, 3)}
     assert np.all(found.reduced.beta[[n in gone for n in found.base.names]] == 0.0)
-    assert found.physically_consistent  # the delivered model is another one, and possible
+    assert found.possible  # the delivered model is another one, and possible
     assert np.all(found.estimate.standard_errors > 0.0)
     before, after = (s[0].mean_nrmse_percent for s in (found.free_validation, found.reduced_validation))
     assert after < 1.1 * before

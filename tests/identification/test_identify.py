@@ -37,7 +37,7 @@ def test_the_truth_comes_back(found: Identification) -> None:
 
 
 def test_the_delivered_model_is_possible(found: Identification) -> None:
-    assert found.physically_consistent
+    assert found.possible
     poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (10_000, 7))
     assert np.linalg.eigvalsh(found.model.mass_matrix(poses)).min() > 0.0
 

@@ -183,8 +183,8 @@ def test_table_3_can_be_possible_or_not() -> None:
     assert found["filtered-power"].indefinite_share < 0.01
     assert found["filtered-dynamic"].smallest_mass_eigenvalue == pytest.approx(0.092, abs=0.001)
     assert found["filtered-dynamic"].simulable
-    assert not found["filtered-dynamic"].realisable  # link 3's second moments
-    assert possibility(a.truth, postures).realisable
+    assert not found["filtered-dynamic"].possible  # link 3's second moments
+    assert possibility(a.truth, postures).possible
     assert found["dynamic"].negative == ("Fc3",)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.parameters.inertial import nearest_body, parameters_of_pseudo_inertia
+from steelyard.parameters.inertial import nearest_possible_body, parameters_of_pseudo_inertia
 from steelyard.parameters.terms import nominal_terms
 from steelyard.payload import Load, drive_gains, repeats, weigh
 from steelyard.payload.load import cuboid
@@ -71,7 +71,7 @@ def test_several_loads_and_a_known_arm() -> None:
     # Central differences at 200 Hz make accelerations of 1.25 Hz too small by 0.03 %, more than the noise matters here.
     assert known.load.mass == pytest.approx(6.0, rel=2e-3)
     assert known.load.mass_error < together.loads[0].mass_error
-    assert known.load.physically_consistent
+    assert known.load.possible
 
 
 def test_gains_from_a_known_load() -> None:
@@ -106,7 +106,7 @@ def test_the_nearest_body_exists_and_is_the_best_one() -> None:
     impossible[4] *= 0.2  # Ixx far below what the first moments ask for
     covariance = np.diag((0.02 * np.maximum(np.abs(BODY), 0.05)) ** 2)
     assert np.linalg.eigvalsh(pseudo_inertia(impossible))[0] < 0.0
-    found, moved = nearest_body(impossible, covariance)
+    found, moved = nearest_possible_body(impossible, covariance)
     assert moved
     assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0.0
     theta = cp.Variable(10)
@@ -116,7 +116,7 @@ def test_the_nearest_body_exists_and_is_the_best_one() -> None:
     best = cp.Problem(cp.Minimize(cost), [inside]).solve(solver="CLARABEL")
     ours = float(np.sum((found - impossible) ** 2 / np.diag(covariance)))
     assert ours == pytest.approx(best, rel=1e-3)  # the margin of 1e-6 keeps ours just inside
-    same, moved = nearest_body(BODY, covariance)
+    same, moved = nearest_possible_body(BODY, covariance)
     assert not moved
     np.testing.assert_array_equal(same, BODY)
     np.testing.assert_allclose(parameters_of_pseudo_inertia(pseudo_inertia(BODY)), BODY)
@@ -150,4 +150,4 @@ def test_the_known_mass_on_a_real_ur10e(bare: str, loaded: str) -> None:
     low, high = found.interval()
     assert low < 2.805 < high
     assert found.mass == pytest.approx(2.805, abs=0.1)
-    assert found.physically_consistent
+    assert found.possible

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.signals.log import Log
 
@@ -56,9 +57,10 @@ class Replay:
         }
 
 
+@renamed(realisable="possible")
 @dataclass(frozen=True)
 class Possibility:
-    """Whether numbers can belong to a robot: M(q) positive definite, links realisable, friction not negative.
+    """Whether numbers can belong to a robot: M(q) positive definite, links possible, friction not negative.
 
     `smallest_mass_eigenvalue` is over random postures, `indefinite_share` the part of them (0 to 1) where M(q) fails.
     `smallest_pseudo_inertia` has one entry per link; `negative` names terms below their bound.
@@ -71,10 +73,11 @@ class Possibility:
 
     @property
     def simulable(self) -> bool:
+        """Whether M(q) is positive definite wherever it was looked at, which impossible links may well give."""
         return self.smallest_mass_eigenvalue > 0.0
 
     @property
-    def realisable(self) -> bool:
+    def possible(self) -> bool:
         """Whether real bodies could have these numbers; `simulable` follows from it."""
         return min(self.smallest_pseudo_inertia, default=1.0) > 0.0 and not self.negative
 

@@ -32,7 +32,7 @@ def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> No
             continue
         rows.append(
             [r.scheme, number(r.nrmse_percent, 3), _position(r), number(_relative_error(r), 3),
-             "yes" if r.found.physically_consistent else "no", number(r.seconds, 2)]
+             "yes" if r.found.possible else "no", number(r.seconds, 2)]
         )  # fmt: skip
     columns = ["scheme", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
                "median standard error [%]", "possible", "time [s]"]  # fmt: skip
@@ -78,7 +78,7 @@ def _summary(r: SchemeResult) -> list[TableCell]:
         return [r.scheme, None, None, None, "–", r.seconds, r.reason]
     position = None if r.position_rmse is None else 1000.0 * float(np.sqrt(np.mean(r.position_rmse**2)))
     remark = "a replay diverged" if r.position_rmse is None else ""
-    possible = "yes" if r.found.physically_consistent else "no"
+    possible = "yes" if r.found.possible else "no"
     return [r.scheme, r.nrmse_percent, position, _relative_error(r), possible, r.seconds, remark]
 
 

@@ -79,7 +79,7 @@ class _Judge:
             "position_error": position,
             "position_reason": reason,
             "simulable": seen.simulable,
-            "possible": seen.realisable,
+            "possible": seen.possible,
         }
 
     def _position_error(self, model: Model) -> tuple[float | None, str]:

@@ -165,7 +165,7 @@ def _judged(
     out = {r.method.name: r for r in results}
     for k, (r, model) in enumerate(zip(found, models, strict=True)):
         seen = possibility(model)
-        run = replace(r.run, simulable=seen.simulable, possible=seen.realisable)
+        run = replace(r.run, simulable=seen.simulable, possible=seen.possible)
         error = float(np.mean([s[k].mean_nrmse_percent for s in scores]))
         moved = replayed(model, logs, horizon) if seen.simulable else None
         out[r.method.name] = replace(

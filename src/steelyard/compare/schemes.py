@@ -53,7 +53,7 @@ class SchemeResult:
         return out | {
             "hold_out_nrmse_percent": self.nrmse_percent,
             "position_rmse": None if self.position_rmse is None else self.position_rmse.tolist(),
-            "physically_consistent": self.found.physically_consistent,
+            "physically_consistent": self.found.possible,
             "condition_number": self.found.condition_number,
             "base_parameters": [
                 {"name": n, "value": float(b), "standard_error": float(e)}

@@ -61,7 +61,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "list": [{**asdict(s), "relative_error": _finite(s.relative_error)} for s in found.shapes.found],
         },
         "verdict": asdict(found.verdict),
-        "physically_consistent": found.physically_consistent,
+        "physically_consistent": found.possible,
         "base_parameters": {
             "count": found.base.rank,
             "condition_number": _finite(found.condition_number),

@@ -79,7 +79,7 @@ def _about_model(found: Identification) -> list[str]:
         )
     if found.settings.physical:
         out.append("All links are physically possible: positive masses and pseudo-inertias, positive friction.")
-    elif not found.physically_consistent:
+    elif not found.possible:
         out.append("The free fit is not physically possible; use it for prediction only, never for simulation.")
     if found.estimate.result is Result.BOUNDARY:
         shares = found.estimate.details.get("boundary", {})

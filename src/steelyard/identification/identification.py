@@ -47,7 +47,7 @@ class IdentificationSettings:
         return asdict(self, dict_factory=lambda pairs: {k.removesuffix("_hz"): v for k, v in pairs})
 
 
-@renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz")
+@renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz", physically_consistent="possible")
 @dataclass(frozen=True, eq=False)
 class Identification:
     """What was found: the model, its base parameters with error bars, and how well it predicts.
@@ -64,7 +64,7 @@ class Identification:
     cutoff_hz: float
     score_cutoff_hz: float
     singular_values: Array
-    physically_consistent: bool
+    possible: bool
     findings: tuple[tuple[str, Finding], ...]
     velocity: str
     identification: tuple[Score, ...]

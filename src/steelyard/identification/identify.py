@@ -141,7 +141,7 @@ def identify(
         cutoff_hz=study.cutoff_hz,
         score_cutoff_hz=judged.cutoff_hz,
         singular_values=_singular_values(study, fit.free),
-        physically_consistent=judged.model.possible,
+        possible=judged.model.possible,
         findings=tuple((n, f) for n, one in zip(judged.names, study.beginnings, strict=True) for f in one.findings),
         velocity=study.velocity,
         identification=judged.identification["model"],

@@ -160,7 +160,7 @@ def _how(found: Identification) -> Section:
     s = found.settings
     rows: list[Sequence[TableCell]] = [
         ("scheme", s.scheme),
-        ("estimator", s.estimator + (", physically consistent" if s.physical else ", free")),
+        ("estimator", s.estimator + (", physically possible" if s.physical else ", free")),
         ("prior", s.prior),
         ("cut-off of the fit", f"{found.cutoff_hz:.4g} Hz"),
         ("velocity", found.velocity),
@@ -173,7 +173,7 @@ def _how(found: Identification) -> Section:
 
 def print_identification(found: Identification, console: Console, folder: str = "") -> None:
     """Scores and verdict of what was `found`, to `console`, and where to look: the run's `folder`, if there is one."""
-    kind = "physically possible" if found.physically_consistent else "not physically possible"
+    kind = "physically possible" if found.possible else "not physically possible"
     console.print(
         f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
         f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff_hz:.3g} Hz, velocity {found.velocity}\n"

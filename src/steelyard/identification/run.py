@@ -40,7 +40,7 @@ class IdentificationRun(Outcome):
             f"{name}.steelyard.json": lambda path: model_to_sidecar(model, path),
             "parameters.csv": lambda path: parameters_to_csv(model, path),
         }
-        if self.found.physically_consistent:
+        if self.found.possible:
             out[f"{name}.xml"] = lambda path: model_to_mjcf(model, path)
         return out
 

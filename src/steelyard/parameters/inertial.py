@@ -109,7 +109,7 @@ def parameters_of_pseudo_inertia(matrix: Array) -> Array:
     return inertial_parameters(float(matrix[3, 3]), matrix[:3, 3], np.trace(sigma) * np.eye(3) - sigma)
 
 
-def nearest_body(parameters: Array, covariance: Array) -> tuple[Array, bool]:
+def nearest_possible_body(parameters: Array, covariance: Array) -> tuple[Array, bool]:
     """The possible body with the smallest (θ − θ̂)ᵀ C⁻¹ (θ − θ̂), and whether θ̂ itself was impossible.
 
     θ̂ are the ten `parameters` of a body, C their `covariance`.

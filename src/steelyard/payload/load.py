@@ -15,6 +15,7 @@ from steelyard.export import model_to_urdf
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome, file_name
+from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import Place, inertia_matrix, move_parameters, parameter_transfer, skew
@@ -27,6 +28,7 @@ _MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 _ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
+@renamed(physically_consistent="possible")
 @dataclass(frozen=True, eq=False)
 class Load:
     """Ten inertial `parameters` of a body in `frame`, about its origin, with their `covariance`.
@@ -64,7 +66,8 @@ class Load:
         return _about_com(self.parameters)
 
     @property
-    def physically_consistent(self) -> bool:
+    def possible(self) -> bool:
+        """Whether a body can have these parameters: its pseudo-inertia is positive definite."""
         return bool(smallest_pseudo_eigenvalues(self.parameters)[0] > 0.0)
 
     # ---------------------------------------------------------------- how well it is known
@@ -150,7 +153,7 @@ class Load:
                 "standard_error": self.standard_errors.tolist(),
                 "shown": list(self.shown),
             },
-            "physically_consistent": self.physically_consistent,
+            "physically_consistent": self.possible,
             "notes": list(self.notes),
         }
 
@@ -199,7 +202,7 @@ class LoadRun(Outcome):
     def files(self) -> dict[str, Content]:
         """Tables of the load; a URDF with it merged in, where the robot's inertias are known."""
         out: dict[str, Content] = {"load.csv": self.load.to_csv(), "load.yaml": self.load.to_yaml()}
-        if self.robot.has_inertia and self.load.physically_consistent:
+        if self.robot.has_inertia and self.load.possible:
             carrying = Model.nominal(self.load.attached(self.robot))
             out[f"{file_name(self.robot.name)}_with_load.urdf"] = lambda path: model_to_urdf(
                 carrying, path, self.source

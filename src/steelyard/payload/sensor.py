@@ -13,7 +13,7 @@ from steelyard.errors import LogError, SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
-from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
+from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.payload.load import Load
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
@@ -146,7 +146,7 @@ def weigh_by_sensor(
     covariance = bars.matrix[:10, :10] + (0.0 if tare is None else tare.covariance)
     boundary, notes = False, []
     if physical:
-        theta, boundary = nearest_body(theta, covariance)
+        theta, boundary = nearest_possible_body(theta, covariance)
         if boundary:
             notes.append("The free estimate was no body that can exist; the nearest one is given.")
     degrees = max(float(np.min(bars.degrees[:10])) - 2.0, 1.0)

@@ -21,7 +21,7 @@ from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
-from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_body
+from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.payload._plan import Friction, Plan
@@ -222,7 +222,7 @@ def _load(
         )
     boundary = False
     if physical and all(shown):
-        theta, boundary = nearest_body(theta, covariance)
+        theta, boundary = nearest_possible_body(theta, covariance)
         if boundary:
             notes.append("The free estimate was no body that can exist; the nearest one is given.")
     place = robot.frame(frame)

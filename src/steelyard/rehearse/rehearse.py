@@ -166,7 +166,7 @@ class Rehearsal(Viewed):
                 "reasons": [{"name": j.name, "passed": j.passed, "text": j.text} for j in self.judgements],
                 "torque_noise": self.noise.tolist(),
                 "base_parameters": {"count": len(self.rows), "list": self.rows},
-                "physically_consistent": bool(self.found.physically_consistent),
+                "physically_consistent": bool(self.found.possible),
             }
         )
 

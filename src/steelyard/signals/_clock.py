@@ -89,7 +89,7 @@ class Jitter:
 
     median: float
     mean: float
-    deviation: float
+    std: float
     shortest: float
     longest: float
 
@@ -260,7 +260,7 @@ def _long_enough(
 
 
 def _find_jitter(jitter: Jitter, steps: Array, findings: list[Finding]) -> None:
-    if jitter.deviation <= STEADY * jitter.median:
+    if jitter.std <= STEADY * jitter.median:
         return
     lost = int(np.count_nonzero(steps > 1.5 * jitter.median))
     message = (

@@ -76,7 +76,10 @@ class FilterPath:
 
     @property
     def consistency(self) -> float:
-        """The mean squared innovation over what the filter expected: 1 where it knows how good it is."""
+        """The mean squared innovation over what the filter expected: 1 where it knows how good it is.
+
+        (A filter's consistency, as the field calls it; whether a robot is possible is another question.)
+        """
         return self.misses / max(self.measured, 1)
 
 

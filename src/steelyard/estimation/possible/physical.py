@@ -111,7 +111,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
     (correlation in time allowed for). The log-det divergence from a reference body P⁰ (Lee, Wensing & Park 2020)
     decides what the data do not show; it moves what they do show by a few percent of a standard error (measured:
     docs/theory/physical-consistency.md). References are the prior's links; where there are none, rods from joint to
-    joint of the density that fits the data best.
+    joint of the density that fits the data best. The name is the literature's; what can exist is called possible here.
 
     Attributes:
         weighting: the free fit that it starts from: "wls", "ols", "huber", "bisquare", "tls" or "rtls".

@@ -151,7 +151,7 @@ def _printed_table(paper: dict[str, Array]) -> tuple[Statement, ...]:
                  f"{fits.sum()} of 10 rows within rounding."),
         asserted("Some printed computed values lie outside the printed 99 % intervals.", inside.sum() == 6,
                  f"{inside.sum()} of 10 inside."),
-        asserted("No body has the printed values.", not any(x.physically_consistent for x in sets),
+        asserted("No body has the printed values.", not any(x.possible for x in sets),
                  "Neither the computed nor the estimated set is physically possible."),
     )  # fmt: skip
 

@@ -47,7 +47,7 @@ def printed_sets(lab: Lab) -> Item:
             *map(_ending, runs[n]),
             looks[n].smallest_mass_eigenvalue,
             _share(looks[n]),
-            looks[n].realisable,
+            looks[n].possible,
         )
         for n in sets
     ]
@@ -75,7 +75,7 @@ def printed_sets(lab: Lab) -> Item:
             ),
             asserted(
                 "Even the best set, filtered-dynamic, can be simulated but belongs to no real arm.",
-                best.simulable and not best.realisable,
+                best.simulable and not best.possible,
                 "Smallest eigenvalues of the links' pseudo-inertias: "
                 + ", ".join(f"{x:.2g}" for x in best.smallest_pseudo_inertia)
                 + ".",
