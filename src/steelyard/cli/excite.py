@@ -24,7 +24,7 @@ def _limit(what: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Options:
+class ExciteOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
@@ -92,10 +92,10 @@ class Options:
 
 
 _LIMITS = ("q", "dq", "ddq", "jerk", "tau", "power")
-# Options that hold words between commas, and what `excite` calls them.
+# ExciteOptions that hold words between commas, and what `excite` calls them.
 _LISTS = {"term_names": "terms", "moving": "joints", "equations": "equations", "parameters": "parameters",
           "wanted": "wanted"}  # fmt: skip
-# Options that are arguments of `excite` by the same name.
+# ExciteOptions that are arguments of `excite` by the same name.
 _PASSED_ON = (
     "torque_margin", "duration", "rate", "harmonics", "family", "criterion", "scaling", "frame", "floor", "collision",
     "clearance", "optimiser", "via_points", "generations", "population", "seed",
@@ -108,13 +108,13 @@ _NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap
     "excite",
     epilog="Example: steelyard excite arm.urdf --dq 1.5 --box 0.2,0.9,-0.5,0.5,0.1,1.2 --floor 0.05 -o motion",
 )
-@opt.taking(Options)
-def excite(o: Options) -> None:
+@opt.taking(ExciteOptions)
+def excite(o: ExciteOptions) -> None:
     """Design the motion that shows a robot's parameters best, within limits that hold at every instant."""
     deliver(lambda: _designed(o), o.output, o.overwrite, o.as_json)
 
 
-def _designed(o: Options) -> Designed:
+def _designed(o: ExciteOptions) -> Designed:
     from steelyard.excitation.designed import design_motions
     from steelyard.parameters.terms import identification_terms
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options:
+class FrictionOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
@@ -46,8 +46,8 @@ class Options:
 
 
 @command("friction", epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
-@opt.taking(Options)
-def friction(o: Options) -> None:
+@opt.taking(FrictionOptions)
+def friction(o: FrictionOptions) -> None:
     """Measure friction over velocity, joint by joint, and find the law behind it."""
     from steelyard.export import load_model
     from steelyard.friction.experiment import design_sweeps

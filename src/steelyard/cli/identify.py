@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from steelyard.identification.run import IdentificationRun
 
 
-# Options of the command that are arguments of `identify_files` by the same name.
+# IdentifyOptions of the command that are arguments of `identify_files` by the same name.
 _PASSED_ON = (
     "scheme", "estimator", "physical", "prior", "mask", "delay", "period", "holdout",
     "holdout_blocks", "significant", "tune", "fit_shapes",
@@ -24,7 +24,7 @@ _PASSED_ON = (
 
 
 @dataclass(frozen=True)
-class Options:
+class IdentifyOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
@@ -84,13 +84,13 @@ class Options:
 @command(
     "identify", epilog="Example: steelyard identify arm.urdf a.parquet --validate b.parquet --map columns.toml -o run"
 )
-@opt.taking(Options)
-def identify(o: Options) -> None:
+@opt.taking(IdentifyOptions)
+def identify(o: IdentifyOptions) -> None:
     """Find a robot's parameters from logs, judge them, and write a run folder."""
     deliver(lambda: _run(o), o.output, o.overwrite, o.as_json)
 
 
-def _run(o: Options) -> IdentificationRun:
+def _run(o: IdentifyOptions) -> IdentificationRun:
     from steelyard.identification.files import identify_files
     from steelyard.identification.run import IdentificationRun
 

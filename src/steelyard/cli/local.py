@@ -61,7 +61,7 @@ def design(
 
 
 @dataclass(frozen=True)
-class IdentifyOptions:
+class LocalIdentifyOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
@@ -88,8 +88,8 @@ class IdentifyOptions:
     "local identify",
     epilog="Example: steelyard local identify arm.urdf regions.yaml --log A=a.csv --log B=b.csv -o bank",
 )
-@opt.taking(IdentifyOptions)
-def identify(o: IdentifyOptions) -> None:
+@opt.taking(LocalIdentifyOptions)
+def identify(o: LocalIdentifyOptions) -> None:
     """Identify one model per region, from logs of each or on a simulated robot."""
     from steelyard.local.bank_files import BankRun
     from steelyard.local.design import Design

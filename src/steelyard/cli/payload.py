@@ -13,7 +13,7 @@ from steelyard.errors import SteelyardError
 
 
 @dataclass(frozen=True)
-class Options:
+class PayloadOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
@@ -40,8 +40,8 @@ class Options:
 @command(
     "payload", epilog="Example: steelyard payload arm.urdf --without empty.csv --with loaded.csv --frame tool0 -o load"
 )
-@opt.taking(Options)
-def payload(o: Options) -> None:
+@opt.taking(PayloadOptions)
+def payload(o: PayloadOptions) -> None:
     """Weigh what a robot carries: mass, centre of gravity and inertia, with error bars."""
     if o.friction not in ("own", "common"):
         raise SteelyardError(f"--friction is '{o.friction}'; choose own or common.")

@@ -12,7 +12,7 @@ from steelyard.cli.app import command
 
 
 @dataclass(frozen=True)
-class Options:
+class RehearseOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
@@ -34,8 +34,8 @@ class Options:
 
 
 @command("rehearse", epilog="Example: steelyard rehearse arm.urdf motion -o rehearsal")
-@opt.taking(Options)
-def rehearse(o: Options) -> None:
+@opt.taking(RehearseOptions)
+def rehearse(o: RehearseOptions) -> None:
     """Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)"""
     from steelyard.excitation.designed import read_designed
     from steelyard.rehearse.rehearse import Rehearsal
