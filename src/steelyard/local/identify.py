@@ -55,14 +55,8 @@ class SimulatedArm:
 
     def __call__(self, motion: MotionLike, run: int) -> Log:
         sensors = self.sensors if self.sensors is not None else default_sensors(self.truth.robot)
-        run_of = play(
-            self.truth,
-            motion,
-            self.rate,
-            bandwidth_rad_s=self.bandwidth_rad_s,
-            loops=self.substeps,
-            smoothing=self.smoothing,
-        )
+        run_of = play(self.truth, motion, self.rate, bandwidth_rad_s=self.bandwidth_rad_s, loops=self.substeps,
+                      smoothing=self.smoothing)  # fmt: skip
         return run_of.log(sensors=replace(sensors, seed=1000 * self.seed + run))
 
 

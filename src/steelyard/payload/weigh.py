@@ -227,15 +227,8 @@ def _load(
             notes.append("The free estimate was no body that can exist; the nearest one is given.")
     place = robot.frame(frame)
     transfer = between(own_frame(robot.links[plan.host], plan.host), place)
-    return Load(
-        frame,
-        transfer @ theta,
-        transfer @ covariance @ transfer.T,
-        shown,
-        max(degrees - 2.0, 1.0),
-        boundary,
-        tuple(notes),
-    )
+    theta, covariance, degrees = transfer @ theta, transfer @ covariance @ transfer.T, max(degrees - 2.0, 1.0)
+    return Load(frame, theta, covariance, shown, degrees, boundary, tuple(notes))
 
 
 # -------------------------------------------------------------------- what goes in

@@ -80,19 +80,19 @@ def covariance(
     base: Columns,
     beta: Array,
     weights: Array,
-    projections: Influence | None = None,
+    influence: Influence | None = None,
     bread: Array | None = None,
     sharpest: tuple[Array, Array] | None = None,
 ) -> Covariance:
     """The covariance of base parameters `beta` that were found with `weights` (1/σ per equation) from `data`.
 
-    `base` says which columns they are. `projections` is the ψ of a robust fit. `bread` replaces H where the estimator's
+    `base` says which columns they are. `influence` is the ψ of a robust fit. `bread` replaces H where the estimator's
     equations have another matrix. `sharpest`: β and weights of a better fit, whose residuals tell the noise: under
     equal weights the noisiest joint leaks into the residuals of all others.
     """
     with one_blas_thread():
         best, best_weights = (beta, weights) if sharpest is None else sharpest
-        bands, slopes = _bands(data, base, best, projections)
+        bands, slopes = _bands(data, base, best, influence)
         square, best_square = weights**2, best_weights**2
         outer = _inverse(_normal(bands, square * slopes) if bread is None else bread)
         inverse = _inverse(_normal(bands, best_square * slopes))
@@ -121,18 +121,16 @@ def _normal(bands: list[_Band], weights: Array) -> Array:
     return np.asarray(sum(weights[b.equation] * b.gram for b in bands))
 
 
-def _bands(
-    data: RegressionData, base: Columns, beta: Array, projections: Influence | None
-) -> tuple[list[_Band], Array]:
+def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influence | None) -> tuple[list[_Band], Array]:
     """Power of the residuals and Gram matrices of the columns, by equation and band; and the mean slopes ψ'."""
-    if projections is None:
+    if influence is None:
         return _from_spectra(data.reduction().spectra, base, beta), np.ones(len(data.equations))
     shaped = Spectra(data.equations)
     slope, rows = np.zeros(len(data.equations)), np.zeros(len(data.equations))
     for block in data.blocks():
         e = block.equation
         own, where = _places(data.equations[e], base)
-        residual, slopes = projections(e, block.y - block.A[:, own] @ beta[where])
+        residual, slopes = influence(e, block.y - block.A[:, own] @ beta[where])
         slope[e] += slopes.sum()
         rows[e] += len(block.y)
         shaped.add(e, np.column_stack([block.A, residual]))

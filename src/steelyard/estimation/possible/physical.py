@@ -214,9 +214,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             beta=beta,
             covariance=bars.matrix,
             theta=theta,
-            residual_std=free.problem.residual_std(beta, joined, free.weights)
-            if free.influence is None
-            else free.residual_std,
+            residual_std=free.residual_std if free.influence else free.problem.residual_std(beta, joined, free.weights),
             cost=float(np.sum((joined[:, :-1] @ beta - joined[:, -1]) ** 2)),
             result=result,
             physical=True,
