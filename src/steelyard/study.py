@@ -26,6 +26,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import LogFile, Source, ahead, pieces_of
 
 # What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
@@ -78,7 +79,8 @@ class Study:
             preparation: filter, derivatives, masks; what it leaves open is chosen by the logs.
             needs_torque: refuse a log whose torques are all zero; what a wrist sensor feels needs none.
         """
-        sources: tuple[Source, ...] = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
+        given = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
+        sources: tuple[Source, ...] = tuple(without_repeats(s) if isinstance(s, Log) else s for s in given)
         if not sources:
             raise SteelyardError("There is no log to identify from.")
         coming = {k: pieces_of(source) for k, source in enumerate(sources)}

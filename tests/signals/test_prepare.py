@@ -76,6 +76,19 @@ def test_the_band_of_a_motion_is_found_under_encoder_noise() -> None:
     assert motion_band(noisy, PERIOD) == pytest.approx(1.5, abs=0.1)
 
 
+@pytest.mark.parametrize("line", [30.0, 45.0])
+def test_a_line_far_above_the_motion_does_not_move_the_band(line: float) -> None:
+    """Of 1 % of the amplitude at 100 times the frequency: as much velocity as the motion's."""
+    q = wave(0.4)[0]
+    assert motion_band(q + 0.01 * wave(line)[0], PERIOD) == pytest.approx(motion_band(q, PERIOD), abs=0.05)
+
+
+def test_the_fastest_joint_that_moves_gives_the_band() -> None:
+    still = 1e-4 * np.random.default_rng(6).normal(size=(len(T), 1))
+    both = np.hstack([wave(0.1)[0], 0.2 * wave(1.2)[0], still])
+    assert motion_band(both, PERIOD) == pytest.approx(1.2, abs=0.1)
+
+
 def test_the_prepared_motion_is_the_true_one() -> None:
     q, dq, ddq = wave(0.5)
     (motion,) = prepare(log_of(q, None), Preparation(), 8.0)

@@ -128,7 +128,7 @@ def mend_clock(t: Array, *, first_row: int = 1, gap: float | None = None) -> Clo
     orders = [start + np.argsort(t[start:stop], kind="stable") for start, stop in sessions]
     _find_disorder(t, sessions, first_row, findings)
     orders = _without_duplicates(t, orders, first_row, findings)
-    limit = _gap_limit(t, orders) if gap is None else gap
+    limit = gap_limit(np.concatenate([np.diff(t[order]) for order in orders])) if gap is None else gap
     pieces, times = _split(t, orders, limit, first_row, findings)
     pieces, times = _long_enough(pieces, times, first_row, findings)
     steps = np.concatenate([np.diff(x) for x in times])
@@ -202,8 +202,8 @@ def _without_duplicates(t: Array, orders: list[Rows], first_row: int, findings: 
     return kept
 
 
-def _gap_limit(t: Array, orders: list[Rows]) -> float:
-    steps = np.concatenate([np.diff(t[order]) for order in orders])
+def gap_limit(steps: Array) -> float:
+    """The longest of a clock's `steps` (s) that is not a gap."""
     if len(steps) == 0:
         return np.inf
     median = float(np.median(steps))

@@ -90,30 +90,25 @@ def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
     raise SteelyardError(f"There is no derivative '{how}'; choose central, savgol, spline or fourier.")
 
 
-def motion_band(position: Array, period: float, share: float = 0.99) -> float:
-    """The frequency (Hz) below which `share` of the velocity's power lies, on the joint where it is highest.
+def motion_band(position: Array, period: float, share: float = 0.999) -> float:
+    """The frequency (Hz) below which `share` of the position's power lies, on the joint where it is highest.
 
-    `position` `(samples, joints)` is sampled every `period` (s).
-    Noise of the position, which differentiation would raise above everything, is taken off first: at each frequency
-    it is judged by the median of the three octaves above, where a motion, whose spectrum falls steeply, has ended.
+    `position` `(samples, joints)` is sampled every `period` (s). A motion is where a joint goes: power of positions
+    falls with the fourth power of frequency at a given acceleration, so that a line far above the motion (two clocks
+    that beat, held rows, a mode of the structure), which may well hold most of the velocity's power, holds next to
+    nothing of the position's. White noise, which the upper half of the spectrum shows, is taken off first.
     """
     t = np.linspace(-1.0, 1.0, len(position))[:, None]
     trend = np.hstack([np.ones_like(t), t])
     level = position - trend @ np.linalg.lstsq(trend, position, rcond=None)[0]
     power = np.abs(np.fft.rfft(level * np.hanning(len(level))[:, None], axis=0)) ** 2
     frequency = np.fft.rfftfreq(len(level), period)
-    noise = np.empty_like(power)
-    first = 1
-    while first < len(power):
-        above = power[min(first, 3 * len(power) // 4) : 8 * first]
-        noise[first : 2 * first] = np.median(above, axis=0)
-        first *= 2
-    noise[0] = np.inf
     # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
-    speed = np.where(power > 20.0 * noise, power, 0.0) * frequency[:, None] ** 2
-    total = speed.sum(axis=0)
+    lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)
+    lines[0] = 0.0
+    total = lines.sum(axis=0)
     moving = total > 1e-4 * total.max(initial=0.0)
     if not np.any(moving) or total.max() == 0.0:
         return 0.0
-    growth = np.cumsum(speed[:, moving], axis=0) / total[moving]
+    growth = np.cumsum(lines[:, moving], axis=0) / total[moving]
     return float(frequency[np.argmax(growth >= share, axis=0)].max())

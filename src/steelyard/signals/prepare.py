@@ -13,11 +13,18 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
 from steelyard.signals.log import Log
+from steelyard.signals.repeats import without_repeats
 
-# The cut-off that is chosen when none is given: this many times the band of the motion. Gautier's rule of thumb
-# asks for at least five times the fastest mode that is to be seen.
+# The cut-off that is chosen when none is given: this many times the band of the motion. Friction's jumps at reversals
+# live above the motion; too low a cut-off blurs them into the viscous and inertial columns, too high a one lets in the
+# noise of positions that are differentiated twice. docs/theory/preparation.md has the figures of eight robots: from
+# 20 to 45 all is flat.
 CUTOFF_FACTOR = 20.0
 LOWEST_CUTOFF = 1.0
+# Mean over median of a clock's steps beyond which the mean is its period.
+_UNEVEN = 1.15
+# Gaps of at most this part of a log do not change the band of its motion.
+_BRIDGED = 0.02
 # Samples by which the source of the velocity is chosen: a standard deviation of so many is known to one percent.
 _TELLING = 10_000
 
@@ -27,12 +34,13 @@ _TELLING = 10_000
 class Preparation:
     """How signals are made ready; the same for fitting and, with its own cut-off, for scoring.
 
-    `cutoff_hz` of the zero-phase Butterworth of the given order; None: twenty times the frequency below which 99 %
-    of the velocity's power lies. `velocity` "measured" (filtered) or "differentiated" (of the filtered position);
-    "auto" takes the measured one where it agrees with the other and is less noisy. `trim` seconds are cut at both
-    ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many as
-    the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far the
-    torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much later.
+    `cutoff_hz` of the zero-phase Butterworth of the given order; None: twenty times the frequency below which
+    99.9 % of the positions' power lies. `velocity` "measured" (filtered) or "differentiated" (of the filtered
+    position); "auto" takes the measured one where it agrees with the other and is less noisy. `trim` seconds are cut at
+    both ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many
+    as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
+    the torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much
+    later.
     """
 
     cutoff_hz: float | None = None
@@ -84,7 +92,7 @@ def segments_of(log: Log) -> Sequence[tuple[int, int]]:
 
 def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     """The cut-off (Hz) that `settings` give, or the rule's for these `logs`."""
-    pieces = [_uniform(log, start, stop) for log in logs for start, stop in segments_of(log)]
+    pieces = [_uniform(log, start, stop) for log in map(without_repeats, logs) for start, stop in _stretches(log)]
     slowest = max(p.period for p in pieces)
     if settings.cutoff_hz is not None:
         return LowPass(settings.cutoff_hz, slowest).cutoff_hz  # refuses what the sampling rate cannot bear
@@ -94,6 +102,26 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     if not bands or max(bands) == 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
     return float(np.clip(CUTOFF_FACTOR * np.median(bands), LOWEST_CUTOFF, 0.4 / slowest))
+
+
+def _stretches(log: Log) -> list[tuple[int, int]]:
+    """Segments of `log` joined where a straight line may bridge the gap, as far as the band of the motion goes.
+
+    A short piece makes any band look wide. The gap must be short beside the log, and not wider than the robot goes.
+    """
+    first, *others = segments_of(log)
+    out = [first]
+    for start, stop in others:
+        begin, end = out[-1]
+        gap = log.t[start] - log.t[end - 1]
+        inner = slice(begin, end)
+        pace = np.abs(np.diff(log.q[inner], axis=0)) / np.diff(log.t[inner])[:, None]
+        near = end - begin > 1 and np.all(np.abs(log.q[start] - log.q[end - 1]) <= gap * pace.max(axis=0))
+        if near and gap <= _BRIDGED * (log.t[-1] - log.t[0]):
+            out[-1] = (begin, stop)
+        else:
+            out.append((start, stop))
+    return out
 
 
 @renamed(cutoff="cutoff_hz")
@@ -108,6 +136,7 @@ def prepare(log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = Tr
     """
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
+    log = without_repeats(log)
     for start, stop in segments_of(log):
         piece = _in_step(_uniform(log, start, stop), settings.delay)
         low_pass = LowPass(min(cutoff_hz, 0.45 / piece.period), piece.period, settings.order)
@@ -186,11 +215,20 @@ def _in_step(piece: _Piece, delay: float) -> _Piece:
     return _Piece(piece.t[motion], piece.q[motion], dq, piece.tau[torque], piece.period)
 
 
+def _period(t: Array) -> float:
+    """Of the uniform clock for stamps `t` (s): the median step, unless steps of two lengths take turns."""
+    steps = np.diff(t)
+    median = float(np.median(steps))
+    # Where repeated rows were left out, the stamps are those of a slower clock, rounded to the ticks of a faster one.
+    ordinary = float(np.mean(np.sort(steps)[: max(1, int(0.99 * len(steps)))]))
+    return ordinary if ordinary > _UNEVEN * median else median
+
+
 def _uniform(log: Log, start: int, stop: int) -> _Piece:
     t = log.t[start:stop]
     if len(t) < 2:
         return _Piece(t, log.q[start:stop], None, np.zeros_like(log.q[start:stop]), 1.0)
-    period = float(np.median(np.diff(t)))
+    period = _period(t)
     count = int(np.floor((t[-1] - t[0]) / period + 1e-6)) + 1
     clock = t[0] + period * np.arange(count)
     tau = log.tau if log.tau is not None else np.zeros_like(log.q)

@@ -20,6 +20,7 @@ from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
 from steelyard.signals.log import CHANNEL, SIGNALS, Finding, Log, saved_kind
 from steelyard.signals.mapping import LogMapping, Window, as_mapping
+from steelyard.signals.repeats import without_repeats
 from steelyard.signals.table import (
     LogReader,
     Table,
@@ -223,7 +224,7 @@ def _assemble(
         meta["core"] = [int(np.count_nonzero(clock.order < row)) for row in own]
     findings = [*layout.findings, *table.findings, *clock.findings]
     findings += _odd_torques(signals.get("tau"), robot)
-    return Log(
+    log = Log(
         robot.joint_names,
         clock.t,
         **signals,
@@ -232,6 +233,8 @@ def _assemble(
         findings=tuple(findings),
         channels=channels,
     )
+    del signals, channels
+    return without_repeats(log)
 
 
 def _channels(table: Table, layout: Layout, mapping: LogMapping) -> dict[str, Array]:

@@ -39,7 +39,7 @@ def first_of(motions: Motions) -> Motion:
 
 
 def band_of(motion: Motion) -> float:
-    """The frequency below which 99 % of the velocity's power lies (Hz): what time constants are chosen by."""
+    """The frequency below which 99.9 % of the positions' power lies (Hz): what time constants are chosen by."""
     band = motion_band(motion.q, motion.filter.period)
     if band <= 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off or window by hand.")
