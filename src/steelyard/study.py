@@ -14,12 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError, StructureError
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.observe import observe
+from steelyard.regression.observe import observe, with_history
 from steelyard.regression.schemes import Dynamic, Scheme
 from steelyard.regression.schemes.still import Curve
 from steelyard.robot.robot import Robot
@@ -46,6 +47,8 @@ class Study:
         cutoff_hz: of the low-pass that acts on both sides of y = A θ.
         scheme: how the physics is written.
         known_friction: curves over velocity, by joint, that are taken off the torque.
+        reference: whose links and rotors say what joints carry, for terms that go by it; None: a plain fit to the
+            beginnings of the logs, without those terms.
     """
 
     robot: Robot
@@ -56,8 +59,10 @@ class Study:
     cutoff_hz: float
     scheme: Scheme = field(default_factory=Dynamic)
     known_friction: Mapping[str, Curve] = field(default_factory=dict)
-    # Prepared motions of logs in memory, by log and settings; shared by studies that differ in something else.
-    _prepared: dict[tuple[Log, Preparation, float], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
+    reference: Model | None = None
+    # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
+    # of, if there is one); shared by studies that differ in something else.
+    _prepared: dict[tuple[object, ...], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
     # What is still to come of files whose first piece was read.
     _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
 
@@ -150,13 +155,44 @@ class Study:
         yield from ahead(m for piece in rest for m in self._prepare(piece))
 
     def _prepare(self, piece: Log) -> Iterator[Motion]:
-        return prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)
+        motions = prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)
+        return (self._remembered(m) for m in motions) if self.terms.history else motions
 
     def _motions_in_memory(self, log: Log) -> tuple[Motion, ...]:
-        key = (log, self.preparation, self.cutoff_hz)
+        key: tuple[object, ...] = (log, self.preparation, self.cutoff_hz)
         if key not in self._prepared:
-            self._prepared[key] = tuple(self._prepare(log))
-        return self._prepared[key]
+            self._prepared[key] = tuple(prepare(log, self.preparation, self.cutoff_hz, to_fit=False))
+        if not self.terms.history:
+            return self._prepared[key]
+        own = (*key, self.terms.history_key, self._carrier)
+        if own not in self._prepared:
+            self._prepared[own] = tuple(self._remembered(m) for m in self._prepared[key])
+        return self._prepared[own]
+
+    def _remembered(self, motion: Motion) -> Motion:
+        return with_history(self.dynamics, motion, self._carrier)
+
+    @cached_property
+    def _carrier(self) -> Model | None:
+        """Whose links and rotors say what joints carry, where terms ask for that."""
+        if self.reference is not None or not self.terms.needs_rigid:
+            return self.reference
+        plain = Terms(self.robot, tuple(t for t in self.terms.terms if not any(a.of_torque for a in t.history)))
+        own = replace(self, logs=self.beginnings, scheme=Dynamic(), _coming={})
+        return replace(own, reference=replace(own, terms=plain)._quick_fit())._quick_fit()
+
+    def _quick_fit(self) -> Model:
+        """Weighted least squares, with nothing but the torques in mind."""
+        columns, factor = list(self.base.independent), self.rows.factor()
+        theta = np.zeros(len(self.base.parameters))
+        weights = None
+        for _ in range(2):  # every joint by its own noise, once that is known
+            joined = factor.joined(weights, columns)
+            scale = np.maximum(np.linalg.norm(joined[:, :-1], axis=0), 1e-300)
+            theta[columns] = np.linalg.lstsq(joined[:, :-1] / scale, joined[:, -1], rcond=1e-8)[0] / scale
+            residual_std = np.sqrt(factor.residual_sums(theta[columns], columns) / np.maximum(factor.rows, 1))
+            weights = 1.0 / np.maximum(residual_std, 1e-9 * max(float(np.max(residual_std)), 1e-9))
+        return Model(self.robot, self.terms, theta)
 
     def motions(self, source: Source | None = None) -> Iterator[Motion]:
         """A pass over the prepared motions of `source` (None: of all logs) that are long enough to be fitted to."""

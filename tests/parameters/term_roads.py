@@ -152,4 +152,6 @@ ROADS = (
     is_checked,
     is_identified,
 )
-KINDS = tuple(sorted(TERMS))
+# Terms that remember have roads of their own.
+REMEMBERING = tuple(sorted(k for k in TERMS if make_term(k).history))
+KINDS = tuple(sorted(set(TERMS) - set(REMEMBERING)))

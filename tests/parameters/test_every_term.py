@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import plugged_terms
 import pytest
-from term_roads import KINDS, ROADS
+from term_roads import KINDS, REMEMBERING, ROADS
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground import registry
@@ -69,7 +69,7 @@ def test_a_broken_plug_in_is_told_in_one_sentence_and_stops_nothing(other_packag
     assert [str(w.message) for w in told] == [
         "The term 'broken' is left out, it cannot be loaded (ModuleNotFoundError: No module named 'no_such_package')."
     ]
-    assert {*KINDS, "cogging", "saturating"} == set(names)
+    assert {*KINDS, *REMEMBERING, "cogging", "saturating"} == set(names)
     with pytest.raises(UnknownNameError, match="broken"):
         make_term("broken")
 

@@ -53,6 +53,11 @@ def test_each_term_is_its_closed_form(u: float, v: float) -> None:
         "offset": [1.0],
         "spring": [u],
         "counterbalance": [np.sin(u), np.cos(u)],
+        # Those that remember: after a long motion at this speed, under unit load.
+        "stop": [s],
+        "stop-loaded": [s],
+        "coulomb-loaded": [s],
+        "lag": [0.0],
     }
     assert set(expected) == set(TERMS)  # a new term must be added here
     for kind, values in expected.items():
@@ -102,12 +107,13 @@ def test_drive_and_motor_terms_obey_the_balances_of_momentum_and_energy(name: st
     d = Dynamics(robot, terms(robot, Rotor(on="motor"), Rotor(on="drive"), Rotor(), *every))
     s = states(robot, 20)
     q = 0.3 * s.q
-    torque = d.torque_regressor(q, s.dq, s.ddq)
+    past = d.history(q, s.dq, s.ddq)
+    torque = d.torque_regressor(q, s.dq, s.ddq, history=past)
     rate = d.tangent("momentum_regressor", {"q": s.dq, "dq": s.ddq}, q=q, dq=s.dq)
     scale = np.max(np.abs(torque), axis=(0, 1))
-    assert np.max(np.abs(rate + d.remainder_regressor(q, s.dq) - torque) / np.maximum(scale, 1.0)) < 1e-12
+    assert np.max(np.abs(rate + d.remainder_regressor(q, s.dq, past) - torque) / np.maximum(scale, 1.0)) < 1e-12
     change = d.tangent("kinetic_energy_regressor", {"q": s.dq, "dq": s.ddq}, q=q, dq=s.dq)
-    change = change + d.tangent("potential_energy_regressor", {"q": s.dq}, q=q) + d.dissipation_regressor(q, s.dq)
+    change = change + d.tangent("potential_energy_regressor", {"q": s.dq}, q=q) + d.dissipation_regressor(q, s.dq, past)
     power = np.einsum("sj,sjp->sp", s.dq, torque)
     assert np.max(np.abs(change - power) / np.maximum(np.max(np.abs(power), axis=0), 1.0)) < 1e-11
 

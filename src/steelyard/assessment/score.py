@@ -181,7 +181,7 @@ def _torques(
     """The measured torque, unfiltered and filtered, and every model's, filtered and unfiltered."""
     low_pass = LowPass(min(cutoff_hz, 0.45 / m.filter.period), m.filter.period)
     raw = m.tau[:, used]
-    sharp = [model.torque(m.q, m.dq, m.ddq)[:, used] for model in models]
+    sharp = [model.torque(m.q, m.dq, m.ddq, m.filter.period)[:, used] for model in models]
     smooth = low_pass.of(lambda start, stop: np.hstack([x[start:stop] for x in (raw, *sharp)]), len(raw), rows)
     measured, *predicted = np.split(smooth, 1 + len(models), axis=1)
     return raw[rows], measured, [(p, s[rows]) for p, s in zip(predicted, sharp, strict=True)]

@@ -58,7 +58,8 @@ class _Judge:
         self.bench = bench
         t = np.arange(0.0, bench.protocol.duration, 1.0 / _RATE)
         self._states = [np.concatenate(x) for x in zip(*(m.sample(t) for m in bench.judges), strict=True)]
-        self._torque = bench.truth.torque(*self._states)
+        q, dq, ddq = self._states
+        self._torque = bench.truth.torque(q, dq, ddq)
         self._torque_std = np.maximum(np.std(self._torque, axis=0), 1e-12)
         self._replays = self._stretches()
         reach = np.array([np.pi if j.kind == "revolute" else 1.0 for j in bench.truth.robot.joints])
@@ -70,7 +71,8 @@ class _Judge:
         error = found.beta - self.bench.beta
         size = np.abs(self.bench.beta)
         seen = possibility(model, self._postures)
-        torque = model.torque(*self._states) - self._torque
+        q, dq, ddq = self._states
+        torque = model.torque(q, dq, ddq) - self._torque
         position, reason = self._position_error(model)
         return {
             "distance_percent": 100.0 * float(np.linalg.norm(error) / np.linalg.norm(self.bench.beta)),

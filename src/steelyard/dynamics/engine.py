@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics import bodies, regressors
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
-from steelyard.errors import ShapeError, UnknownNameError
+from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Vector
+from steelyard.ground.scalars import Vector, maximum, sign
+from steelyard.parameters.history import RigidLoad
 from steelyard.parameters.inertial import inertial_parameters_of
-from steelyard.parameters.terms import Entries, Parameter, Terms
+from steelyard.parameters.terms import Coordinate, Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
+
+# Friction under load never takes more than 1 − this of what drives it, whatever coefficients a search may try.
+_LEAST_SHARE = 0.05
 
 
 class Dynamics:
@@ -27,7 +32,10 @@ class Dynamics:
     of a few samples runs at once; more is compiled to machine code on first use and kept on disk for the next time.
 
     A function has a `name`, that of its method, and `inputs`, the method's arguments. `derivative` is empty, or
-    "adjoint" or "tangent" with the inputs it is taken by. Results go to `out` where it is given. `threads`: None takes
+    "adjoint" or "tangent" with the inputs it is taken by. With terms that remember (`terms.history`), functions of
+    forces have one more input, `history`: the values of those signals, `(samples, signals)`. Where a method is not
+    given it, its samples are taken as consecutive ones of one motion, and what the robot carries is that of `theta`, or
+    of its description. Results go to `out` where it is given. `threads`: None takes
     as many as the machine has.
 
     Args:
@@ -53,18 +61,25 @@ class Dynamics:
     # ---------------------------------------------------------------- the physics
 
     def torque_regressor(
-        self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, out: Array | None = None, threads: int | None = None
+        self,
+        q: ArrayLike,
+        dq: ArrayLike,
+        ddq: ArrayLike,
+        out: Array | None = None,
+        threads: int | None = None,
+        history: ArrayLike | None = None,
     ) -> Array:
         """Y with τ = Y θ, `(samples, joints, parameters)`."""
-        return self.evaluator("torque_regressor")({"q": q, "dq": dq, "ddq": ddq}, out, threads)
+        given = self._with_history({"q": q, "dq": dq, "ddq": ddq}, history)
+        return self.evaluator("torque_regressor")(given, out, threads)
 
     def momentum_regressor(self, q: ArrayLike, dq: ArrayLike) -> Array:
         """P with p = M q̇ = P θ, `(samples, joints, parameters)`."""
         return self.evaluator("momentum_regressor")({"q": q, "dq": dq})
 
-    def remainder_regressor(self, q: ArrayLike, dq: ArrayLike) -> Array:
+    def remainder_regressor(self, q: ArrayLike, dq: ArrayLike, history: ArrayLike | None = None) -> Array:
         """D with τ = d/dt(P θ) + D θ, `(samples, joints, parameters)`."""
-        return self.evaluator("remainder_regressor")({"q": q, "dq": dq})
+        return self.evaluator("remainder_regressor")(self._with_history({"q": q, "dq": dq}, history))
 
     def kinetic_energy_regressor(self, q: ArrayLike, dq: ArrayLike) -> Array:
         """Kinetic energy per parameter, `(samples, parameters)`."""
@@ -74,29 +89,85 @@ class Dynamics:
         """Potential energy per parameter, `(samples, parameters)`."""
         return self.evaluator("potential_energy_regressor")({"q": q})
 
-    def dissipation_regressor(self, q: ArrayLike, dq: ArrayLike) -> Array:
+    def dissipation_regressor(self, q: ArrayLike, dq: ArrayLike, history: ArrayLike | None = None) -> Array:
         """Power lost to friction per parameter, `(samples, parameters)`."""
-        return self.evaluator("dissipation_regressor")({"q": q, "dq": dq})
+        return self.evaluator("dissipation_regressor")(self._with_history({"q": q, "dq": dq}, history))
 
-    def inverse_dynamics(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, theta: ArrayLike) -> Array:
+    def inverse_dynamics(
+        self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None
+    ) -> Array:
         """Joint torques τ, `(samples, joints)`."""
-        return self.evaluator("inverse_dynamics")({"q": q, "dq": dq, "ddq": ddq, "theta": theta})
+        given = self._with_history({"q": q, "dq": dq, "ddq": ddq, "theta": theta}, history)
+        return self.evaluator("inverse_dynamics")(given)
 
-    def forward_dynamics(self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, theta: ArrayLike) -> Array:
-        """Joint accelerations q̈, `(samples, joints)`."""
-        return self.evaluator("forward_dynamics")({"q": q, "dq": dq, "tau": tau, "theta": theta})
+    def forward_dynamics(
+        self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None
+    ) -> Array:
+        """Joint accelerations q̈, `(samples, joints)`. Of `history` only stops count: what is carried is solved for."""
+        given = self._with_history({"q": q, "dq": dq, "tau": tau, "theta": theta}, history)
+        return self.evaluator("forward_dynamics")(given)
 
     def mass_matrix(self, q: ArrayLike, theta: ArrayLike) -> Array:
         """M(q), `(samples, joints, joints)`."""
         return self.evaluator("mass_matrix")({"q": q, "theta": theta})
 
     def gravity_torque(self, q: ArrayLike, theta: ArrayLike) -> Array:
-        """The torque that holds the robot still (springs and offsets included), `(samples, joints)`."""
+        """The torque that holds the robot still (springs and offsets included, no friction), `(samples, joints)`."""
         return self.evaluator("gravity_torque")({"q": q, "theta": theta})
 
-    def bias_torque(self, q: ArrayLike, dq: ArrayLike, theta: ArrayLike) -> Array:
+    def bias_torque(self, q: ArrayLike, dq: ArrayLike, theta: ArrayLike, history: ArrayLike | None = None) -> Array:
         """τ at zero acceleration: Coriolis, centrifugal, gravity and friction, `(samples, joints)`."""
-        return self.evaluator("bias_torque")({"q": q, "dq": dq, "theta": theta})
+        return self.evaluator("bias_torque")(self._with_history({"q": q, "dq": dq, "theta": theta}, history))
+
+    # ---------------------------------------------------------------- memory
+
+    @cached_property
+    def rigid(self) -> Dynamics:
+        """The same robot with its rotors and no other terms."""
+        return Dynamics(self.robot, Terms(self.robot, tuple(t for t in self.terms.terms if t.inertial)))
+
+    @cached_property
+    def rigid_columns(self) -> NDArray[np.int64]:
+        """Which of the parameters `rigid` has."""
+        kept = [True] * self.robot.inertial_count + self.terms.per_parameter(lambda term, _: term.inertial)
+        return np.flatnonzero(kept)
+
+    def history(
+        self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, theta: ArrayLike | None = None, period: float | None = None
+    ) -> Array:
+        """What terms that remember go by along one motion, `(samples, signals)`.
+
+        Args:
+            q: consecutive samples, `(samples, joints)`, or a single state, which is taken as the whole motion.
+            dq: their velocities.
+            ddq: their accelerations.
+            theta: whose links and rotors say what is carried; None: those of the robot's description, without rotors.
+            period: between samples, s; without it nothing is known of rates, which are taken as zero.
+        """
+        x, dx, ddx = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (q, dq, ddq)))
+        if x.ndim > 2:
+            parts = [self.history(*p, theta, period) for p in zip(x, dx, ddx, strict=True)]
+            return np.array(parts)
+        x, dx, ddx = (np.atleast_2d(a) for a in (x, dx, ddx))
+        rigid = None
+        if self.terms.needs_rigid:
+            own, columns = self.rigid, self.rigid_columns
+            if theta is None:
+                own, columns = self.robot.dynamics, np.arange(self.robot.inertial_count)
+            values = self.robot.inertial_parameters if theta is None else np.asarray(theta, dtype=float)
+            rigid = np.atleast_2d(own.inverse_dynamics(x, dx, ddx, values[..., columns]))
+        signals = self.terms.along(x, dx, period, rigid)
+        return signals if np.ndim(q) == 2 or np.ndim(dq) == 2 or np.ndim(ddq) == 2 else signals[0]
+
+    def _with_history(self, given: dict[str, ArrayLike], history: ArrayLike | None) -> dict[str, ArrayLike]:
+        """The inputs of a function of forces, the signals along the motion among them if there are any."""
+        if not self.terms.history:
+            return given
+        if history is None:
+            q = given["q"]
+            still = np.zeros_like(np.asarray(q, dtype=float))
+            history = self.history(q, given["dq"], given.get("ddq", still), given.get("theta"))
+        return {**given, "history": history}
 
     # ---------------------------------------------------------------- derivatives
 
@@ -157,24 +228,25 @@ class Dynamics:
     def _trace(self, name: str) -> Function:
         inputs, body, shape = self._known(name)
         n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
-        widths = {"q": n, "dq": n, "ddq": n, "tau": n, "theta": p}
+        widths = {"q": n, "dq": n, "ddq": n, "tau": n, "theta": p, "history": len(self.terms.history)}
         return trace(name, {x: widths[x] for x in inputs.split()}, body, shape)
 
     def _known(self, name: str) -> tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]:
         """The inputs of a function, what it is over scalars, and the shape of its result."""
         n, p = self.robot.dof, self.robot.inertial_count + len(self.terms)
+        past = " history" if self.terms.history else ""
         known: dict[str, tuple[str, Callable[..., Mapping[Any, Any]], tuple[int, ...]]] = {
-            "torque_regressor": ("q dq ddq", self._torque, (n, p)),
+            "torque_regressor": ("q dq ddq" + past, self._torque, (n, p)),
             "momentum_regressor": ("q dq", self._momentum, (n, p)),
-            "remainder_regressor": ("q dq", self._remainder, (n, p)),
+            "remainder_regressor": ("q dq" + past, self._remainder, (n, p)),
             "kinetic_energy_regressor": ("q dq", self._kinetic, (p,)),
             "potential_energy_regressor": ("q", self._potential, (p,)),
-            "dissipation_regressor": ("q dq", self._dissipation, (p,)),
-            "inverse_dynamics": ("q dq ddq theta", self._inverse, (n,)),
-            "forward_dynamics": ("q dq tau theta", self._forward, (n,)),
+            "dissipation_regressor": ("q dq" + past, self._dissipation, (p,)),
+            "inverse_dynamics": ("q dq ddq theta" + past, self._inverse, (n,)),
+            "forward_dynamics": ("q dq tau theta" + past, self._forward, (n,)),
             "mass_matrix": ("q theta", self._mass, (n, n)),
             "gravity_torque": ("q theta", self._gravity, (n,)),
-            "bias_torque": ("q dq theta", self._bias, (n,)),
+            "bias_torque": ("q dq theta" + past, self._bias, (n,)),
         }
         if name not in known:
             raise UnknownNameError("function", name, known)
@@ -184,14 +256,16 @@ class Dynamics:
         shift = self.robot.inertial_count
         return {**links, **{(row, shift + k): value for (row, k), value in of_terms.items()}}
 
-    def _torque(self, q: Vector, dq: Vector, ddq: Vector) -> Entries:
-        return self._with_terms(regressors.torque_regressor(self.robot, q, dq, ddq), self.terms.torque(q, dq, ddq))
+    def _torque(self, q: Vector, dq: Vector, ddq: Vector, history: Vector = ()) -> Entries:
+        links = regressors.torque_regressor(self.robot, q, dq, ddq)
+        return self._with_terms(links, self.terms.torque(q, dq, ddq, history))
 
     def _momentum(self, q: Vector, dq: Vector) -> Entries:
         return self._with_terms(regressors.momentum_regressor(self.robot, q, dq), self.terms.momentum(q, dq))
 
-    def _remainder(self, q: Vector, dq: Vector) -> Entries:
-        return self._with_terms(regressors.remainder_regressor(self.robot, q, dq), self.terms.remainder(q, dq))
+    def _remainder(self, q: Vector, dq: Vector, history: Vector = ()) -> Entries:
+        links = regressors.remainder_regressor(self.robot, q, dq)
+        return self._with_terms(links, self.terms.remainder(q, dq, history))
 
     def _kinetic(self, q: Vector, dq: Vector) -> dict[tuple[int, ...], Any]:
         return _row(self._with_terms(regressors.kinetic_regressor(self.robot, q, dq), self.terms.kinetic(q, dq)))
@@ -199,24 +273,28 @@ class Dynamics:
     def _potential(self, q: Vector) -> dict[tuple[int, ...], Any]:
         return _row(self._with_terms(regressors.potential_regressor(self.robot, q), self.terms.potential(q)))
 
-    def _dissipation(self, q: Vector, dq: Vector) -> dict[tuple[int, ...], Any]:
-        return _row(self._with_terms({}, self.terms.dissipation(q, dq)))
+    def _dissipation(self, q: Vector, dq: Vector, history: Vector = ()) -> dict[tuple[int, ...], Any]:
+        return _row(self._with_terms({}, self.terms.dissipation(q, dq, history)))
 
-    def _inverse(self, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
-        return dict(_enumerate_keys(self.inverse_over_scalars(q, dq, ddq, theta)))
+    def _inverse(
+        self, q: Vector, dq: Vector, ddq: Vector, theta: Vector, history: Vector | None = None
+    ) -> dict[tuple[int, ...], Any]:
+        return dict(_enumerate_keys(self.inverse_over_scalars(q, dq, ddq, theta, history)))
 
-    def _bias(self, q: Vector, dq: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
-        return self._inverse(q, dq, [0.0] * self.robot.dof, theta)
+    def _bias(self, q: Vector, dq: Vector, theta: Vector, history: Vector | None = None) -> dict[tuple[int, ...], Any]:
+        return self._inverse(q, dq, [0.0] * self.robot.dof, theta, history)
 
     def _gravity(self, q: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
         still = [0.0] * self.robot.dof
-        return self._inverse(q, still, still, theta)
+        return self._inverse(q, still, still, theta, [0.0] * len(self.terms.history))
 
     def _mass(self, q: Vector, theta: Vector) -> Entries:
         return self.mass_over_scalars(q, theta)
 
-    def _forward(self, q: Vector, dq: Vector, tau: Vector, theta: Vector) -> dict[tuple[int, ...], Any]:
-        return dict(_enumerate_keys(self.forward_over_scalars(q, dq, tau, theta)))
+    def _forward(
+        self, q: Vector, dq: Vector, tau: Vector, theta: Vector, history: Vector | None = None
+    ) -> dict[tuple[int, ...], Any]:
+        return dict(_enumerate_keys(self.forward_over_scalars(q, dq, tau, theta, history)))
 
     # ---------------------------------------------------------------- over scalars, for those who trace more
 
@@ -225,13 +303,27 @@ class Dynamics:
         inputs, body, _ = self._known(name)
         return body(*(signals[x] for x in inputs.split()))
 
-    def inverse_over_scalars(self, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> list[Any]:
-        """Joint torques over scalars, terms included."""
+    def inverse_over_scalars(
+        self, q: Vector, dq: Vector, ddq: Vector, theta: Vector, history: Vector | None = None
+    ) -> list[Any]:
+        """Joint torques over scalars, terms included; None for `history` takes what a steady motion leads to."""
         links = self.robot.inertial_count
         torque = bodies.inverse_dynamics(self.robot, q, dq, ddq, theta[:links])
-        for (joint, k), value in self.terms.torque(q, dq, ddq).items():
+        if history is None:
+            history = self.terms.steady(q, dq, self._with_rotors(torque, q, dq, ddq, theta))
+        for (joint, k), value in self.terms.torque(q, dq, ddq, history).items():
             torque[joint] = torque[joint] + theta[links + k] * value
         return torque
+
+    def _with_rotors(self, torque: Vector, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> list[Any]:
+        """The torque of links and rotors, where a term goes by it."""
+        out = list(torque)
+        if self.terms.needs_rigid:
+            columns = {int(c): k for k, c in enumerate(self.rigid_columns)}
+            own = {k: theta[c] for c, k in columns.items() if c >= self.robot.inertial_count}
+            for (joint, k), value in self.rigid.terms.torque(q, dq, ddq).items():
+                out[joint] = out[joint] + own[self.robot.inertial_count + k] * value
+        return out
 
     def mass_over_scalars(self, q: Vector, theta: Vector) -> Entries:
         """The non-zero entries of the mass matrix over scalars, terms included."""
@@ -241,11 +333,60 @@ class Dynamics:
             matrix[key] = matrix.get(key, 0.0) + value
         return matrix
 
-    def forward_over_scalars(self, q: Vector, dq: Vector, tau: Vector, theta: Vector) -> list[Any]:
-        """Joint accelerations over scalars, terms included."""
-        bias = self.inverse_over_scalars(q, dq, [0.0] * self.robot.dof, theta)
+    def forward_over_scalars(
+        self, q: Vector, dq: Vector, tau: Vector, theta: Vector, history: Vector | None = None
+    ) -> list[Any]:
+        """Joint accelerations over scalars, terms included; None for `history` takes what a steady motion leads to.
+
+        Friction that grows with what a joint carries is solved for, since that depends on the acceleration; torque that
+        is measured late is left out.
+        """
+        still = [0.0] * self.robot.dof
+        if history is None:
+            history = self.terms.steady(q, dq, still)
+        zero, _ = self.terms.unloaded(history)
+        bias = self.inverse_over_scalars(q, dq, still, theta, zero)
+        if any(isinstance(a, RigidLoad) for a, _ in self.terms.history):
+            tau = self._less_loaded(q, dq, tau, theta, zero)
         right = [t - b for t, b in zip(tau, bias, strict=True)]
         return bodies.solve_spd(self.mass_over_scalars(q, theta), right, bodies.elimination_order(self.robot))
+
+    def _less_loaded(self, q: Vector, dq: Vector, tau: Vector, theta: Vector, history: Vector) -> list[Any]:
+        """The torques `tau` less the friction that the robot's load adds.
+
+        With x = τ less all other terms, x = τ_rigid + k |τ_rigid| on every coordinate that rubs so, with the sum k of
+        its coefficients: τ_rigid = x / (1 + k sign x), as |k| < 1.
+        """
+        links, still = self.robot.inertial_count, [0.0] * self.robot.dof
+        others: list[Any] = list(tau)
+        for (joint, column), value in self.terms.torque(q, dq, still, history).items():
+            if links + column not in self._rotor_columns:
+                others[joint] = others[joint] - theta[links + column] * value
+        shares: dict[tuple[str, int], tuple[Coordinate, Any]] = {}
+        for c, column, value in self.terms.loaded(q, dq, history):
+            _, before = shares.get((c.side, c.index), (c, 0.0))
+            shares[c.side, c.index] = c, before + theta[links + column] * value
+        if len({c.side for c, _ in shares.values()}) > 1 or any(
+            np.count_nonzero(c.weights) > 1 and len(c.weights) != len(self.robot.transmission.matrix)  # type: ignore[union-attr]
+            for c, _ in shares.values()
+        ):
+            raise SteelyardError(
+                "Friction under load can be solved for on joints alone, or on as many drives as joints; "
+                'put all such terms on one side (on="joint").'
+            )
+        out = list(tau)
+        for c, k in shares.values():
+            x = c.torque(q, others)
+            lost = x - x / maximum(1.0 + k * sign(x), _LEAST_SHARE)
+            lever = c.slope(q)
+            for joint, weight in enumerate(c.weights):
+                if weight != 0.0:
+                    out[joint] = out[joint] - weight * (lever * lost)
+        return out
+
+    @cached_property
+    def _rotor_columns(self) -> frozenset[int]:
+        return frozenset(int(c) for c in self.rigid_columns)
 
 
 def _row(entries: Entries) -> dict[tuple[int, ...], Any]:

@@ -50,13 +50,27 @@ class Model:
         inside = bool(np.all(self.terms.lower - 1e-12 <= self.theta[links:]))
         return inside and bool(np.all(smallest_pseudo_eigenvalues(self.theta[:links]) > 0.0))
 
-    def torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Joint torques of a motion (inverse dynamics), `(samples, joints)`."""
-        return self.dynamics.inverse_dynamics(q, dq, ddq, self.theta)
+    @property
+    def remembers(self) -> bool:
+        """Whether any term depends on more than position and velocity at an instant."""
+        return bool(self.terms.history)
 
-    def acceleration(self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
-        """Joint accelerations under torques (forward dynamics), `(samples, joints)`."""
-        return self.dynamics.forward_dynamics(q, dq, tau, self.theta)
+    def torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, period: float | None = None) -> Array:
+        """Joint torques of a motion (inverse dynamics), `(samples, joints)`.
+
+        Rows of a model that `remembers` are consecutive samples of one motion. `period` (s) is the time between them,
+        which only terms that go by the rate of the torque need; without it they are left out.
+        """
+        past = self.dynamics.history(q, dq, ddq, self.theta, period) if self.remembers else None
+        return self.dynamics.inverse_dynamics(q, dq, ddq, self.theta, past)
+
+    def rigid_torque(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+        """The part of the torque that links and rotors ask for: what the joints carry, `(samples, joints)`."""
+        return self.dynamics.rigid.inverse_dynamics(q, dq, ddq, self.theta[self.dynamics.rigid_columns])
+
+    def acceleration(self, q: ArrayLike, dq: ArrayLike, tau: ArrayLike, history: ArrayLike | None = None) -> Array:
+        """Joint accelerations under torques (forward dynamics), `(samples, joints)`; `history` as in `Dynamics`."""
+        return self.dynamics.forward_dynamics(q, dq, tau, self.theta, history)
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """M(q), `(samples, joints, joints)`."""

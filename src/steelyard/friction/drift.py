@@ -35,7 +35,8 @@ def friction_drift(log: Log, model: Model, preparation: Preparation | None = Non
     """
     t, along, wide = [], [], []
     for motion in Study.of(model.robot, log, model.terms, preparation).motions():
-        rest = motion.filter(motion.tau - model.torque(motion.q, motion.dq, motion.ddq))[motion.keep]
+        predicted = model.torque(motion.q, motion.dq, motion.ddq, motion.filter.period)
+        rest = motion.filter(motion.tau - predicted)[motion.keep]
         sign = motion.filter(np.tanh(motion.dq / 0.02))[motion.keep]
         t.append(motion.t[motion.keep])
         along.append(rest * sign)

@@ -89,9 +89,12 @@ class Identification:
         least = float(self.singular_values[-1])
         return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
 
-    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Joint torques at positions `q` (rad, m), velocities `dq` and accelerations `ddq`, all `(samples, joints)`."""
-        return self.model.torque(q, dq, ddq)
+    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, period: float | None = None) -> Array:
+        """Joint torques at positions `q` (rad, m), velocities `dq` and accelerations `ddq`, all `(samples, joints)`.
+
+        Where friction remembers, rows are consecutive samples of one motion, `period` seconds apart (see `Model`).
+        """
+        return self.model.torque(q, dq, ddq, period)
 
     def simulate(self, *arguments: Any, **options: Any) -> Any:
         """`steelyard.simulate` with the identified model; `arguments` and `options` are its own, after the model."""

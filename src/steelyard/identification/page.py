@@ -140,7 +140,7 @@ def _friction(found: Identification) -> Section | None:
     used = np.flatnonzero(found.robot.torque_used)
     points = _friction_torque(found, s.q, s.dq)[:, used]
     speeds = np.linspace(s.dq.min(axis=0), s.dq.max(axis=0), 201)
-    curve = _friction_torque(found, np.zeros_like(speeds), speeds)[:, used]
+    curve = _friction_torque(found, np.zeros_like(speeds), speeds, steady=True)[:, used]
     names = [j.joint for j in s.joints]
     figure = friction_curve(
         s.dq[:, used], points + s.measured - s.predicted, speeds[:, used], curve, names, effort_units(found.robot)
@@ -148,12 +148,19 @@ def _friction(found: Identification) -> Section | None:
     return Section("Friction", figure_html(figure, "Friction: model, and what the rest of the model leaves"))
 
 
-def _friction_torque(found: Identification, q: Array, dq: Array) -> Array:
-    """The torque of all terms that dissipate."""
+def _friction_torque(found: Identification, q: Array, dq: Array, steady: bool = False) -> Array:
+    """The torque of all terms that dissipate, along a motion or (`steady`) after a long one at each velocity."""
     model = found.model
     rubs = [False] * found.robot.inertial_count + model.terms.per_parameter(lambda term, _: term.dissipative)
     theta = np.where(rubs, model.theta, 0.0)
-    return model.dynamics.inverse_dynamics(q, dq, np.zeros_like(q), theta)
+    still, past = np.zeros_like(q), None
+    if model.remembers and steady:
+        rigid = list(model.rigid_torque(q, dq, still).T)
+        signals = model.terms.steady(list(q.T), list(dq.T), rigid)
+        past = np.column_stack([np.broadcast_to(s, len(q)) for s in signals])
+    elif model.remembers:
+        past = model.dynamics.history(q, dq, still, model.theta)
+    return model.dynamics.inverse_dynamics(q, dq, still, theta, past)
 
 
 def _how(found: Identification) -> Section:

@@ -212,7 +212,10 @@ class Bank:
         for k, local in enumerate(self.models):
             rows = weights[:, k] > 0.0
             if rows.any():
-                torque[rows] += weights[rows, k, None] * local.model.torque(*(x[rows] for x in motion))
+                # What remembers must see the whole motion.
+                chosen = np.ones_like(rows) if local.model.remembers else rows
+                q, dq, ddq = (x[chosen] for x in motion)
+                torque[rows] += weights[rows, k, None] * local.model.torque(q, dq, ddq)[rows[chosen]]
         return torque
 
     def _placed(self, q: Array, outside: Outside) -> tuple[Array, NDArray[np.bool_]]:

@@ -234,10 +234,10 @@ def _trial(
     for m in prepare(log, whole, local.cutoff_hz):
         measured = m.filter(m.tau, m.keep)
         for name, model in models.items():
-            sums[name] += np.sum((measured - _smooth(m, model.torque(m.q, m.dq, m.ddq))) ** 2, axis=0)
+            sums[name] += np.sum((measured - _smooth(m, model.torque(m.q, m.dq, m.ddq, m.filter.period))) ** 2, axis=0)
         blended = _smooth(m, bank.predict(m.q, m.dq, m.ddq, outside="flag"))
         sums[BANK] += np.sum((measured - blended) ** 2, axis=0)
-        predicted = _smooth(m, local.model.torque(m.q, m.dq, m.ddq))
+        predicted = _smooth(m, local.model.torque(m.q, m.dq, m.ddq, m.filter.period))
         band = local.band(m.q[m.keep], m.dq[m.keep], m.ddq[m.keep])
         within += np.sum(np.abs(measured - predicted) <= band, axis=0)
         count += len(measured)

@@ -11,14 +11,25 @@ from steelyard.parameters.friction import (
     StribeckAtan,
     Viscous,
 )
+from steelyard.parameters.history import (
+    Lag,
+    LoadedCoulomb,
+    LoadedStop,
+    Rate,
+    RememberingTerm,
+    RigidLoad,
+    Stop,
+    StopElement,
+)
 from steelyard.parameters.inertial import INERTIAL_NAMES, inertial_parameters_of
 from steelyard.parameters.loads import Counterbalance, Custom, Offset, Rotor, Spring
-from steelyard.parameters.term import TERMS, Column, ShapeParameter, Simple, Term, describe_terms, make_term
+from steelyard.parameters.term import TERMS, Along, Column, ShapeParameter, Simple, Term, describe_terms, make_term
 from steelyard.parameters.terms import Parameter, Terms, identification_terms, nominal_terms, terms
 
 __all__ = [
     "INERTIAL_NAMES",
     "TERMS",
+    "Along",
     "AsymmetricCoulomb",
     "AsymmetricViscous",
     "Column",
@@ -27,13 +38,21 @@ __all__ = [
     "Custom",
     "DryTerm",
     "FrictionTable",
+    "Lag",
+    "LoadedCoulomb",
+    "LoadedStop",
     "Offset",
     "Parameter",
     "Quadratic",
+    "Rate",
+    "RememberingTerm",
+    "RigidLoad",
     "Rotor",
     "ShapeParameter",
     "Simple",
     "Spring",
+    "Stop",
+    "StopElement",
     "Stribeck",
     "StribeckAtan",
     "Term",

@@ -77,6 +77,7 @@ class DryTerm(Term):
     """
 
     dry: ClassVar[bool] = True
+    rounds: ClassVar[str] = "smooth"
     smooth: float = 0.0
 
     @abstractmethod

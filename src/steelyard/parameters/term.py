@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.ground.scalars import Scalar
 
@@ -68,6 +69,34 @@ class Simple:
     less: str = ""
 
 
+class Along(ABC):
+    """A signal that a term follows along a motion: more than position and velocity at an instant tell.
+
+    Two that compare equal on one coordinate are one signal.
+    """
+
+    # Whether it is made from the torque of the rigid robot, not from positions alone.
+    of_torque: ClassVar[bool] = False
+
+    @abstractmethod
+    def signal(self, u: Array, rigid: Array, period: float | None) -> Array:
+        """Its values at consecutive samples of one motion, `(samples,)`.
+
+        Args:
+            u: positions of the coordinate, rad or m.
+            rigid: the torque of links and rotors at the coordinate, N m or N; zeros unless it is `of_torque`.
+            period: between samples, s; None: not known.
+        """
+
+    @abstractmethod
+    def steady(self, du: Scalar, load: Scalar) -> Scalar:
+        """Its value after a long motion at the velocity `du` (rad/s, m/s) with a torque of size `load` (N m, N)."""
+
+    @abstractmethod
+    def random(self, rng: np.random.Generator, count: int) -> Array:
+        """So many values, `count`, as motions may show them, drawn by `rng`."""
+
+
 LEFT_OUT = Simple(less="cannot be expressed, so it is left out")
 
 
@@ -89,6 +118,8 @@ class Term(ABC):
     # May be the sensor's and not the robot's, so that nothing else stands in for it.
     bias: ClassVar[bool] = False
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()
+    # The option that identification chooses by the kind of the joint where a term is given by its name alone.
+    rounds: ClassVar[str] = ""
     on: Side = "joint"
     where: tuple[str, ...] | None = None
 
@@ -108,6 +139,19 @@ class Term(ABC):
     @abstractmethod
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
         """What each parameter asks of the coordinate at position `u` (rad, m) and velocity `du`, acceleration apart."""
+
+    @property
+    def history(self) -> tuple[Along, ...]:
+        """The signals along the motion that the force depends on beside position and velocity."""
+        return ()
+
+    def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]:
+        """What each parameter asks at position `u` (rad, m), velocity `du` and the signals' values, `history`."""
+        return self.force(u, du)
+
+    def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
+        """The term as identification takes it by name on joints of `joint_kind`; `times` scales its speeds."""
+        return self
 
     @property
     def inertial(self) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Scalar, Vector, dot
-from steelyard.parameters.friction import SMOOTHING_SPEED, DryTerm
-from steelyard.parameters.term import Term, make_term, parse_term
+from steelyard.ground.scalars import Scalar, Vector, absolute, dot
+from steelyard.parameters.friction import SMOOTHING_SPEED
+from steelyard.parameters.history import RigidLoad
+from steelyard.parameters.term import Along, Term, make_term, parse_term
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
 
@@ -51,6 +52,8 @@ class Coordinate:
                 )
             self.weights = [float(x) for x in robot.transmission.matrix[index]]
             self.ratio = robot.transmission.ratios[index] if side == "motor" else ConstantRatio()  # type: ignore[assignment]
+        back = np.eye(robot.dof) if side == "joint" else np.linalg.pinv(robot.transmission.matrix.T)  # type: ignore[union-attr]
+        self._torque_weights = [float(x) for x in back[index]]
         moved = [k for k, w in enumerate(self.weights) if w != 0.0]
         self.revolute = all(robot.joints[k].kind == "revolute" for k in moved)
 
@@ -70,6 +73,11 @@ class Coordinate:
         """d/dt of the slope."""
         return self._bend(q, dq)
 
+    def torque(self, q: Vector, tau: Vector) -> Scalar:
+        """The torque on the coordinate (N m, N) that stands for the torques `tau` of the joints."""
+        own = dot(self._torque_weights, tau)
+        return own / self.slope(q) if self.side == "motor" else own
+
     def _bend(self, q: Vector, dq: Vector) -> Scalar:
         return self.ratio.curvature(self._drive(q)) * self._drive(dq)
 
@@ -82,7 +90,8 @@ class Terms:
     """The terms of a model, in order; columns run over terms, then coordinates, then the term's own parameters.
 
     Columns are functions of joint positions `q` (rad, m), velocities `dq` and accelerations `ddq`, one scalar (number,
-    array, node) per joint; what is not zero is returned by (row, column).
+    array, node) per joint; what is not zero is returned by (row, column). Terms that remember (`history` is not empty)
+    need one more, `history`: the values of the signals along the motion, as `along` gives them.
     """
 
     robot: Robot
@@ -96,11 +105,14 @@ class Terms:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         out: list[Parameter] = []
+        owners: dict[str, list[Term]] = {}
         for term, c in self.placed:
-            suffix = {"joint": f"{c.index + 1}", "drive": f"_{c.name}", "motor": f"_{c.name}_shaft"}[c.side]
-            for column in term.columns:
+            for name in _names(term, c):
+                owners.setdefault(name, []).append(term)
+        for term, c in self.placed:
+            for name, column in zip(_names(term, c), term.columns, strict=True):
                 unit = column.unit if c.revolute else column.linear_unit
-                out.append(Parameter(f"{column.symbol}{suffix}", unit, column.lower, column.upper))
+                out.append(Parameter(name + _difference(term, owners[name]), unit, column.lower, column.upper))
         names = [p.name for p in out]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
@@ -126,15 +138,82 @@ class Terms:
     def upper(self) -> Array:
         return np.array([p.upper for p in self.parameters])
 
+    # ---------------------------------------------------------------- signals along a motion
+
+    @cached_property
+    def history(self) -> tuple[tuple[Along, Coordinate], ...]:
+        """The signals along the motion that the terms depend on, each with its coordinate, without repeats."""
+        return tuple(self._signals.values())
+
+    @cached_property
+    def _signals(self) -> dict[tuple[Along, str, int], tuple[Along, Coordinate]]:
+        return {(a, c.side, c.index): (a, c) for term, c in self.placed for a in term.history}
+
+    @property
+    def history_key(self) -> tuple[tuple[Along, str, int], ...]:
+        """The signals of `history` with side and number of their coordinates: equal where `along` is."""
+        return tuple(self._signals)
+
+    @property
+    def needs_rigid(self) -> bool:
+        """Whether any of the signals is made from the torque of the rigid robot."""
+        return any(a.of_torque for a, _ in self.history)
+
+    def along(self, q: Array, dq: Array, period: float | None = None, rigid: Array | None = None) -> Array:
+        """The signals of `history` at consecutive samples of one motion, `(samples, signals)`.
+
+        Args:
+            q: joint positions, `(samples, joints)`, rad or m.
+            dq: joint velocities.
+            period: between samples, s; rates are zero where it is None.
+            rigid: joint torques of links and rotors, `(samples, joints)`; needed where `needs_rigid`.
+        """
+        if rigid is None and self.needs_rigid:
+            raise SteelyardError(
+                f"The terms {', '.join(sorted({t.kind for t in self.terms if t.history}))} depend on what the robot "
+                "carries; hand over the torque of its links and rotors (rigid)."
+            )
+        postures, out = list(q.T), np.empty((len(q), len(self.history)))
+        for k, (a, c) in enumerate(self.history):
+            u = np.broadcast_to(c.position(postures), (len(q),))
+            carried = c.torque(postures, list(rigid.T)) if rigid is not None and a.of_torque else np.zeros(len(q))
+            out[:, k] = a.signal(u, carried, period)
+        return out
+
+    def steady(self, q: Vector, dq: Vector, rigid: Vector) -> list[Scalar]:
+        """The signals over scalars after a long motion at `q` and `dq`, under the torques `rigid` of the links."""
+        return [a.steady(c.velocity(q, dq), absolute(c.torque(q, rigid))) for a, c in self.history]
+
+    def random_history(self, rng: np.random.Generator, count: int) -> Array:
+        """Values of the signals as motions may show them, by `rng`: `count` rows, a column per signal."""
+        made = [a.random(rng, count) for a, _ in self.history]
+        return np.column_stack(made) if made else np.zeros((count, 0))
+
+    def unloaded(self, history: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """The signals of `history` without any load, and with unit loads; rates are zero in both."""
+        zero = [0.0 if a.of_torque else s for (a, _), s in zip(self.history, history, strict=True)]
+        unit = [1.0 if isinstance(a, RigidLoad) else s for (a, _), s in zip(self.history, zero, strict=True)]
+        return zero, unit
+
     # ---------------------------------------------------------------- columns over scalars
 
-    def torque(self, q: Vector, dq: Vector, ddq: Vector) -> Entries:
+    def torque(self, q: Vector, dq: Vector, ddq: Vector, history: Vector = ()) -> Entries:
         """Joint torque per parameter: Jᵀ (ü of a rotor, the force of the others)."""
         out: Entries = {}
         for first, term, c in self._walk():
-            values = [c.acceleration(q, dq, ddq)] if term.inertial else self._forces(term, c, q, dq)
+            values = [c.acceleration(q, dq, ddq)] if term.inertial else self._forces(term, c, q, dq, history)
             _pass_on(out, c, c.slope(q), values, first)
         return out
+
+    def loaded(self, q: Vector, dq: Vector, history: Vector) -> list[tuple[Coordinate, int, Scalar]]:
+        """The force per unit of load of every parameter that the load multiplies, with coordinate and column."""
+        _, unit = self.unloaded(history)
+        return [
+            (c, first + k, value)
+            for first, term, c in self._walk()
+            if any(isinstance(a, RigidLoad) for a in term.history)
+            for k, value in enumerate(self._forces(term, c, q, dq, unit))
+        ]
 
     def momentum(self, q: Vector, dq: Vector) -> Entries:
         out: Entries = {}
@@ -143,14 +222,14 @@ class Terms:
                 _pass_on(out, c, c.slope(q), [c.velocity(q, dq)], first)
         return out
 
-    def remainder(self, q: Vector, dq: Vector) -> Entries:
+    def remainder(self, q: Vector, dq: Vector, history: Vector = ()) -> Entries:
         """What is left of the torque when d/dt of the momentum is taken away."""
         out: Entries = {}
         for first, term, c in self._walk():
             if term.inertial:
                 _pass_on(out, c, -c.slope_rate(q, dq), [c.velocity(q, dq)], first)
             else:
-                _pass_on(out, c, c.slope(q), self._forces(term, c, q, dq), first)
+                _pass_on(out, c, c.slope(q), self._forces(term, c, q, dq, history), first)
         return out
 
     def kinetic(self, q: Vector, dq: Vector) -> Entries:
@@ -168,13 +247,13 @@ class Terms:
                 out[0, first + k] = value
         return out
 
-    def dissipation(self, q: Vector, dq: Vector) -> Entries:
-        """Power that each parameter takes out of the robot for good."""
+    def dissipation(self, q: Vector, dq: Vector, history: Vector = ()) -> Entries:
+        """Power that each parameter takes out of what is counted as energy (the springs of stops are not)."""
         out: Entries = {}
         for first, term, c in self._walk():
-            if term.dissipative:
+            if not term.inertial and term.potential(0.0) is None:
                 speed = c.velocity(q, dq)
-                for k, value in enumerate(term.force(c.position(q), speed)):
+                for k, value in enumerate(self._forces(term, c, q, dq, history)):
                     out[0, first + k] = value * speed
         return out
 
@@ -197,9 +276,28 @@ class Terms:
             yield first, term, c
             first += len(term.columns)
 
-    @staticmethod
-    def _forces(term: Term, c: Coordinate, q: Vector, dq: Vector) -> Sequence[Scalar]:
-        return term.force(c.position(q), c.velocity(q, dq))
+    def _forces(self, term: Term, c: Coordinate, q: Vector, dq: Vector, history: Vector) -> Sequence[Scalar]:
+        u, du = c.position(q), c.velocity(q, dq)
+        if not term.history:
+            return term.force(u, du)
+        values = dict(zip(self._signals, history, strict=True))
+        return term.force_along(u, du, [values[a, c.side, c.index] for a in term.history])
+
+
+def _names(term: Term, c: Coordinate) -> list[str]:
+    """What the parameters of a term on a coordinate are called where no other term has the same."""
+    suffix = {"joint": f"{c.index + 1}", "drive": f"_{c.name}", "motor": f"_{c.name}_shaft"}[c.side]
+    return [f"{column.symbol}{suffix}" for column in term.columns]
+
+
+def _difference(term: Term, owners: Sequence[Term]) -> str:
+    """The options by which a term differs from the others whose parameter has the same name, in brackets."""
+    if len(owners) < 2:
+        return ""
+    own = term.options
+    differ = [k for k in own if any(other.options.get(k, own[k]) != own[k] for other in owners)]
+    said = [f"{k}={own[k]:g}" if isinstance(own[k], float) else f"{k}={own[k]}" for k in differ]
+    return f"[{', '.join(said)}]" if said else ""
 
 
 def _pass_on(out: Entries, c: Coordinate, lever: Scalar, values: Sequence[Scalar], first: int) -> None:
@@ -276,13 +374,13 @@ def smoothable(which: Sequence[str | Term] | Terms | None) -> bool:
     if isinstance(which, Terms):
         return False
     names = [item for item in (which if which is not None else DEFAULT_TERMS) if isinstance(item, str)]
-    return any(isinstance(term, DryTerm) and "smooth" not in given for term, given in map(parse_term, names))
+    return any(term.rounds == "smooth" and "smooth" not in given for term, given in map(parse_term, names))
 
 
 def _by_name(robot: Robot, text: str, smoothing: float) -> list[Term]:
-    """A term by name; dry friction without a smoothing of its own becomes one term per kind of joint."""
+    """A term by name; one without a rounding (or width) of its own becomes one term per kind of joint."""
     term, given = parse_term(text)
-    if not isinstance(term, DryTerm) or "smooth" in given:
+    if not term.rounds or term.rounds in given:
         return [term]
     if term.on != "joint":
         return [term.rounded("revolute", smoothing)]

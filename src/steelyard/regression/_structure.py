@@ -144,7 +144,8 @@ def observation(dynamics: Dynamics, seed: int, count: int) -> Array:
     """W: the torque regressor at random states, rows of used joints only."""
     robot = dynamics.robot
     states = random_states(robot, count, seed, slow=len(dynamics.terms) > 0)
-    Y = dynamics.torque_regressor(*states)[:, np.array(robot.torque_used)]
+    past = dynamics.terms.random_history(np.random.default_rng([seed, 1]), count)
+    Y = dynamics.torque_regressor(*states, history=past)[:, np.array(robot.torque_used)]
     if not np.all(np.isfinite(Y)):
         raise StructureError(
             f"{robot.name}: the regressor is not finite at some postures; give limits to the joints whose drives "

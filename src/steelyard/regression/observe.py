@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.run import Batch
@@ -55,7 +57,7 @@ def observe(
     period = first.row_period
 
     def source() -> Iterable[Block]:
-        for motion in motions():
+        for motion in (with_history(dynamics, m) for m in motions()):
             yield from _blocks(rows, motion, mask, reversals, grams)
 
     return RegressionData(rows.equations, rows.parameters, source, period)
@@ -84,7 +86,7 @@ def _blocks(
     batch = None
     if len(motion.t) > _FEW:
         rows.evaluator.compile()  # the first part need not find out that there is more to come
-        batch = Batch(rows.function, _inputs(motion, slice(None)))
+        batch = Batch(rows.function, _inputs(rows, motion, slice(None)))
     for first in range(start, stop, size):
         last = min(first + size, stop)
         table = _Table(rows, motion, batch, first, last)
@@ -124,13 +126,29 @@ class _Table:
         out = self._scratch[: (stop - start) * width].reshape(-1, width)
         own = slice(start + self.low, stop + self.low)
         if self._batch is None:
-            return self._rows.evaluator(_inputs(self._motion, own), out)
+            return self._rows.evaluator(_inputs(self._rows, self._motion, own), out)
         self._rows.evaluator.machine.fill_rows(self._batch, own.start, own.stop, out)
         return out
 
 
-def _inputs(motion: Motion, every: slice) -> dict[str, Array]:
-    return {name: getattr(motion, name)[every] for name in ("q", "dq", "ddq", "tau")}
+def _inputs(rows: Rows, motion: Motion, every: slice) -> dict[str, Array]:
+    return {name: getattr(motion, name)[every] for name in rows.function.inputs}
+
+
+def with_history(dynamics: Dynamics, motion: Motion, reference: Model | None = None) -> Motion:
+    """The `motion` with the signals that the terms of `dynamics` follow along it, if any, and it has none yet.
+
+    What joints carry is that of the `reference`'s links and rotors; None: of the robot's description.
+    """
+    terms = dynamics.terms
+    if not terms.history or motion.history_key == terms.history_key:
+        return motion
+    states, period = (motion.q, motion.dq, motion.ddq), motion.filter.period
+    if reference is None:
+        signals = dynamics.history(*states, period=period)
+    else:
+        signals = terms.along(*states[:2], period, reference.rigid_torque(*states) if terms.needs_rigid else None)
+    return replace(motion, history=signals, history_key=terms.history_key)
 
 
 class _Unfiltered:
@@ -140,5 +158,5 @@ class _Unfiltered:
         self.rows = Rows(rows.dynamics, sorted({int(c) for e in rows.equations for c in e.columns}), pad=TILE)
 
     def grams(self, motion: Motion, every: slice) -> list[Array]:
-        batch = Batch(self.rows.function, _inputs(motion, every))
+        batch = Batch(self.rows.function, _inputs(self.rows, motion, every))
         return gram_matrices(self.rows, batch, 0, batch.samples)

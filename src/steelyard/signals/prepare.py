@@ -58,7 +58,8 @@ class Motion:
     """A gap-free piece of a log on a uniform clock.
 
     q, dq and ddq are smooth; `tau` is as measured. `filter` acts on both sides of y = A θ; `keep` are the rows
-    that remain after trimming and decimation.
+    that remain after trimming and decimation. `history` are signals that terms follow along the motion,
+    `(samples, signals)`, where somebody has filled them in; `history_key` says which (`Terms.history_key`).
     """
 
     t: Array
@@ -69,6 +70,8 @@ class Motion:
     filter: LowPass
     keep: slice
     velocity: str
+    history: Array | None = None
+    history_key: tuple[object, ...] = ()
 
     @property
     def rows(self) -> int:

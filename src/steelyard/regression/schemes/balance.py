@@ -85,9 +85,12 @@ class Balance:
         rows = [0] if self.scalar else [j for j, used in enumerate(robot.torque_used) if used]
         row_of, column_of = {r: k for k, r in enumerate(rows)}, {c: k for k, c in enumerate(columns)}
         inputs = ("q", "dq") if self.stored else ("q", "dq", "tau", "ddq")
+        widths = dict.fromkeys(inputs, robot.dof)
+        if dynamics.terms.history:
+            widths["history"] = len(dynamics.terms.history)
 
         def body(*signals: Vector) -> dict[tuple[int, ...], Any]:
-            given = dict(zip(inputs, signals, strict=True))
+            given = dict(zip(widths, signals, strict=True))
             sides = [self._entries(dynamics, names, given) for names in (self.stored, self.lost)]
             return {
                 (side, row_of[row], column_of[column]): value
@@ -97,7 +100,7 @@ class Balance:
             }
 
         shape = (2, len(rows), len(columns))
-        whole = trace(self.name, dict.fromkeys(inputs, robot.dof), body, shape)
+        whole = trace(self.name, widths, body, shape)
         side = shape[1] * shape[2]
         output = dict(zip(whole.places.tolist(), whole.outputs, strict=True))
         places = np.unique(whole.places % side)

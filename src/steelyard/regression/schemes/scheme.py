@@ -22,6 +22,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.observe import with_history
 from steelyard.regression.schemes._blocks import Motions
 from steelyard.regression.schemes.balance import INTEGRATION_RULES, Balance, BalanceRows, check_rule
 from steelyard.regression.schemes.still import Curves, KnownFriction, Stillness, check_still
@@ -83,6 +84,8 @@ class Scheme(ABC):
             known_friction: friction by joint, as curves over velocity, that is taken off the torque before all else.
         """
         friction = KnownFriction.of(dynamics.robot, known_friction)
+        if dynamics.terms.history:
+            given, motions = motions, lambda: (with_history(dynamics, m) for m in given())
         return self.rows(BalanceRows(self.balance, dynamics, base.independent, friction), base, motions, mask)
 
     @abstractmethod
