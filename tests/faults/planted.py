@@ -222,7 +222,9 @@ def compensated(robot: Robot) -> Change:
 
     def change(log: Log) -> Log:
         still = np.zeros_like(log.q)
-        return replace(log, tau=log.tau - robot.dynamics.inverse_dynamics(log.q, still, still, robot.inertial_parameters))
+        return replace(
+            log, tau=log.tau - robot.dynamics.inverse_dynamics(log.q, still, still, robot.inertial_parameters)
+        )
 
     return change
 
@@ -307,7 +309,10 @@ def log_changes(robot: Robot) -> Iterator[tuple[str, Change]]:
         yield f"torque of joint {k + 1} × 2", of_torque(lambda x: 2.0 * x, k)
         yield f"torque of joint {k + 1} × −1", of_torque(np.negative, k)
         yield f"position of joint {k + 1} × −1", of_position(np.negative, k)
-        yield f"position and velocity of joint {k + 1} × −1", both(of_position(np.negative, k), of_velocity(np.negative, k))
+        yield (
+            f"position and velocity of joint {k + 1} × −1",
+            both(of_position(np.negative, k), of_velocity(np.negative, k)),
+        )
         yield f"velocity of joint {k + 1} × −1", of_velocity(np.negative, k)
         yield f"torque of joint {k + 1}: 5 % drop-outs", of_torque(drop_outs(0.05, 1), k)
         yield f"torque of joint {k + 1} cut off at 60 %", of_torque(cut_off(0.6), k)
@@ -385,7 +390,9 @@ def _of_cases(base: Base) -> Iterator[Planted]:
     yield Planted("a load that nobody described", "validation", replace(sound, judge=(base.loaded,)))
     yield Planted("one log of two carries a load", "fit", replace(sound, fit=(fit, base.loaded)))
     yield Planted("log of another robot", "fit", replace(sound, fit=(base.foreign,)))
-    yield Planted("log of another robot", "both", replace(sound, fit=(base.foreign,), judge=(thinned(2)(base.foreign),)))
+    yield Planted(
+        "log of another robot", "both", replace(sound, fit=(base.foreign,), judge=(thinned(2)(base.foreign),))
+    )
     yield Planted("log of another robot", "validation", replace(sound, judge=(base.foreign,)))
     yield Planted("one log of two is of another robot", "fit", replace(sound, fit=(fit, base.foreign)))
     for name, copy in (
@@ -457,7 +464,9 @@ class Bench:
 
     def _moved(self, found: Identification) -> float:
         """The farthest that a base parameter went, in standard errors as stated."""
-        theirs = dict(zip(found.base.names, zip(found.estimate.beta, found.estimate.standard_errors, strict=True), strict=True))
+        theirs = dict(
+            zip(found.base.names, zip(found.estimate.beta, found.estimate.standard_errors, strict=True), strict=True)
+        )
         out = 0.0
         for name, value in zip(self.sound.base.names, self.sound.estimate.beta, strict=True):
             if name in theirs:
@@ -554,7 +563,9 @@ def truth_of(robot: Robot, seed: int) -> Model:
     rng = np.random.default_rng(2000 + seed)
     actual = different(robot, seed)
     t = np.linspace(0.0, 25.0, 500)
-    rigid = np.std(actual.dynamics.inverse_dynamics(*harmonics(robot, seed, 25.0)(t), actual.inertial_parameters), axis=0)
+    rigid = np.std(
+        actual.dynamics.inverse_dynamics(*harmonics(robot, seed, 25.0)(t), actual.inertial_parameters), axis=0
+    )
     bound = terms(actual, "viscous", "coulomb")
     size = np.maximum(rigid, 0.1 * rigid.max())
     speed = np.array([min(j.velocity, 3.0) for j in robot.joints])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -60,6 +60,7 @@ class Excitation:
     """`rank` of `count` base columns; cond₂ of those columns, rows weighted by 1/σ of their joint.
 
     `condition_number` is with columns of unit length, `unscaled_condition_number` as they stand; None: infinite.
+    `floors` are, by joint, what a fit to its torque alone leaves (root mean square, N m or N).
     """
 
     rank: int
@@ -68,6 +69,7 @@ class Excitation:
     unscaled_condition_number: float | None
     joints: tuple[JointMotion, ...]
     parameters: tuple[BaseParameter, ...]
+    floors: dict[str, float] = field(default_factory=dict)
 
 
 def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
@@ -105,6 +107,7 @@ def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
         unscaled_condition_number=float(plain[0] / plain[-1]) if full else None,
         joints=tuple(_motion(seen, k, parameters) for k in range(seen.robot.dof)),
         parameters=parameters,
+        floors={seen.robot.joints[j].name: float(np.sqrt(np.mean(f.residual**2))) for j, f in fits.items()},
     )
 
 

@@ -80,6 +80,10 @@ class Identification:
     shapes: Shapes | None = None
     # What `check` says of the logs that were identified from (of the first piece of those that are streamed), by name.
     checks: tuple[tuple[str, Check], ...] = ()
+    # The same of the logs that it is judged by.
+    judged_checks: tuple[tuple[str, Check], ...] = ()
+    # Logs to judge by that repeat one that was fitted to: the names of both.
+    copies: tuple[tuple[str, str], ...] = ()
     # Whether to trust the model, and why.
     verdict: Verdict = NOT_JUDGED
 

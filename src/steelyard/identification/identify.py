@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
+from steelyard.identification._copies import copied_from
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.term import Term
@@ -30,7 +31,7 @@ from steelyard.regression.schemes import Scheme, make_scheme, scheme_text
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.signals.source import Source
+from steelyard.signals.source import Source, pieces_of
 from steelyard.study import Study
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def identify(
         tuning=tuning,
         shapes=shapes,
         checks=tuple(zip(judged.names, check_study(study), strict=True)) if check else (),
+        **(_checked_judges(study, judged, validate) if check else {}),
     )
     return replace(found, verdict=verdict_of(found))
 
@@ -278,6 +280,18 @@ def _judge(
         _scores(own, labels, of_own),
         _scores(others, _labels(validate_names, validate, "validation"), of_other),
     )
+
+
+def _checked_judges(study: Study, judged: _Judged, validate: Sequence[Source]) -> dict[str, Any]:
+    """The checks of the logs to judge by (of long ones, of their beginning), and which of them are copies."""
+    if not validate:
+        return {}
+    names = [s.log for s in judged.validation["model"]]
+    beginnings = tuple(next(iter(pieces_of(source))) for source in validate)
+    fitted = list(zip(judged.names, study.beginnings, strict=True))
+    copies = tuple((n, c) for n, log in zip(names, beginnings, strict=True) if (c := copied_from(log, fitted)))
+    others = replace(study, logs=beginnings, beginnings=beginnings, _coming={})
+    return {"judged_checks": tuple(zip(names, check_study(others), strict=True)), "copies": copies}
 
 
 def _scores(

@@ -1,0 +1,60 @@
+"""No fault that spoils a model ends in "can be trusted", and sound logs are left in peace.
+
+A few faults of each family run always, all of them (hundreds, on a real robot's logs too) under the mark `proof`; the
+table is docs/faults.md, by benchmarks/faults.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+from planted import Bench, Planted, healthy, identify, planted, simulated_base
+
+# One or two of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
+ALWAYS = {
+    ("clock × 2, velocity made from it", "both"),
+    ("clock × 10, no velocity", "both"),
+    ("zero of joint 2 off by 90°", "both"),
+    ("torque of joint 2 × 2", "both"),
+    ("torque of joint 3 × 0.5", "fit"),
+    ("torque of joint 5 × −1", "both"),
+    ("all torques × 1000", "both"),
+    ("joints 2 and 3 exchanged", "both"),
+    ("torque of joint 3 cut off at 60 %", "both"),
+    ("all torques 50 ms late", "fit"),
+    ("gravity tilted by 10° about x", "robot"),
+    ("log of another robot", "fit"),
+    ("judged by a copy of its own log", "validation"),
+    ("judged by its own log, shaken", "validation"),
+    ("judged by its own log, every second row", "validation"),
+}
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench(simulated_base())
+
+
+def _always() -> list[Planted]:
+    return [fault for fault in planted(simulated_base()) if (fault.name, fault.where) in ALWAYS]
+
+
+def test_sound_logs_give_a_model_that_can_be_trusted(bench: Bench) -> None:
+    assert bench.sound.verdict.grade == "good"
+
+
+@pytest.mark.parametrize("fault", _always(), ids=lambda f: f"{f.name} ({f.where})")
+def test_a_planted_fault_is_never_trusted(bench: Bench, fault: Planted) -> None:
+    told = bench.tell(fault)
+    assert told.harmful or fault.known or told.grade == "refused"  # else it would be no test
+    assert told.grade != "good"
+
+
+def test_a_few_sound_logs_are_left_in_peace() -> None:
+    for _, case in healthy(2):
+        assert identify(case.robot, case.fit, case.judge).verdict.grade == "good"
+
+
+@pytest.mark.proof
+def test_of_fifty_sound_cases_one_at_most_is_not_trusted() -> None:
+    grades = {name: identify(c.robot, c.fit, c.judge).verdict.grade for name, c in healthy(50)}
+    assert sum(grade != "good" for grade in grades.values()) <= 1, grades
