@@ -19,7 +19,7 @@ ALWAYS = {
     ("torque of joint 5 × −1", "both"),
     ("all torques × 1000", "both"),
     ("joints 2 and 3 exchanged", "both"),
-    ("torque of joint 3 cut off at 60 %", "both"),
+    ("torque of joint 5 cut off at 60 %", "both"),
     ("all torques 50 ms late", "fit"),
     ("gravity tilted by 10° about x", "robot"),
     ("log of another robot", "fit"),
