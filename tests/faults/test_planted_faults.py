@@ -7,7 +7,8 @@ table is docs/faults.md, by benchmarks/faults.py.
 from __future__ import annotations
 
 import pytest
-from planted import Bench, Planted, healthy, identify, planted, simulated_base
+from planted import Bench, Planted, identify, planted
+from sound_logs import healthy, simulated_base
 
 # One or two of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
 ALWAYS = {
