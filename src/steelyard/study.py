@@ -228,7 +228,8 @@ class Study:
             return self.motions(source)
 
         if not isinstance(source, Log) and self.scores_in_the_pass:
-            return observe(self.dynamics, self.base, motions, unfiltered=True)
+            beginning = sum(m.rows for m in self.first_motions(self.logs.index(source)) if m.long_enough)
+            return observe(self.dynamics, self.base, motions, unfiltered=True, beginning=beginning)
         return self._written(motions)
 
     def changed_rows(self, change: _Change) -> RegressionData:

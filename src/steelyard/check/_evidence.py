@@ -11,7 +11,6 @@ from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
@@ -48,12 +47,12 @@ def gather(study: Study, number: int) -> Evidence:
     """What a study has made of a log's beginning: its motions, and the rows of its torques, whatever the fit leaves."""
     robot, base = study.robot, study.base
     motions = tuple(m for m in study.first_motions(number) if m.long_enough)
-    if isinstance(study.logs[number], Log) and study.scores_in_the_pass and number in study.parts:
-        data = study.parts[number]  # the same rows, kept where they are few
-    else:
+    data = study.parts.get(number) if study.scores_in_the_pass else None
+    blocks = () if data is None else data.first_blocks()  # the same rows, kept where they are few
+    if data is None or not blocks:
         data = observe(study.dynamics, base, lambda: motions)
     parts: list[list[tuple[Array, Array]]] = [[] for _ in data.equations]
-    for block in data.blocks():
+    for block in blocks or data.blocks():
         parts[block.equation].append((block.A, block.y))
     place = {c: k for k, c in enumerate(base.independent)}
     return Evidence(

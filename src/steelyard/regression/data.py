@@ -68,7 +68,8 @@ class RegressionData:
     """Rows over `columns` of the parameter vector, one group per equation (joint).
 
     `source()` starts a new pass over the blocks; memory holds one block at a time. `period` (s) is the time
-    between rows of an equation. `parts` are those of several logs, if it was joined from them.
+    between rows of an equation. `parts` are those of several logs, if it was joined from them. Of a long log the rows
+    of its `beginning`, so many of each equation, are kept by the pass that reduces them.
     """
 
     equations: tuple[Equation, ...]
@@ -76,7 +77,9 @@ class RegressionData:
     source: Callable[[], Iterable[Block]]
     period: float
     parts: tuple[RegressionData, ...] = ()
+    beginning: int = 0
     _kept: list[list[Block]] = field(default_factory=list)
+    _first: list[Block] = field(default_factory=list)
     _reduction: list[Reduction] = field(default_factory=list)
 
     @classmethod
@@ -116,21 +119,28 @@ class RegressionData:
         """All blocks. A first pass that fits into memory is kept for the next ones."""
         return self._pass(_KEPT_BYTES)
 
-    def _pass(self, most: int) -> Iterator[Block]:
+    def _pass(self, most: int, first: bool = False) -> Iterator[Block]:
+        """All blocks, kept if they are not more than `most` bytes; else none are, or the `first` so many."""
         if self._kept:
             yield from self._kept[0]
             return
-        kept: list[Block] | None = []
+        kept: list[Block] = []
         size = 0
         for block in self.source():
             size += block.A.nbytes + block.y.nbytes
-            if kept is not None:
+            if size <= most:
                 kept.append(block)
-                if size > most:
-                    kept = None
+            elif not first:
+                kept.clear()
             yield block
-        if kept is not None:
+        if size <= most:
             self._kept.append(kept)
+        elif first:
+            self._first[:] = kept
+
+    def first_blocks(self) -> Sequence[Block]:
+        """Those of the beginning, or all if they are few; none before the rows have been reduced."""
+        return self._kept[0] if self._kept else self._first
 
     def reduction(self) -> Reduction:
         """One pass over the rows, which are not kept unless they are few."""
@@ -144,7 +154,8 @@ class RegressionData:
             unfiltered = [np.zeros((e.width, e.width)) for e in self.equations]
             samples = np.zeros(len(self.equations), dtype=int)
             with one_blas_thread():
-                for block in self._pass(_FEW_BYTES):
+                few = 8 * self.beginning * sum(e.width for e in self.equations)
+                for block in self._pass(few or _FEW_BYTES, first=few > 0):
                     e = block.equation
                     both = np.column_stack([block.A, block.y])
                     triangles.add(e, both)

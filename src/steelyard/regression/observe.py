@@ -38,13 +38,15 @@ def observe(
     rows: Rows | None = None,
     reversals: float = 0.0,
     unfiltered: bool = False,
+    beginning: int = 0,
 ) -> RegressionData:
     """The rows of all motions over the columns of `base`; `motions` starts a pass over them, `dynamics` is the physics.
 
     `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
 
     `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the
-    Gram matrices of the same rows before the filter, for long logs, whose chunks are then quick to transform, too.
+    Gram matrices of the same rows before the filter, for long logs, whose chunks are then quick to transform, too;
+    `beginning` is how many of their rows are kept.
 
     Regressor and torque go through the motion's filter together (Gautier 1997: a parallel filter changes neither
     side alone), so that what the filter does to a jump of friction it does to the column that explains it.
@@ -60,7 +62,7 @@ def observe(
         for motion in (with_history(dynamics, m) for m in motions()):
             yield from _blocks(rows, motion, mask, reversals, grams)
 
-    return RegressionData(rows.equations, rows.parameters, source, period)
+    return RegressionData(rows.equations, rows.parameters, source, period, beginning=beginning)
 
 
 def _trust(speed: Array, uncertainty: float) -> Array:
@@ -83,13 +85,10 @@ def _blocks(
     kept = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)
     size = (kept if unfiltered is None else quick_length(kept)) * step
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
-    batch = None
-    if len(motion.t) > _FEW:
-        rows.evaluator.compile()  # the first part need not find out that there is more to come
-        batch = Batch(rows.function, _inputs(rows, motion, slice(None)))
+    table = _Table(rows, motion)
     for first in range(start, stop, size):
         last = min(first + size, stop)
-        table = _Table(rows, motion, batch, first, last)
+        table.show(first, last)
         filtered = motion.filter.of(table.make, table.samples, slice(first - table.low, last - table.low, step))
         speeds = np.abs(motion.dq[first:last:step])
         every = slice(first, last, step)
@@ -108,16 +107,22 @@ def _blocks(
 class _Table:
     """[A y] of all equations side by side, one row per sample, made part by part for the filter.
 
-    It reaches beyond the samples first … last by what the filter may still feel of their neighbours. `batch` holds the
-    whole motion where the rows are computed by machine code.
+    It shows a part of the motion and reaches beyond that by what the filter may still feel of its neighbours.
     """
 
-    def __init__(self, rows: Rows, motion: Motion, batch: Batch | None, first: int, last: int) -> None:
-        reach = motion.filter.reach
-        self.low, high = max(0, first - reach), min(len(motion.t), last + reach)
-        self.samples = high - self.low
-        self._rows, self._motion, self._batch = rows, motion, batch
+    def __init__(self, rows: Rows, motion: Motion) -> None:
+        self._rows, self._motion = rows, motion
         self._scratch = np.empty(0)
+        self.low, self.samples = 0, len(motion.t)
+        self._fill: Callable[[int, int, Array], None] | None = None
+        if len(motion.t) > _FEW:
+            rows.evaluator.compile()  # the first part need not find out that there is more to come
+            self._fill = rows.evaluator.machine.row_filler(Batch(rows.function, _inputs(rows, motion, slice(None))))
+
+    def show(self, first: int, last: int) -> None:
+        reach = self._motion.filter.reach
+        self.low, high = max(0, first - reach), min(len(self._motion.t), last + reach)
+        self.samples = high - self.low
 
     def make(self, start: int, stop: int) -> Array:
         width = len(self._rows.function.outputs)
@@ -125,9 +130,9 @@ class _Table:
             self._scratch = on_cache_lines((stop - start) * width)
         out = self._scratch[: (stop - start) * width].reshape(-1, width)
         own = slice(start + self.low, stop + self.low)
-        if self._batch is None:
+        if self._fill is None:
             return self._rows.evaluator(_inputs(self._rows, self._motion, own), out)
-        self._rows.evaluator.machine.fill_rows(self._batch, own.start, own.stop, out)
+        self._fill(own.start, own.stop, out)
         return out
 
 

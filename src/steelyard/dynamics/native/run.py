@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -122,13 +122,19 @@ class Compiled:
 
         in_threads(work, batch.samples, threads)
 
-    def fill_rows(self, batch: Batch, start: int, stop: int, flat: Array) -> None:
-        """The dense result of the samples start … stop alone into `flat`, a row each; in this thread, for a cache."""
+    def row_filler(self, batch: Batch) -> Callable[[int, int, Array], None]:
+        """A function that writes the dense result of samples start … stop alone into an array, a row each.
+
+        It works in the thread that calls it, for arrays that fit into a cache, and uses its scratch again and again.
+        """
         way, table = self._packing
-        scratch = self.scratch(1 + self._buffer)
-        shared = self.shared_arguments(batch, start, stop, scratch)
-        size = self.function.size
-        driver(way)(*shared, table.ctypes.data, flat.ctypes.data - 8 * size * start, size)
+        scratch, size, run = self.scratch(1 + self._buffer), self.function.size, driver(way)
+
+        def fill(start: int, stop: int, flat: Array) -> None:
+            shared = self.shared_arguments(batch, start, stop, scratch)
+            run(*shared, table.ctypes.data, flat.ctypes.data - 8 * size * start, size)
+
+        return fill
 
     @cached_property
     def _packing(self) -> tuple[str, _Index]:
