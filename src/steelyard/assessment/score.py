@@ -180,8 +180,9 @@ def _torques(
 ) -> tuple[Array, Array, list[tuple[Array, Array]]]:
     """The measured torque, unfiltered and filtered, and every model's, filtered and unfiltered."""
     low_pass = LowPass(min(cutoff_hz, 0.45 / m.filter.period), m.filter.period)
-    raw = m.tau[:, used]
-    sharp = [model.torque(m.q, m.dq, m.ddq, m.filter.period)[:, used] for model in models]
+    some = slice(None) if len(used) == m.tau.shape[1] else used  # a copy only where it must be
+    raw = m.tau[:, some]
+    sharp = [model.torque(m.q, m.dq, m.ddq, m.filter.period)[:, some] for model in models]
     smooth = low_pass.of(lambda start, stop: np.hstack([x[start:stop] for x in (raw, *sharp)]), len(raw), rows)
     measured, *predicted = np.split(smooth, 1 + len(models), axis=1)
     return raw[rows], measured, [(p, s[rows]) for p, s in zip(predicted, sharp, strict=True)]

@@ -91,9 +91,11 @@ def identify(o: IdentifyOptions) -> None:
 
 
 def _run(o: IdentifyOptions) -> IdentificationRun:
+    from steelyard.ground.arrays import one_heap
     from steelyard.identification.files import identify_files
     from steelyard.identification.run import IdentificationRun
 
+    one_heap()
     robot = opt.robot_from(o.robot, o.joints, o.gravity, o.snap, torque_used=opt.words(o.torque_used) or None)
     found = identify_files(
         robot,
