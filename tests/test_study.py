@@ -13,6 +13,8 @@ import pytest
 import steelyard as sy
 from steelyard import study as study_module
 from steelyard.assessment.score import score_models, score_reduced
+from steelyard.check import _evidence
+from steelyard.check._evidence import gather
 from steelyard.demo import simulated_log
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -102,6 +104,22 @@ def test_one_pass_has_the_scores_of_a_second(
         # Filtered: every fifth of a period of the cut-off tells all but the ends. Unfiltered: a sample of the rows.
         assert a.rmse == pytest.approx(b.rmse, rel=2e-3)
         assert a.raw["rmse"] == pytest.approx(b.raw["rmse"], rel=5.0 / np.sqrt(seen.factor.rows[0]))
+
+
+def test_the_pass_keeps_the_rows_that_the_check_looks_at(
+    long_file: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "ROWS_IN_MEMORY", 1)
+    monkeypatch.setattr(source, "PIECE_ROWS", len(log) // 3)
+    study = Study.of(ROBOT, open_log(long_file, ROBOT))
+    anew = gather(study, 0)
+    study.rows.reduction()
+    monkeypatch.setattr(_evidence, "observe", None)  # nothing is computed twice
+    kept = gather(study, 0)
+    assert len(kept.y[0]) == len(study.first_motions(0)[0].t[study.first_motions(0)[0].keep])
+    for a, b in zip((*kept.A, *kept.y), (*anew.A, *anew.y), strict=True):
+        # Beyond its reach, where chunks end, the filter still has 1e-9 of its weight.
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-8 * np.abs(b).max())
 
 
 def test_a_changed_setting_is_another_preparation(log: Log) -> None:

@@ -97,6 +97,27 @@ def test_a_long_file_of_any_format_is_not_held(tmp_path, monkeypatch, name):
 
 
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("odd", ["1.5", "", "NULL", "nan", "-inf", "1e400", "word", "9007199254740993", "2026-11-15"])
+def test_a_text_reads_alike_in_pieces_and_at_once(tmp_path, monkeypatch, odd):
+    """What a piece holds does not depend on what the pieces before it held."""
+    stamps = 10**18 + np.arange(2000)  # nanoseconds, which do not fit a float
+    lines = ["t,x,y", *(f"{t},{k},{k / 7!r}" for k, t in enumerate(stamps))]
+    lines[1500] = f"{stamps[1499]},{odd},{odd}"
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(lines) + "\n\n\n")
+    parts = list(open_reader(path).blocks(["t", "x", "y"]))
+    assert len(parts) > 10
+    monkeypatch.setattr(csv, "PIECE_BYTES", 1 << 22)
+    whole = read_table(path)
+    assert count_rows(path) == 2000
+    np.testing.assert_array_equal(np.concatenate([part["t"] for part in parts]), stamps)
+    for name in ("x", "y"):
+        read, wanted = (np.concatenate([part[name].astype(object) for part in some]) for some in (parts, whole.blocks))
+        assert [float(x) for x in np.delete(read, 1499)] == [float(x) for x in np.delete(wanted, 1499)]
+        assert str(read[1499]) == str(wanted[1499]) or float(read[1499]) == float(wanted[1499])
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("window", [None, (5, 1000)])
 def test_a_long_file_is_split_without_being_held_or_parsed_twice(tmp_path, monkeypatch, name, window):
