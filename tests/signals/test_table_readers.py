@@ -88,6 +88,7 @@ def test_parquet_ranges(tmp_path, group):
 
 def test_parquet_time_stamps(tmp_path):
     stamps = np.datetime64("2024-01-01T00:00:00", "us") + np.arange(5) * np.timedelta64(2000, "us")
+    stamps[3] = np.datetime64("NaT")  # a row without a time
     table = read_table(write_parquet(tmp_path / "run.parquet", {"t": stamps}))
     np.testing.assert_array_equal(table.column("t"), stamps)
 

@@ -61,8 +61,8 @@ class CsvReader(LogReader):
                 continue
             table = self._parsed(text, columns, row, self._skip if k == 0 else 0, schema)
             row, schema = row + table.num_rows, table.schema
-            if table.num_rows:
-                yield {name: numpy_column(table.column(name)) for name in columns}
+            for batch in table.to_batches():  # as they were parsed: nothing is copied
+                yield {name: numpy_column(batch.column(name)) for name in columns}
         if row == 0:
             raise LogError(f"{self.path}: has names of columns but no rows.")
 
@@ -112,7 +112,7 @@ class CsvReader(LogReader):
 
 
 def numpy_column(column: Any) -> ColumnValues:
-    """An Arrow `column` as NumPy's: empty cells become NaN in numbers, NaT in time stamps and None elsewhere."""
+    """A batch's Arrow `column` as NumPy's: empty cells become NaN in numbers, NaT in time stamps, None elsewhere."""
     import pyarrow as pa
 
     kind = column.type
@@ -121,15 +121,15 @@ def numpy_column(column: Any) -> ColumnValues:
     if pa.types.is_decimal(kind):
         column, kind = column.cast(pa.float64()), pa.float64()
     if pa.types.is_timestamp(kind):
-        return np.asarray(column.cast(pa.timestamp(kind.unit)).to_numpy().astype(f"datetime64[{kind.unit}]"))
+        stamps = column.cast(pa.timestamp(kind.unit)).to_numpy(zero_copy_only=False)
+        return np.asarray(stamps.astype(f"datetime64[{kind.unit}]"))
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if (pa.types.is_integer(kind) or pa.types.is_boolean(kind)) and column.null_count:
         column = column.cast(pa.float64())
     if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.null_count == 0 and len(column):
         # Arrow's own way to NumPy loads Pandas where it is installed, which takes half a second.
-        parts = [np.from_dlpack(part) for part in getattr(column, "chunks", [column]) if len(part)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.asarray(np.from_dlpack(column))
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
