@@ -10,7 +10,7 @@ from checked_logs import clean, column, robot_of, spoiled
 from typer.testing import CliRunner
 
 from steelyard.check import check_log
-from steelyard.check._verdict import MOST_ADVICES
+from steelyard.check.check import MOST_ADVICES
 from steelyard.cli import app
 
 

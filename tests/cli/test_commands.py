@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from steelyard.cli.app import COMMANDS, Commands, app
-from steelyard.cli.choices import LISTS, filled
+from steelyard.cli.app import COMMANDS, LISTS, Commands, app, filled
 
 GROUPS = {name.split()[0] for name in COMMANDS if " " in name}
 SINGLE = [name for name in COMMANDS if name not in GROUPS]
@@ -60,7 +59,7 @@ def loaded_by(*arguments: str) -> set[str]:
 
 def test_help_imports_no_command_and_nothing_to_calculate_with() -> None:
     modules = loaded_by("--help")
-    assert not {m for m in modules if m.startswith("steelyard.cli.")} - {"steelyard.cli.app", "steelyard.cli.choices"}
+    assert not {m for m in modules if m.startswith("steelyard.cli.")} - {"steelyard.cli.app"}
     assert not {"numpy", "rich", "scipy", "plotly", "steelyard.robot.robot"} & modules
 
 

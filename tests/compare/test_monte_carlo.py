@@ -84,8 +84,8 @@ def test_processes_give_the_same_numbers(whole: Comparison) -> None:
 
 def test_runs_of_another_comparison_are_not_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
-    with _Records(file, {"seed": 0}).writing() as writer:
-        writer.add(MethodRun("a", "wls", "refused", "x"))
+    with _Records(file, {"seed": 0}).writing() as write:
+        write(MethodRun("a", "wls", "refused", "x"))
     assert _Records(file, {"seed": 0}).load() == [MethodRun("a", "wls", "refused", "x")]
     with pytest.raises(SteelyardError, match="another comparison"):
         _Records(file, {"seed": 1}).load()

@@ -13,8 +13,7 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.problem import comparison_motion, requirements
 from steelyard.excitation.trajectories import Fourier
 from steelyard.parameters.terms import identification_terms
-from steelyard.rehearse._planted import planted
-from steelyard.rehearse.rehearse import rehearse
+from steelyard.rehearse.rehearse import planted, rehearse
 
 
 @dataclass

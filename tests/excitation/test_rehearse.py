@@ -15,7 +15,7 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse import rehearse
-from steelyard.rehearse._planted import planted
+from steelyard.rehearse.rehearse import planted
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
 

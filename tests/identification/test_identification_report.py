@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 import steelyard as sy
-from steelyard.identification._result import result_json
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.page import identification_report, print_identification
 from steelyard.identification.parameters_page import _described
+from steelyard.identification.run import result_json
 from steelyard.robot.library import builtin
 
 TERMS = ("viscous", "coulomb:smooth=0.02", "offset", "spring")  # the arm has neither offset nor spring

@@ -82,7 +82,7 @@ def test_a_log_too_short_is_refused() -> None:
 
 
 def test_validation_takes_no_part_and_the_result_says_what_was_tried() -> None:
-    from steelyard.identification._result import result_json
+    from steelyard.identification.run import result_json
 
     used, judged = a_log(0.1), a_log(0.0, seed=1)
     alone = identify(ROBOT, used, terms=("viscous", "coulomb"), tune=True)

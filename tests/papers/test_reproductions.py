@@ -25,7 +25,7 @@ from steelyard.papers.paper import Item, Paper, Reproduction, asserted, measured
 from steelyard.papers.prrrp._lab import Lab, inertia
 from steelyard.papers.prrrp.histories import _EightFilter
 from steelyard.papers.run import _item_from_json, _item_to_json, paper_page, reproduce, reproduction_to_json, run_paper
-from steelyard.papers.szabo3r._lab import formula
+from steelyard.papers.szabo3r.tables import formula
 from steelyard.signals.log import Log
 
 HOME = Path(steelyard.papers.__file__).parent

@@ -15,8 +15,7 @@ from steelyard.dynamics import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
 from steelyard.parameters import Coulomb, Custom, Offset, Rotor, Terms, nominal_terms, terms
 from steelyard.parameters.term import Column
-from steelyard.regression._kernel import SIXTEEN, ten_from_sixteen
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.base_parameters import SIXTEEN, BaseParameters, base_parameters, ten_from_sixteen
 from steelyard.robot import Joint, Link, Robot, load_robot
 from steelyard.robot.library import builtin_names
 from steelyard.robot.spatial import rotation_about

@@ -15,7 +15,6 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Reduction
-from steelyard.regression.rows import Equation
 from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion, Preparation, prepare
 from steelyard.signals.source import Source, pieces_of
@@ -158,7 +157,8 @@ def score_reduced(
         beta = base.values(theta)
         joints = []
         for e, joint in enumerate(plotted.joints):
-            way = _away_from(base, seen.factor.equations[e], beta)
+            # What [A y] is multiplied with to give y − Aβ.
+            way = np.array([*-beta[seen.factor.equations[e].among(base.independent)[1]], 1.0])
             triangle, gram = seen.factor.triangles[e], seen.unfiltered[e]
             rows, total = seen.factor.rows[e], float(seen.sums[e])
             smooth = _figures(rows, float(np.sum((triangle @ way) ** 2)), total, float(np.sum(triangle[:, -1] ** 2)))
@@ -167,12 +167,6 @@ def score_reduced(
             joints.append(JointScore(joint.joint, **smooth, raw=raw))
         out.append(replace(plotted, samples=seen.samples, joints=tuple(joints)))
     return tuple(out)
-
-
-def _away_from(base: BaseParameters, equation: Equation, beta: Array) -> Array:
-    """What [A y] is multiplied with to give y − Aβ."""
-    place = {c: k for k, c in enumerate(base.independent)}
-    return np.array([*(-beta[place[int(c)]] for c in equation.columns), 1.0])
 
 
 def _torques(

@@ -35,8 +35,7 @@ def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
         dead = list(_dead(joint, log.tau[:, k]))
         yield from dead
         if not dead:
-            coarse = list(_coarse(joint, log.tau[:, k]))
-            yield from coarse
+            yield from _coarse(joint, log.tau[:, k])
             yield from _cut_off(joint, log.tau[:, k], moving)
 
 
@@ -189,12 +188,11 @@ def check_rounding(log: Log, seen: Evidence) -> Iterator[Finding]:
         return
     worst = int(np.argmax(noise))
     joint = seen.robot.joints[worst]
-    unit = "rad" if joint.kind == "revolute" else "m"
     severity: Severity = "warning" if noise[worst] > COARSE_NOISE else "note"
     names = ", ".join(seen.robot.joints[k].name for k in rough)
     message = (
-        f"The steps of the positions ({steps[worst]:.2g} {unit} on '{joint.name}') make {100 * noise[worst]:.1f} % of "
-        f"its acceleration; seen on {names}. Inertias lean towards zero by it."
+        f"The steps of the positions ({steps[worst]:.2g} {joint.unit} on '{joint.name}') make "
+        f"{100 * noise[worst]:.1f} % of its acceleration; seen on {names}. Inertias lean towards zero by it."
     )
     advice = "Log finer positions or the drive's own velocity, lower --cutoff, or play a faster motion."
     yield Finding("position_steps", severity, message, advice, joint.name if len(rough) == 1 else None)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from steelyard.check._channels import STILL
-from steelyard.check._evidence import Evidence
+from steelyard.check._evidence import Evidence, basis
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.filters import derivative
-from steelyard.signals.log import Finding, Severity
+from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.prepare import Motion
 
 # By how many samples one signal lags another.
@@ -114,7 +114,7 @@ def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | 
         A, times = A[::step], kept[inside][::step]
         if len(A) < 3 * A.shape[1]:
             continue
-        Q = _basis(A)
+        Q = basis(A)
         smooth = motion.filter(motion.tau[:, joint])
         for k, offset in enumerate(offsets):
             y = _at(smooth, (times + offset - motion.t[0]) / motion.filter.period)
@@ -136,13 +136,6 @@ def _at(signal: Array, places: Array) -> Array:
     return np.asarray((1.0 - share) * signal[before] + share * signal[before + 1])
 
 
-def _basis(A: Array) -> Array:
-    """Orthonormal columns that span A's."""
-    lengths = np.linalg.norm(A, axis=0)
-    U, s, _ = np.linalg.svd(A / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
-    return np.asarray(U[:, s > 1e-8 * s[0]])
-
-
 # Is the measured velocity the derivative of the measured position?
 
 
@@ -156,15 +149,13 @@ LONGEST_VELOCITY_DELAY = 0.5  # s, of a delay that is looked for
 HARMLESS = 0.1
 
 
-def check_velocity(
-    robot: Robot, motions: Sequence[Motion], measured: Sequence[Array | None]
-) -> Iterator[Finding]:  # fmt: skip
-    """Sign, factor, delay and likeness, joint by joint; `measured` are the velocities of each motion as logged."""
-    pairs = [(m, v) for m, v in zip(motions, measured, strict=True) if v is not None]
-    if not pairs:
+def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterator[Finding]:
+    """Sign, factor, delay and likeness, joint by joint, on the longest of the `motions` of a `log`."""
+    if log.dq is None or not motions:
         yield Finding("velocity", "ok", "There is no measured velocity; it is made from the positions.")
         return
-    longest, logged = max(pairs, key=lambda p: len(p[0].t))
+    longest = max(motions, key=lambda m: len(m.t))
+    logged = np.column_stack([np.interp(longest.t, log.t, column) for column in log.dq.T])
     period = longest.filter.period
     made = longest.filter(derivative(longest.q, period))
     low = longest.filter(logged)

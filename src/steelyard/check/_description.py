@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.check._channels import STILL
-from steelyard.check._evidence import Evidence, fit
+from steelyard.check._evidence import Evidence, basis, fit
 from steelyard.check.explained import CERTAIN, wrong_sign
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
@@ -137,9 +137,7 @@ def _slope_beside(drive: Array, nominal: Array, y: Array) -> tuple[float, float,
 
     What the drive's columns span is taken off both (Frisch & Waugh 1933): dozens of these fits are wanted at once.
     """
-    lengths = np.linalg.norm(drive, axis=0)
-    U, s, _ = np.linalg.svd(drive / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
-    Q = U[:, s > 1e-8 * s[0]]
+    Q = basis(drive)
     rest, own = (x - Q @ (Q.T @ x) for x in (y, nominal))
     total = float(np.sum((y - y.mean()) ** 2))
     power = float(own @ own)
@@ -277,7 +275,8 @@ def check_gravity(states: States) -> Iterator[Finding]:
             continue
         drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING_SPEED[robot.joints[j].kind])
         # What the drive's own terms can explain counts for no direction; an offset is none of gravity's.
-        free = [_without(drive, x) / std for x in (*columns[:, j].T, states.tau[:, j] - rest[:, j])]
+        sides = (*columns[:, j].T, states.tau[:, j] - rest[:, j])
+        free = [fit(drive, x).residual / std if np.ptp(x) > 0.0 else np.zeros_like(x) for x in sides]
         G.append(np.column_stack(free[:3]))
         y.append(free[3])
     if not G:
@@ -312,7 +311,3 @@ def _direction(G: Array, y: Array, stated: Array) -> tuple[Array, float, float, 
     found = stated + change
     sums = [float(np.sum((y - G @ g) ** 2)) for g in (stated, found, np.zeros(3))]
     return found, sums[0], sums[1], sums[2]
-
-
-def _without(columns: Array, x: Array) -> Array:
-    return fit(columns, x).residual if np.ptp(x) > 0.0 else np.zeros_like(x)

@@ -54,7 +54,6 @@ def gather(study: Study, number: int) -> Evidence:
     parts: list[list[tuple[Array, Array]]] = [[] for _ in data.equations]
     for block in blocks or data.blocks():
         parts[block.equation].append((block.A, block.y))
-    place = {c: k for k, c in enumerate(base.independent)}
     return Evidence(
         robot=robot,
         base=base,
@@ -64,7 +63,7 @@ def gather(study: Study, number: int) -> Evidence:
         ddq=_rows([m.ddq[m.keep] for m in motions]),
         tau=_rows([m.filter(m.tau, m.keep) for m in motions]),
         joints=tuple(robot.joint_index(e.name) for e in data.equations),
-        columns=tuple(np.array([place[int(c)] for c in e.columns]) for e in data.equations),
+        columns=tuple(np.array(e.among(base.independent)[1]) for e in data.equations),
         A=tuple(np.concatenate([a for a, _ in part]) for part in parts),
         y=tuple(np.concatenate([b for _, b in part]) for part in parts),
     )
@@ -74,7 +73,11 @@ def _rows(pieces: Sequence[Array]) -> Array:
     return np.concatenate(pieces) if pieces else np.empty((0, 0))
 
 
-# Least squares of one right side on a few columns, and what is left.
+def basis(A: Array) -> Array:
+    """Orthonormal columns that span those of `A`."""
+    lengths = np.linalg.norm(A, axis=0)
+    U, s, _ = np.linalg.svd(A / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
+    return np.asarray(U[:, s > 1e-8 * s[0]])
 
 
 @dataclass(frozen=True, eq=False)

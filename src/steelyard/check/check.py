@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from steelyard.check._channels import STILL, check_channels, check_limits, check
 from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import States, check_description, check_gravity
 from steelyard.check._evidence import Evidence, Fit, gather
-from steelyard.check._verdict import FATAL, Grade, advices, verdict
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
     check_explained,
@@ -24,7 +23,7 @@ from steelyard.check.explained import (
     giving,
 )
 from steelyard.errors import LogError, StructureError
-from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
 from steelyard.parameters.term import Term
@@ -32,13 +31,22 @@ from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
-from steelyard.signals.prepare import Motion, Preparation
+from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
+Grade = Literal["good", "usable", "mend", "unusable"]
+MOST_ADVICES = 5
+# What makes a log useless as it stands, whatever else it holds.
+FATAL = ("no_torque", "current", "short", "nothing_moves", "all_dead")
+# First what spoils everything, then what spoils a joint, then what would make a good log better.
+_ORDER = (
+    *FATAL, "degrees", "velocity_degrees", "order", "gravity", "sign", "dead_torque", "velocity_sign", "torque_scale",
+    "velocity_factor", "unexplained", "quantised", "saturated", "motionless", "delay", "position_steps",
+    "rank", "condition", "hidden",
+)  # fmt: skip
 # Positions in degrees make nonsense of every row; what a check would say of them would be wrong.
 _SPOILS_ROWS = ("degrees",)
 
@@ -168,7 +176,7 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
         return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
     except StructureError as error:
         return [Finding("short", "problem", str(error), "Log a longer motion.")], None
-    velocity = list(check_velocity(robot, seen.motions, [_logged(log, m) for m in seen.motions]))
+    velocity = list(check_velocity(robot, seen.motions, log))
     if any(e.kind == "degrees" for e in velocity):
         return velocity, None
     if min(len(y) for y in seen.y) < seen.base.rank:
@@ -205,8 +213,41 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     return [*found, *(e for e in giving_energy if e.joint not in named)]
 
 
-def _logged(log: Log, motion: Motion) -> Array | None:
-    """The measured velocity on a motion's own clock."""
-    if log.dq is None:
-        return None
-    return np.column_stack([np.interp(motion.t, log.t, column) for column in log.dq.T])
+def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
+    """At most five, the gravest first, joints with the same trouble together."""
+    places = {kind: k for k, kind in enumerate(_ORDER)}
+    graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
+    lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
+    ranked = sorted(graves, key=lambda e: (-e.rank, places.get(e.kind, len(places)))) + lights
+    out: list[str] = []
+    told: set[tuple[str, str]] = set()
+    for entry in ranked:
+        if entry.advice in out or (entry.kind, entry.severity) in told:
+            continue
+        alike = [e.joint for e in ranked if e.kind == entry.kind and e.severity == entry.severity and e.joint]
+        told.add((entry.kind, entry.severity))
+        others = [name for name in dict.fromkeys(alike) if name != entry.joint]
+        same = f" The same for {', '.join(others)}." if others and entry.joint else ""
+        out.append(entry.advice + same)
+    return tuple(out[:MOST_ADVICES])
+
+
+def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
+    """How far the log can be trusted."""
+    problems = [e for e in entries if e.severity == "problem"]
+    warnings = [e for e in entries if e.severity == "warning"]
+    fatal = [e for e in problems if e.kind in FATAL]
+    if fatal:
+        why = fatal[0].message
+        return "unusable", f"This log cannot be identified from: {why[:1].lower()}{why[1:]}"
+    if problems:
+        return "mend", f"Mend {_count(problems, 'problem')} before identifying from this log."
+    if warnings:
+        return "usable", f"This log can be identified from, with {_count(warnings, 'reservation')}."
+    return "good", "This log is fit for identification."
+
+
+def _count(entries: Sequence[Finding], word: str) -> str:
+    joints = list(dict.fromkeys(e.joint for e in entries if e.joint))
+    many = f"{len(entries)} {word}{'s' if len(entries) > 1 else ''}"
+    return f"{many} ({', '.join(joints)})" if joints else many

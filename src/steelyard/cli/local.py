@@ -13,8 +13,7 @@ from steelyard.cli.deliver import deliver
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.local.bank_files import BankRun
-    from steelyard.local.motion_files import RegionMotions
+    from steelyard.local.files import BankRun, RegionMotions
     from steelyard.local.validate import BankValidation
     from steelyard.robot.robot import Robot
 
@@ -91,10 +90,9 @@ class LocalIdentifyOptions:
 @opt.taking(LocalIdentifyOptions)
 def identify(o: LocalIdentifyOptions) -> None:
     """Identify one model per region, from logs of each or on a simulated robot."""
-    from steelyard.local.bank_files import BankRun
     from steelyard.local.design import Design
+    from steelyard.local.files import BankRun, read_motions
     from steelyard.local.identify import identify_locally
-    from steelyard.local.motion_files import read_motions
     from steelyard.local.regions import read_regions
     from steelyard.signals.prepare import Preparation
 
@@ -143,7 +141,7 @@ class ValidateOptions:
 def validate(o: ValidateOptions) -> None:
     """Validate a bank over many motions: errors, bands, transfer between regions, a global model beside it."""
     from steelyard.dynamics.model import Model
-    from steelyard.local.bank_files import load_bank, whole_model
+    from steelyard.local.files import load_bank, whole_model
     from steelyard.local.identify import GLOBAL
     from steelyard.local.validate import validate_bank
 
@@ -178,7 +176,7 @@ class RecalibrateOptions:
 @opt.taking(RecalibrateOptions)
 def recalibrate(o: RecalibrateOptions) -> None:
     """Make a region's model anew from a new log, and say what has drifted."""
-    from steelyard.local.bank_files import BankRun, load_bank
+    from steelyard.local.files import BankRun, load_bank
     from steelyard.local.recalibrate import recalibrate as again
 
     def recalibrated() -> BankRun:

@@ -27,9 +27,6 @@ from steelyard.simulation.controllers import CONTROLLERS
 from steelyard.simulation.friction import smoothed
 from steelyard.simulation.play import play
 
-# Random Fourier motions within a robot's limits, for playing and for judging.
-
-
 # Of the limits; the loop overshoots a little.
 _SHARE = 0.8
 # Positions no farther from the middle than this (rad, m), where a robot has wide limits: as arms are really moved.

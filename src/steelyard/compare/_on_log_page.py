@@ -27,13 +27,12 @@ def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> No
     """One row per scheme, then what failed and why."""
     rows = []
     for r in found.results:
-        if r.found is None:
-            rows.append([r.scheme, "–", "–", "–", "–", number(r.seconds, 2)])
-            continue
-        rows.append(
-            [r.scheme, number(r.nrmse_percent, 3), _position(r), number(_relative_error(r), 3),
-             "yes" if r.found.possible else "no", number(r.seconds, 2)]
-        )  # fmt: skip
+        told = ["–"] * 4
+        if r.found is not None:
+            position = "diverged" if r.position_rmse is None else number(_milli(r), 3)
+            possible = _word(r.found.possible)
+            told = [number(r.nrmse_percent, 3), position, number(_relative_error(r), 3), possible]
+        rows.append([r.scheme, *told, number(r.seconds, 2)])
     columns = ["scheme", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
                "median standard error [%]", "possible", "time [s]"]  # fmt: skip
     out.print(table(f"Schemes on {escape(found.robot.name)}", columns, rows, right=columns[1:]))
@@ -76,9 +75,8 @@ def _best(name: str | None) -> list[Html]:
 def _summary(r: SchemeResult) -> list[TableCell]:
     if r.found is None:
         return [r.scheme, None, None, None, "–", r.seconds, r.reason]
-    position = None if r.position_rmse is None else 1000.0 * float(np.sqrt(np.mean(r.position_rmse**2)))
-    remark = "a replay diverged" if r.position_rmse is None else ""
-    possible = "yes" if r.found.possible else "no"
+    position, possible = _milli(r), _word(r.found.possible)
+    remark = "a replay diverged" if position is None else ""
     return [r.scheme, r.nrmse_percent, position, _relative_error(r), possible, r.seconds, remark]
 
 
@@ -88,12 +86,6 @@ def _intervals(shown: list[Identification]) -> Html:
         for f in shown
     ]
     return parameter_table(shown[0].base.names, shown[0].base.units, columns, "Values with 95 % intervals")
-
-
-def _position(r: SchemeResult) -> str:
-    if r.position_rmse is None:
-        return "diverged"
-    return number(1000.0 * float(np.sqrt(np.mean(r.position_rmse**2))), 3)
 
 
 def _relative_error(r: SchemeResult) -> float:
@@ -147,11 +139,7 @@ def log_report(found: LogComparison) -> str:
     sections = [Section("Estimators", join(about, table_html(columns, rows)))]
     if any(r.estimate is not None for r in found.ranking):
         sections.append(Section("Base parameters", _parameters(found)))
-    return render_report(
-        f"{found.robot.name}: estimators compared on a log",
-        sections,
-        verdict=_verdict(found),
-    )
+    return render_report(f"{found.robot.name}: estimators compared on a log", sections, verdict=_verdict(found))
 
 
 def _verdict(found: LogComparison) -> Verdict:
@@ -179,8 +167,9 @@ def _parameters(found: LogComparison) -> Html:
     return parameter_table(base.names, base.units, columns, "Values, the best fit first")
 
 
-def _milli(r: LogResult) -> float | None:
-    return None if r.position is None else 1000.0 * r.position
+def _milli(r: SchemeResult | LogResult) -> float | None:
+    """Position error of the replays over all joints, mrad (mm)."""
+    return None if r.position_rmse is None else 1000.0 * float(np.sqrt(np.mean(r.position_rmse**2)))
 
 
 def _word(value: bool | None) -> str:

@@ -121,8 +121,7 @@ class _Judge:
         return replace(made, q0=made.q0[ok], dq0=made.dq0[ok], torques=made.torques[ok], positions=positions[ok])
 
 
-# BLAS and our own loops keep to one thread each: the processes are what runs in parallel.
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STEELYARD_THREADS")}
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STEELYARD_THREADS")
 
 
 class Worker:
@@ -143,7 +142,8 @@ class Worker:
         self, cell: Cell, names: Sequence[str], begin: Callable[[str], None] = lambda name: None
     ) -> Iterator[MethodRun]:
         """One after the other; `begin` is told the estimator that comes next."""
-        with _repeatable(), one_blas_thread():
+        # One thread, and machine code at once: what comes out does not depend on what the process did before.
+        with one_thread(), compiled_at_once(), one_blas_thread():
             try:
                 experiment: Experiment | SteelyardError = self.bench.experiment(cell)
             except SteelyardError as error:
@@ -166,19 +166,16 @@ class Worker:
 
 
 @contextmanager
-def _repeatable() -> Iterator[None]:
-    """One thread, and machine code at once: what comes out does not depend on what the process did before."""
-    kept = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
+def one_thread() -> Iterator[None]:
+    """BLAS and our own loops keep to one thread each, here and in new processes: those are what runs in parallel."""
+    kept = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # BLAS reads it when it is loaded
     try:
-        with compiled_at_once():
-            yield
+        yield
     finally:
-        for name, value in kept.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in _THREADS:
+            os.environ.pop(name, None)
+        os.environ.update(kept)
 
 
 def serve(pipe: Any, truth: Truth, protocol: Protocol) -> None:

@@ -65,15 +65,8 @@ class Comparison(Viewed):
 
     def some(self, estimator: str, **levels: str) -> list[MethodRun]:
         """The runs of one `estimator`, all or those of some `levels`, such as noise="low"."""
-        own = self._by_estimator.get(estimator, [])
+        own = [run for run in self.runs if run.estimator == estimator]
         return [r for r in own if all(r.level(factor) == name for factor, name in levels.items())]
-
-    @cached_property
-    def _by_estimator(self) -> dict[str, list[MethodRun]]:
-        out: dict[str, list[MethodRun]] = {}
-        for run in self.runs:
-            out.setdefault(run.estimator, []).append(run)
-        return out
 
     def summary(self, estimator: str, **levels: str) -> Summary:
         """The runs of one `estimator`, all or those of some `levels`, summed up."""
@@ -190,7 +183,9 @@ def advice(comparison: Comparison) -> tuple[Advice, ...]:
             ranked = comparison.ranked(noise)
             out += _choice(f"Noise '{noise}', no controller known", ranked, _from_log_alone, False)
             out += _choice(f"Noise '{noise}', controller known", ranked, lambda name: True, False)
-    return (*out, *_to_be_left(comparison.ranking))
+    best = next((s for s in comparison.ranking if s.reliable and _from_log_alone(s.estimator)), None)
+    against = [(s.estimator, _against(s, best)) for s in comparison.ranking]
+    return (*out, *(Advice(LEFT, name, why) for name, why in against if why))
 
 
 def _from_log_alone(name: str) -> bool:
@@ -214,12 +209,6 @@ def _choice(when: str, ranked: Sequence[Summary], fits: Callable[[str], bool], o
     if plain is not None and plain is not named and np.isfinite(_error(plain, over_all)):
         why += f"; wls has {_error(plain, over_all):.3g}\u00a0%"
     return [Advice(when, named.estimator, why + ".")]
-
-
-def _to_be_left(ranking: Sequence[Summary]) -> list[Advice]:
-    best = next((p for p in ranking if p.reliable and _from_log_alone(p.estimator)), None)
-    found = [(s.estimator, _against(s, best)) for s in ranking]
-    return [Advice(LEFT, name, why) for name, why in found if why]
 
 
 def _against(s: Summary, best: Summary | None) -> str:

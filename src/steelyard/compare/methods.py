@@ -91,9 +91,6 @@ def chosen_methods(names: Sequence[str]) -> tuple[Method, ...]:
     return tuple(method for name, method in METHODS.items() if name in left)
 
 
-# One run: an estimator on an experiment, with its result, its errors and its time; failures are results, too.
-
-
 # How runs end. Of the first three there are numbers.
 FOUND = ("converged", "boundary", "not-converged")
 FAILED = ("refused", "too-slow", "broken", "no-data")

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing.connection import wait
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.compare._bench import Truth
-from steelyard.compare._work import ONE_THREAD, Worker, serve
+from steelyard.compare._work import Worker, one_thread, serve
 from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
@@ -31,16 +31,17 @@ RUNS = "runs.jsonl"
 
 def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
     """Make a comparison's `folder` ready: a new one, one to `overwrite`, or one that was broken off, to `resume`."""
+    begun = (folder / RUNS).exists()
     if resume:
         if overwrite:
             raise SteelyardError("--resume keeps the runs of a folder, --overwrite throws them away; give one.")
-        if not (folder / RUNS).exists():
+        if not begun:
             raise RunFolderError(f"{folder} holds no runs to go on with (no {RUNS} in it); start without --resume.")
         return
-    if (folder / RUNS).exists() and not overwrite:
-        raise RunFolderError(f"{folder} holds runs already; --resume goes on with them, --overwrite starts anew.")
-    if not (folder / RUNS).exists():
+    if not begun:
         check_target(folder, overwrite)
+    elif not overwrite:
+        raise RunFolderError(f"{folder} holds runs already; --resume goes on with them, --overwrite starts anew.")
     if folder.exists():
         shutil.rmtree(folder)
     try:
@@ -57,33 +58,24 @@ class _Records:
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
-        self._header = {"format": _FORMAT, "key": _key(header), **header}
+        key = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+        self._header = {"format": _FORMAT, "key": key, **header}
 
     def load(self) -> list[MethodRun]:
         """The runs there are; a last line that was being written when the power went is left out."""
         if not self.path.exists():
             return []
-        lines = self.path.read_bytes().split(b"\n")
-        runs: list[MethodRun] = []
-        for number, line in enumerate(lines):
-            document = _parsed(line)
-            if number == 0:
-                if document is not None:
-                    self._check(document)
-            elif document is not None:
-                runs.append(MethodRun.from_json(document))
-        return runs
-
-    def _check(self, document: dict[str, Any]) -> None:
-        if document.get("format") != _FORMAT or document.get("key") != self._header["key"]:
+        head, *runs = (_parsed(line) for line in self.path.read_bytes().split(b"\n"))
+        if head is not None and (head.get("format"), head.get("key")) != (_FORMAT, self._header["key"]):
             raise SteelyardError(
                 f"{self.path} holds runs of another comparison (another robot, seed, version or setting); resume with "
                 "the same options, or give another folder."
             )
+        return [MethodRun.from_json(run) for run in runs if run is not None]
 
     @contextmanager
-    def writing(self) -> Iterator[_Writer]:
-        """To add runs; a torn last line is cut off first."""
+    def writing(self) -> Iterator[Callable[[MethodRun], None]]:
+        """To add runs by; a torn last line is cut off first."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             whole = self.path.read_bytes()
@@ -91,24 +83,16 @@ class _Records:
             if len(kept) < len(whole):
                 os.truncate(self.path, len(kept))
         with self.path.open("ab") as file:
-            writer = _Writer(file)
+
+            def add(document: dict[str, Any]) -> None:
+                # One write of a whole line, then down to the disk.
+                file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+
             if file.tell() == 0:
-                writer.line(self._header)
-            yield writer
-
-
-class _Writer:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def add(self, run: MethodRun) -> None:
-        self.line(run.to_json())
-
-    def line(self, document: dict[str, Any]) -> None:
-        # One write of a whole line, then down to the disk.
-        self._file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+                add(self._header)
+            yield lambda run: add(run.to_json())
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -117,10 +101,6 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
-
-
-def _key(header: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
 
 
 Job = tuple[Cell, tuple[str, ...]]
@@ -162,20 +142,17 @@ class _Pool:
         self.helpers: list[_Helper] = []
 
     def runs(self, workers: int) -> Iterator[MethodRun]:
-        kept = {name: os.environ.get(name) for name in ONE_THREAD}
-        os.environ.update(ONE_THREAD)  # processes inherit it, and BLAS reads it when it is loaded
-        try:
-            for _ in range(min(workers, len(self.jobs))):
-                self._hire()
-            while self.helpers:
-                for pipe in wait([helper.pipe for helper in self.helpers]):
-                    helper = next(h for h in self.helpers if h.pipe is pipe)
-                    yield from self._heard(helper)
-        finally:
-            for helper in self.helpers:
-                helper.stop()
-            for name, value in kept.items():
-                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+        with one_thread():
+            try:
+                for _ in range(min(workers, len(self.jobs))):
+                    self._hire()
+                while self.helpers:
+                    for pipe in wait([helper.pipe for helper in self.helpers]):
+                        helper = next(h for h in self.helpers if h.pipe is pipe)
+                        yield from self._heard(helper)
+            finally:
+                for helper in self.helpers:
+                    helper.stop()
 
     def _hire(self) -> None:
         here, there = self.context.Pipe()
@@ -264,16 +241,10 @@ def monte_carlo(
     ]
     progress(len(done), len(wanted), None)
 
-    def gather(write: Callable[[MethodRun], None]) -> None:
+    with nullcontext(lambda run: None) if store is None else store.writing() as write:
         for run in _all_runs(truth, plan, jobs, workers or cores()):
             write(run)
             done[run.key] = run
             progress(len(done), len(wanted), run)
-
-    if store is None:
-        gather(lambda run: None)
-    else:
-        with store.writing() as writer:
-            gather(writer.add)
     ordered = tuple(done[cell.key, name] for cell in cells for name in plan.estimators)
     return Comparison(robot.name, plan, ordered)

@@ -13,7 +13,7 @@ from steelyard.assessment.holdout import keep_last
 from steelyard.assessment.replay import possibility
 from steelyard.assessment.score import score_models
 from steelyard.compare.methods import Method, MethodRun, chosen_methods, try_fit
-from steelyard.compare.schemes import replayed
+from steelyard.compare.schemes import named_values, replayed
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate
@@ -59,12 +59,7 @@ class LogResult:
             "mass_matrix_positive_definite": run.simulable,
             "physically_consistent": run.possible,
         }
-        if self.estimate is None:
-            return out
-        found = self.estimate
-        rows = zip(found.base.names, found.beta, found.standard_errors, strict=True)
-        named = [{"name": n, "value": float(b), "standard_error": float(e)} for n, b, e in rows]
-        return out | {"base_parameters": named}
+        return out if self.estimate is None else out | {"base_parameters": named_values(self.estimate)}
 
 
 @renamed(cutoff="cutoff_hz")

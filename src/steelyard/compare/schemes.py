@@ -13,6 +13,7 @@ from steelyard.assessment.holdout import keep_last, part_of
 from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
+from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.identification.identification import Identification
@@ -49,17 +50,19 @@ class SchemeResult:
         out: dict[str, Any] = {"scheme": self.scheme, "seconds": self.seconds, "reason": self.reason}
         if self.found is None:
             return out
-        estimate = self.found.estimate
         return out | {
             "hold_out_nrmse_percent": self.nrmse_percent,
             "position_rmse": None if self.position_rmse is None else self.position_rmse.tolist(),
             "physically_consistent": self.found.possible,
             "condition_number": self.found.condition_number,
-            "base_parameters": [
-                {"name": n, "value": float(b), "standard_error": float(e)}
-                for n, b, e in zip(self.found.base.names, estimate.beta, estimate.standard_errors, strict=True)
-            ],
+            "base_parameters": named_values(self.found.estimate),
         }
+
+
+def named_values(found: Estimate) -> list[dict[str, Any]]:
+    """The base parameters that were `found`, for machines."""
+    rows = zip(found.base.names, found.beta.tolist(), found.standard_errors.tolist(), strict=True)
+    return [{"name": n, "value": b, "standard_error": e} for n, b, e in rows]
 
 
 @dataclass(frozen=True, eq=False)

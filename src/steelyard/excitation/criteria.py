@@ -126,7 +126,7 @@ class Criterion:
     larger_is_better: bool = False
 
     def __call__(self, gram: Array) -> float:
-        return self.value(_eigenvalues(gram))
+        return self.value(_floored(np.linalg.eigvalsh(gram)))
 
     def gradient(self, gram: Array, sharpness: float = np.inf) -> tuple[float, Array]:
         """The objective and its derivative with respect to G."""
@@ -135,12 +135,8 @@ class Criterion:
         return objective, (vectors * slope) @ vectors.T
 
 
-def _eigenvalues(gram: Array) -> Array:
-    """Ascending, with rounding below the smallest representable share of the largest lifted to it."""
-    return _floored(np.linalg.eigvalsh(gram))
-
-
 def _floored(raw: Any) -> Array:
+    """Ascending eigenvalues, rounding below the smallest representable share of the largest lifted to it."""
     if not np.all(np.isfinite(raw)) or raw[-1] <= 0.0:
         raise ExcitationError("The motion shows nothing at all: its information matrix is zero or not finite.")
     return np.asarray(np.maximum(raw, _FLOOR * raw[-1]))
@@ -175,17 +171,13 @@ def _log_weakest(power: float) -> _Objective:
     return objective
 
 
-def _log_frobenius(x: Array, sharpness: float) -> tuple[float, Array]:
-    return _log_cond(1.0)(x, 2.0)  # ‖G‖_F = (Σ λ²)^½: the 2-norm of the eigenvalues
-
-
 def _log_trace(x: Array, sharpness: float) -> tuple[float, Array]:
     total = float(np.sum(1.0 / x))
     return float(np.log(total)), -1.0 / (x**2 * total)
 
 
-def _minus_log_det(x: Array, sharpness: float) -> tuple[float, Array]:
-    return -float(np.sum(np.log(x))), -1.0 / x
+def _minus_log_det(x: Array) -> float:
+    return -float(np.sum(np.log(x)))
 
 
 def condition_number(gram: Array) -> float:
@@ -203,9 +195,9 @@ CRITERIA: dict[str, Criterion] = {
             "frobenius",
             "‖WᵀW‖_F ‖(WᵀW)⁻¹‖_F",
             lambda x: float(np.sqrt(np.sum(x**2) * np.sum(x**-2.0))),
-            _log_frobenius,
+            lambda x, _: _log_cond(1.0)(x, 2.0),  # ‖G‖_F = (Σ λ²)^½: the 2-norm of the eigenvalues
         ),
-        Criterion("d", "−log det(WᵀW)", lambda x: -float(np.sum(np.log(x))), _minus_log_det),
+        Criterion("d", "−log det(WᵀW)", _minus_log_det, lambda x, _: (_minus_log_det(x), -1.0 / x)),
         Criterion("a", "trace (WᵀW)⁻¹", lambda x: float(np.sum(1.0 / x)), _log_trace),
         Criterion("e", "λ_min(WᵀW)", lambda x: float(x[0]), _log_weakest(1.0), larger_is_better=True),
         Criterion("sigma", "σ_min(W)", lambda x: float(np.sqrt(x[0])), _log_weakest(0.5), larger_is_better=True),

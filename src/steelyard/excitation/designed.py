@@ -198,19 +198,10 @@ class Designed(Viewed):
         found = self.torque(plan)
         peaks = [plan.trajectory.peak_bounds(k) for k in (1, 2)]
         low, high = plan.trajectory.extents(0)
-        joints = []
-        for k, joint in enumerate(self.robot.joints):
-            joints.append(
-                {
-                    "joint": joint.name,
-                    "lowest": float(low[k]),
-                    "highest": float(high[k]),
-                    "velocity": float(peaks[0][k]),
-                    "acceleration": float(peaks[1][k]),
-                    "torque": None if found is None else float(np.max(np.abs(found[1][:, k]))),
-                    "torque_limit": float(plan.limits.tau[k]),
-                }
-            )
+        torque = [None] * self.robot.dof if found is None else np.max(np.abs(found[1]), axis=0).tolist()
+        keys = ("joint", "lowest", "highest", "velocity", "acceleration", "torque", "torque_limit")
+        each = (*(x.tolist() for x in (low, high, *peaks)), torque, plan.limits.tau.tolist())
+        joints = [dict(zip(keys, row, strict=True)) for row in zip(self.robot.joint_names, *each, strict=True)]
         return {"duration": plan.trajectory.duration, "margins": plan.margins, "joints": joints}
 
 
@@ -248,7 +239,10 @@ def design_motions(
         options["constraints"] = [*bodies, *options.get("constraints", ())]
         plans = excite_several(robot, motions, **options)
     elif given:
-        plans, notes = (excite_next(robot, given_by(robot, given, terms), **_usual(options)),), []
+        options.pop("weights", None)
+        # With the criterion and the rate that motions have when no log is given.
+        as_usual: dict[str, Any] = {"criterion": "cond", "rate": 100.0} | options
+        plans, notes = (excite_next(robot, given_by(robot, given, terms), **as_usual),), []
     else:
         plans, notes = (excite(robot, **options),), []
     notes += plans[0].notes
@@ -256,11 +250,6 @@ def design_motions(
         notes.append("The robot's file states no inertias: torques are unknown, and their limits were not kept.")
     kept = settings if settings is not None else {k: v for k, v in options.items() if isinstance(v, (str, int, float))}
     return Designed(robot, plans, expected_noise(robot, noise), {**kept, "bound_terms": terms}, tuple(notes))
-
-
-def _usual(options: dict[str, Any]) -> dict[str, Any]:
-    """With the criterion and the rate that motions have when no log is given."""
-    return {"criterion": "cond", "rate": 100.0} | {k: v for k, v in options.items() if k != "weights"}
 
 
 def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -> Array:
@@ -325,7 +314,12 @@ def read_designed(folder: str | Path, robot: Robot) -> Read:
         plans += [json.loads(p.read_text("utf-8")) for p in sorted(place.glob("trajectory-*.json"))]
         result = json.loads((place / "result.json").read_text("utf-8"))
         settings = result["settings"]
-        tables = {k: np.array(_endless(k, v)) for k, v in plans[0]["limits"].items()}
+        # JSON holds no infinity; nothing there means none.
+        none = {"lower": -np.inf}
+        tables = {
+            k: np.array([none.get(k, np.inf) if x is None else float(x) for x in row])
+            for k, row in plans[0]["limits"].items()
+        }
         motions = tuple(Trajectory.from_dict(p["trajectory"]) for p in plans)
         names = plans[0]["joints"]
     except OSError:
@@ -340,8 +334,3 @@ def read_designed(folder: str | Path, robot: Robot) -> Read:
             f"robot '{robot.name}' has {', '.join(robot.joint_names)}; name those of the motion (--joints)."
         )
     return Read(motions, Limits(**tables), settings)
-
-
-def _endless(name: str, values: list[float | None]) -> list[float]:
-    """JSON holds no infinity; nothing there means none."""
-    return [(-np.inf if name == "lower" else np.inf) if v is None else float(v) for v in values]

@@ -234,31 +234,15 @@ def _joint_rows(made: Designed, plan: Plan) -> list[list[TableCell]]:
 def _numbers(made: Designed) -> Html:
     kinds = {j.unit for j in made.robot.joints}
     unit = kinds.pop() if len(kinds) == 1 else "rad or m"
-    columns: list[TableColumn | str] = [
-        "joint",
-        TableColumn("from", unit),
-        TableColumn("to", unit),
-        TableColumn("velocity", f"{unit}/s"),
-        TableColumn("acceleration", f"{unit}/s²"),
-        TableColumn("torque", "N m or N"),
-        TableColumn("of its limit", "%", places=1),
-    ]
+    units = {"from": unit, "to": unit, "velocity": f"{unit}/s", "acceleration": f"{unit}/s²", "torque": "N m or N"}
+    numbers = [*(TableColumn(*pair) for pair in units.items()), TableColumn("of its limit", "%", places=1)]
     parts = [
-        table_html(columns, _joint_rows(made, plan), "Ranges and peaks" if k == 0 else f"Motion {k + 1}")
+        table_html(["joint", *numbers], _joint_rows(made, plan), "Ranges and peaks" if k == 0 else f"Motion {k + 1}")
         for k, plan in enumerate(made.plans)
     ]
-    margins: list[list[TableCell]] = [
-        [
-            name,
-            float(-100.0 * x),
-        ]
-        for name, x in made.plan.margins.items()
-    ]
-    parts.append(
-        table_html(
-            ["limit", TableColumn("room left", "% (distances: cm)", places=2)], margins, "How near the limits come"
-        )
-    )
+    margins: list[list[TableCell]] = [[name, float(-100.0 * x)] for name, x in made.plan.margins.items()]
+    room = TableColumn("room left", "% (distances: cm)", places=2)
+    parts.append(table_html(["limit", room], margins, "How near the limits come"))
     parts += [callout("note", note) for note in made.notes]
     return join(*parts)
 
@@ -268,13 +252,10 @@ def _arm(made: Designed, plan: Plan) -> Html:
     q = plan.trajectory.derivative(t, 0)
     _, origins = link_poses(made.robot, q)
     keep = np.unique(np.linspace(0, len(t) - 1, 800).astype(int))
+    arm, way = _skeleton(made.robot, t, q), _workspace_coverage(np.round(origins[keep, -1], 4))
     return join(
-        figure_html(
-            _skeleton(made.robot, t, q), "The arm", "Lines join the joints' origins; press ▶ or drag the slider."
-        ),
-        figure_html(
-            _workspace_coverage(np.round(origins[keep, -1], 4)), "Where it goes", "The origin of the last joint."
-        ),
+        figure_html(arm, "The arm", "Lines join the joints' origins; press ▶ or drag the slider."),
+        figure_html(way, "Where it goes", "The origin of the last joint."),
     )
 
 
@@ -292,14 +273,8 @@ def _signals(made: Designed, plan: Plan) -> Html:
     if found is None:
         parts.append(paragraph("The description states no inertias, so torques cannot be foretold."))
     else:
-        units = [j.effort_unit for j in made.robot.joints]
-        parts.append(
-            figure_html(
-                _torque_limits(found[0], found[1], plan.limits.tau, names, units),
-                "Torques",
-                "By the nominal model; dashed: the drives' limits.",
-            )
-        )
+        figure = _torque_limits(*found, plan.limits.tau, names, [j.effort_unit for j in made.robot.joints])
+        parts.append(figure_html(figure, "Torques", "By the nominal model; dashed: the drives' limits."))
     return join(*parts)
 
 

@@ -19,7 +19,7 @@ from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import write_whole
+from steelyard.ground.files import plain, write_whole
 
 _FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5
@@ -94,17 +94,11 @@ class _State:
     evaluations: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage,
-            "current": None if self.current is None else self.current.to_dict(),
-            "pool": [[rank, iterate.to_dict()] for rank, iterate in self.pool],
-            "finished": [[rank, iterate.to_dict()] for rank, iterate in self.finished],
-            "best": None if self.best is None else self.best.tolist(),
-            "rank": None if np.isinf(self.rank) else self.rank,
-            "start_value": None if np.isnan(self.start_value) else self.start_value,
-            "history": self.history,
-            "evaluations": self.evaluations,
-        }
+        lists = {x: [[rank, it.to_dict()] for rank, it in getattr(self, x)] for x in ("pool", "finished")}
+        current = None if self.current is None else self.current.to_dict()
+        best = None if self.best is None else self.best.tolist()
+        made: dict[str, Any] = plain({**vars(self), **lists, "current": current, "best": best})
+        return made
 
     @staticmethod
     def from_dict(document: dict[str, Any]) -> _State:

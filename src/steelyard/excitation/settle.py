@@ -127,16 +127,14 @@ def find_centre(
         found: list[tuple[float, Array]] = []
         for start in starts:
             q = _settle(start, constraints, margin, limits)
-            worst = _worst(q, constraints)
+            worst = max(float(c.at_rest(q)[0].max(initial=-1.0)) for c in constraints)
             if worst <= -0.5 * margin and holds(Trajectory.standing(families, q), constraints):
                 return Trajectory.standing(families, q)
             found.append((worst, q))
         starts = [q for _, q in sorted(found, key=lambda pair: pair[0])[:_SECOND_TRIES]]
-    raise ExcitationError(_reason(Trajectory.standing(families, starts[0]), constraints))
-
-
-def _worst(q: Array, constraints: Sequence[Constraint]) -> float:
-    return max(float(c.at_rest(q)[0].max(initial=-1.0)) for c in constraints)
+    calm = Trajectory.standing(families, starts[0])
+    reason = max(constraints, key=lambda c: c.excess(calm)).blame(calm)
+    raise ExcitationError(f"No motion keeps to all limits: even in the calmest that was found, {reason}.")
 
 
 def _settle(start: Array, constraints: Sequence[Constraint], margin: float, limits: Limits) -> Array:
@@ -159,8 +157,3 @@ def _settle(start: Array, constraints: Sequence[Constraint], margin: float, limi
     options = {"maxiter": 100, "ftol": 1e-15, "gtol": 1e-12}
     box = list(zip(limits.lower, limits.upper, strict=True))
     return np.asarray(minimize(penalty, start, jac=True, method="L-BFGS-B", bounds=box, options=options).x)
-
-
-def _reason(calm: Trajectory, constraints: Sequence[Constraint]) -> str:
-    worst = max(constraints, key=lambda c: c.excess(calm))
-    return f"No motion keeps to all limits: even in the calmest that was found, {worst.blame(calm)}."

@@ -12,10 +12,9 @@ from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.criteria import criterion_named
 from steelyard.excitation.excite import excite
 from steelyard.excitation.plan import Plan
-from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
-from steelyard.regression.base_parameters import BaseParameters, base_parameters
+from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
@@ -46,14 +45,10 @@ class EarlierLogs:
             if name not in self.equations:
                 raise UnknownNameError("equation", name, self.equations)
         kept = [self.equations.index(name) for name in equations]
-        f = self.factor
-        some = replace(
-            f,
-            equations=tuple(f.equations[k] for k in kept),
-            triangles=tuple(f.triangles[k] for k in kept),
-            rows=tuple(f.rows[k] for k in kept),
-        )
-        return EarlierLogs(some, self.sigma[kept], self.period)
+        some: dict[str, Any] = {
+            x: tuple(getattr(self.factor, x)[k] for k in kept) for x in ("equations", "triangles", "rows")
+        }
+        return EarlierLogs(replace(self.factor, **some), self.sigma[kept], self.period)
 
 
 def given_by(
@@ -107,12 +102,6 @@ def excite_next(
     return plan
 
 
-def _motion_factor(base: BaseParameters, trajectory: Trajectory, rate: float) -> Factor:
-    """What playing a motion would show, as the factor of a log."""
-    q, dq, ddq = trajectory.sample(trajectory.times(rate))
-    return reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
-
-
 def excite_several(
     robot: Robot,
     count: int,
@@ -136,9 +125,10 @@ def excite_several(
     base = base_parameters(robot, terms)
 
     def alone(plan: Plan) -> Factor:
-        return (
-            EarlierLogs(_motion_factor(base, plan.trajectory, plan.rate), _ones(base.robot), 1.0).of(equations).factor
-        )
+        """What playing a motion would show, as the factor of a log."""
+        q, dq, ddq = plan.trajectory.sample(plan.trajectory.times(plan.rate))
+        seen = reduce(Rows(base.structure.dynamics, base.independent), q, dq, ddq, np.zeros_like(q))
+        return EarlierLogs(seen, np.ones(len(seen.equations)), 1.0).of(equations).factor
 
     def designed(others: Sequence[Plan], number: int) -> Plan:
         known = [f for f in (prior, *(alone(p) for p in others)) if f is not None]
@@ -146,8 +136,7 @@ def excite_several(
         return excite(robot, terms=terms, prior=merged, equations=equations, seed=seed + number, **options)
 
     plans: list[Plan] = []
-    for k in range(count):
-        plans.append(designed(plans, k))
+    plans.extend(designed(plans, k) for k in range(count))
     better = criterion_named(options.get("criterion", "cond")).larger_is_better
     best = plans[-1].value
     for sweep in range(sweeps if count > 1 else 0):
@@ -158,9 +147,3 @@ def excite_several(
     # The last one's value is that of all together.
     worst_last = sorted(range(count), key=lambda k: plans[k].value != best)
     return tuple(plans[k] for k in reversed(worst_last))
-
-
-def _ones(robot: Robot) -> Any:
-    import numpy as np
-
-    return np.ones(sum(robot.torque_used))

@@ -30,23 +30,15 @@ from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import Place, rotation_from_rpy
 from steelyard.robot.urdf import robot_from_urdf
 
-# Write a model into the URDF its robot came from, and leave the rest of the file alone.
-
-
 # Reading a robot sets entries of rotations this close to 0 and ±1 to just that (`load_robot`), no more than which
 # the placements of a file may differ from the model's before they are written anew.
 _SNAPPED = 2e-11
 _MOVED = 1e-12  # m
 
 
-def _edit_urdf(
-    model: Model, terms: SimpleTerms, source: Path, target: Path, locked: Mapping[str, float], notes: Sequence[str]
-) -> tuple[bytes, list[str]]:
-    """The bytes of the edited file, and more notes about it."""
-    return _Editor(model, terms, source, locked).edit(target, notes)
-
-
 class _Editor:
+    """A model written into the URDF its robot came from; the rest of the file is left alone."""
+
     def __init__(self, model: Model, terms: SimpleTerms, source: Path, locked: Mapping[str, float]) -> None:
         self.model, self.terms = model, terms
         self.document = Document(source)
@@ -68,6 +60,7 @@ class _Editor:
         self.replaced = 0
 
     def edit(self, target: Path, notes: Sequence[str]) -> tuple[bytes, list[str]]:
+        """The bytes of the edited file, and more notes about it."""
         self._walk()
         more = []
         if self.fixed:
@@ -238,10 +231,10 @@ def _check_same(robot: Robot, whole: Robot, locked: Mapping[str, float], source:
         raise ExportError(f"{source}: link '{other}' is in one of file and model only; give the model's description.")
     for link in robot.links:
         other_link = theirs[link.name]
-        parents = [p.links[k.parent].name if k.parent >= 0 else "" for p, k in ((robot, link),)]
+        parents = [robot.links[link.parent].name if link.parent >= 0 else ""]
         parents += [names[other_link.parent] if other_link.parent >= 0 else ""]
-        same = (link.joint, link.kind, parents[0]) == (other_link.joint, other_link.kind, parents[1])
-        if not same or (link.ratio, link.offset) != (other_link.ratio, other_link.offset):
+        alike = all(getattr(link, x) == getattr(other_link, x) for x in ("joint", "kind", "ratio", "offset"))
+        if not alike or parents[0] != parents[1]:
             raise ExportError(
                 f"{source}: joint '{link.joint}' is not the model's; give the description the robot was read from."
             )
@@ -274,7 +267,7 @@ def model_to_urdf(
         origin = Path(source)
         if target.exists() and target.resolve() == origin.resolve():
             raise ExportError(f"{target}: this is the robot's own description; write the model to another file.")
-        data, more = _edit_urdf(model, terms, origin, target, locked or {}, notes)
+        data, more = _Editor(model, terms, origin, locked or {}).edit(target, notes)
         write_whole(target, data)
         return (*notes, *more)
     write_whole(target, new_urdf(model, terms, notes))

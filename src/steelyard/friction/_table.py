@@ -159,17 +159,9 @@ def _reduced(robot: Robot, logs: Sequence[Log], moving: Sequence[int]) -> tuple[
     names = [robot.joint_names[k] for k in moving]
     held = {name: float(np.mean(logs[0].q[:, k])) for k, name in enumerate(robot.joint_names) if k not in moving}
     small = load_robot(robot, joints=names, locked=held)
-    index = list(moving)
-    cut = [
-        Log(
-            tuple(names),
-            log.t,
-            log.q[:, index],
-            dq=None if log.dq is None else log.dq[:, index],
-            tau=None if log.tau is None else log.tau[:, index],
-            meta=log.meta,
-            segments=log.segments,
-        )
-        for log in logs
-    ]
-    return small, cut
+
+    def cut(log: Log) -> Log:
+        q, dq, tau = (None if x is None else x[:, list(moving)] for x in (log.q, log.dq, log.tau))
+        return replace(log, joints=tuple(names), q=q, dq=dq, ddq=None, tau=tau, channels={})  # type: ignore[arg-type]
+
+    return small, [cut(log) for log in logs]

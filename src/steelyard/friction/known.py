@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -44,28 +44,22 @@ def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
         raise SteelyardError(f"{source}: not the result of `steelyard friction` ({error!r}).") from None
 
 
-def _law(entry: dict[str, object]) -> FittedLaw:
+def _law(entry: dict[str, Any]) -> FittedLaw:
     from steelyard.friction.laws import FittedLaw, law_named
 
-    given: dict[str, object] = dict(entry)
-    law = law_named(str(given["law"]))
-    coefficients, warm = given["coefficients"], given.get("temperature")
-    assert isinstance(coefficients, dict)
-    more: dict[str, object] = {}
-    if isinstance(warm, dict):
-        more = {
-            "slopes": np.array([warm["slopes"][s] for s in law.symbols]),
-            "reference": float(warm["reference"]),
-            "range": (float(warm["range"][0]), float(warm["range"][1])),
-        }
+    law, warm = law_named(str(entry["law"])), entry.get("temperature")
+    more: dict[str, Any] = {}
+    if warm is not None:
+        more["slopes"] = np.array([warm["slopes"][s] for s in law.symbols])
+        more["reference"], more["range"] = float(warm["reference"]), tuple(map(float, warm["range"]))
     return FittedLaw(
         law,
-        np.array([float(coefficients[s]) for s in law.symbols]),
-        np.array(given["covariance"]),
-        float(given["shape"]) if given["shape"] is not None else 1.0,  # type: ignore[arg-type]
-        load_gain=float(given.get("load_gain", 0.0)),  # type: ignore[arg-type]
-        fastest=float(given["fastest"]),  # type: ignore[arg-type]
-        **more,  # type: ignore[arg-type]
+        np.array([float(entry["coefficients"][s]) for s in law.symbols]),
+        np.array(entry["covariance"]),
+        float(entry["shape"]) if entry["shape"] is not None else 1.0,
+        load_gain=float(entry.get("load_gain", 0.0)),
+        fastest=float(entry["fastest"]),
+        **more,
     )
 
 

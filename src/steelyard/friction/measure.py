@@ -100,20 +100,18 @@ class FrictionCurves(Viewed):
         return {"joints": [j.to_json() for j in self.joints], "missing": self.missing}
 
     def files(self) -> dict[str, Content]:
-        return {"points.csv": self._table()}
-
-    def view(self) -> Presentation:
-        from steelyard.friction.page import friction_report, print_friction
-
-        return friction_report, print_friction
-
-    def _table(self) -> str:
         rows = (
             [joint.joint, p.velocity, p.torque, p.error, "" if p.temperature is None else p.temperature]
             for joint in self.joints
             for p in joint.points
         )
-        return csv_text([["joint", "velocity", "torque", "standard_error", "temperature"], *rows])
+        head = ["joint", "velocity", "torque", "standard_error", "temperature"]
+        return {"points.csv": csv_text([head, *rows])}
+
+    def view(self) -> Presentation:
+        from steelyard.friction.page import friction_report, print_friction
+
+        return friction_report, print_friction
 
 
 def measure_friction(

@@ -118,15 +118,21 @@ def identify(
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
-    tuning = _tuned(study, wanted, score_cutoff_hz) if tune else None
-    if tuning is not None:
+    tuning: Tuning | None = None
+    if tune:
+        from steelyard.identification._tune import tuned  # few ask for it
+
+        tuning = tuned(study, wanted, score_cutoff_hz)
         best = tuning.chosen
         study = study.prepared_as(replace(study.preparation, cutoff_hz=best.cutoff_hz, velocity=best.velocity))
         settings = replace(settings, preparation=study.preparation)
     bound = identification_terms(study.robot, wanted, 1.0 if tuning is None else tuning.chosen.smoothing)
     study = replace(study, terms=bound, known_friction=curves)
-    shapes = _shapes(study) if fit_shapes else None
-    if shapes is not None:
+    shapes: Shapes | None = None
+    if fit_shapes:
+        from steelyard.friction import separable
+
+        shapes = separable.fit_shapes(study.terms, study.motions, study.preparation.mask)
         study = replace(study, terms=shapes.terms)
     task = _Task(study, settings, curves, loop)
     fit = _fit(task)
@@ -318,18 +324,6 @@ def _known(
 
     curves = known_curves(robot, given)
     return curves, remaining_terms(robot, curves) if curves and terms is None else terms
-
-
-def _tuned(study: Study, terms: Sequence[str | Term] | Terms | None, score_cutoff_hz: float | None) -> Tuning:
-    from steelyard.identification._tune import tuned
-
-    return tuned(study, terms, score_cutoff_hz)
-
-
-def _shapes(study: Study) -> Shapes:
-    from steelyard.friction.separable import fit_shapes
-
-    return fit_shapes(study.terms, study.motions, study.preparation.mask)
 
 
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:

@@ -82,19 +82,14 @@ def model_section(found: Identification) -> Section:
         # A tenth of a micrometre is nothing.
         place = ", ".join(f"{0.0 if abs(x) < 1e-7 else x:.3g}" for x in com)
         rows.append((link.name, float(p[0]), place, float(p[4]), float(p[6]), float(p[9]), bool(e > 0.0)))
-    columns: list[TableColumn | str] = [
-        "link",
-        TableColumn("mass", "kg"),
-        TableColumn("centre of mass", "m"),
-        TableColumn("Ixx", "kg m²"),
-    ]
-    columns += [TableColumn("Iyy", "kg m²"), TableColumn("Izz", "kg m²"), "possible"]
+    moments = [TableColumn(name, "kg m²") for name in ("Ixx", "Iyy", "Izz")]
+    bodies = [TableColumn("mass", "kg"), TableColumn("centre of mass", "m"), *moments]
     pieces = [
         paragraph(
             "One of the many sets of link parameters that have the base parameters above; single masses and inertias "
             "are as much the prior's as the data's."
         ),
-        table_html(columns, rows, "Links, about their own frames"),
+        table_html(["link", *bodies, "possible"], rows, "Links, about their own frames"),
     ]
     if len(found.model.terms):
         pieces.append(_terms(found, links))
@@ -136,14 +131,9 @@ def reduced(found: Identification) -> Section | None:
         rows: list[Sequence[TableCell]] = [
             (k, s.name, formulas[s.name], s.t, s.p) for k, s in enumerate(removals.steps, start=1)
         ]
-        columns: list[TableColumn | str] = [
-            "#",
-            "taken away",
-            "base parameter",
-            TableColumn("t", places=2),
-            TableColumn("p", places=2),
-        ]
-        pieces.append(table_html(columns, rows, "In the order in which they went"))
+        numbers = [TableColumn(name, places=2) for name in "tp"]
+        head: list[TableColumn | str] = ["#", "taken away", "base parameter", *numbers]
+        pieces.append(table_html(head, rows, "In the order in which they went"))
     pairs = zip(found.free_validation, found.reduced_validation, strict=True)
     pieces += [_predictions(a, b, effort_unit(found.robot)) for a, b in pairs]
     return Section("What the data support", join(*pieces))
@@ -162,12 +152,9 @@ def significance_sentence(found: Identification) -> str:
     )
     if not found.reduced_validation:
         return text + "."
-    before, after = (_mean(scores) for scores in (found.free_validation, found.reduced_validation))
+    both = (found.free_validation, found.reduced_validation)
+    before, after = (sum(s.mean_nrmse_percent for s in scores) / len(scores) for scores in both)
     return text + f", and the error on data that was not used goes from {before:.2f} to {after:.2f} % of std."
-
-
-def _mean(scores: Sequence[Score]) -> float:
-    return sum(s.mean_nrmse_percent for s in scores) / len(scores)
 
 
 def _meaning(found: Identification) -> str:
@@ -188,14 +175,10 @@ def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
         (a.joint, a.rmse, b.rmse, a.nrmse_percent, b.nrmse_percent)
         for a, b in zip(whole.joints, fewer.joints, strict=True)
     ]
-    columns: list[TableColumn | str] = [
-        "joint",
-        TableColumn("RMSE, all", unit),
-        TableColumn("RMSE, supported", unit),
-        TableColumn("of std, all", "%", places=1),
-        TableColumn("of std, supported", "%", places=1),
-    ]
-    return table_html(columns, rows, f"The free fit with all and with the supported parameters: {whole.log}")
+    which = ("all", "supported")
+    errors = [TableColumn(f"RMSE, {x}", unit) for x in which]
+    errors += [TableColumn(f"of std, {x}", "%", places=1) for x in which]
+    return table_html(["joint", *errors], rows, f"The free fit with all and with the supported parameters: {whole.log}")
 
 
 def effort_units(robot: Robot) -> list[str]:

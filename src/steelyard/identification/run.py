@@ -1,16 +1,23 @@
-"""`IdentificationRun`: an identification as it is handed out: result, report, models, tables."""
+"""`IdentificationRun`: an identification as it is handed out: result.json (docs/run-folder.md), report, models."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from steelyard.estimation.linear.significance import Removals
 from steelyard.export import model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
 from steelyard.ground.outcome import Content, Outcome, file_name
-from steelyard.identification._result import result_json
 from steelyard.identification.identification import Identification
+from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,3 +60,115 @@ class IdentificationRun(Outcome):
         from steelyard.identification.page import print_identification
 
         print_identification(self.found, out, folder)
+
+
+def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str, Any]:
+    """The result as plain values: no NaN, no infinity; the same inputs give the same bytes."""
+    estimate = found.estimate
+    errors = estimate.standard_errors
+    shift = estimate.details.get("rounding_shift")
+    rows = [
+        {
+            "name": found.base.names[k],
+            "formula": found.base.formulas[k],
+            "unit": found.base.units[k],
+            "value": float(estimate.beta[k]),
+            "standard_error": float(errors[k]),
+            "interval_95": [float(estimate.beta[k] - 1.96 * errors[k]), float(estimate.beta[k] + 1.96 * errors[k])],
+            "relative_percent": _finite(100.0 * errors[k] / abs(estimate.beta[k]) if estimate.beta[k] else math.inf),
+            "free_value": float(found.free.beta[k]),
+            "rounding_shift": None if shift is None else float(shift[k]),
+        }
+        for k in range(found.base.rank)
+    ]
+    links = found.robot.inertial_count
+    # What the structure says of every parameter; those of friction that was given come last.
+    classes = [*found.base.classes, *["known"] * (len(found.model.theta) - len(found.base.classes))]
+    return {
+        "schema": 1,
+        "robot": {
+            "name": found.robot.name,
+            "joints": list(found.robot.joint_names),
+            "gravity": [float(g) for g in found.robot.gravity],
+            "torque_used": [n for n, u in zip(found.robot.joint_names, found.robot.torque_used, strict=True) if u],
+        },
+        "settings": {
+            **found.settings.to_json(),
+            "terms": [{"kind": t.name, "on": t.on} for t in found.model.terms.terms],
+            "cutoff_hz": found.cutoff_hz,
+            "score_cutoff_hz": found.score_cutoff_hz,
+            "velocity": found.velocity,
+        },
+        "tuning": None if found.tuning is None else found.tuning.to_json(),
+        "shapes": None
+        if found.shapes is None
+        else {
+            "lowered_percent": found.shapes.lowered_percent,
+            "list": [{**asdict(s), "relative_error": _finite(s.relative_error)} for s in found.shapes.found],
+        },
+        "verdict": asdict(found.verdict),
+        "physically_consistent": found.possible,
+        "base_parameters": {
+            "count": found.base.rank,
+            "condition_number": _finite(found.condition_number),
+            "condition_of": "base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm",
+            "list": rows,
+        },
+        "parameters": [
+            {"name": p.name, "unit": p.unit, "value": float(v), "class": c}
+            for p, v, c in zip(found.model.dynamics.parameters, found.model.theta, classes, strict=True)
+        ],
+        "links": [
+            {"name": link.name, "smallest_pseudo_inertia_eigenvalue": float(e)}
+            for link, e in zip(found.robot.links, smallest_pseudo_eigenvalues(found.model.theta[:links]), strict=True)
+        ],
+        "estimation": {
+            "result": estimate.result.value,
+            "notes": list(estimate.notes),
+            "cost": _finite(estimate.cost),
+            "residual_standard_deviation": [float(s) for s in estimate.residual_std],
+        },
+        "significance": _significance(found),
+        "check": [{"log": name, **check.to_json()} for name, check in found.checks],
+        "check_of_validation": [{"log": name, **check.to_json()} for name, check in found.judged_checks],
+        "copies": [{"log": name, "of": source} for name, source in found.copies],
+        "identification": [s.to_json() for s in found.identification],
+        "validation": [s.to_json() for s in found.validation],
+        "validation_of_the_free_fit": [s.to_json() for s in found.free_validation],
+        "nominal": [s.to_json() for s in found.nominal],
+        "inputs": [{"file": p.name, "sha256": _sha256(p)} for p in inputs if p.is_file()],
+        "versions": {
+            "steelyard": version("steelyard"),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _significance(found: Identification) -> dict[str, Any] | None:
+    """What `significant` took away from the free fit; None if it was not asked for."""
+    if found.reduced is None:
+        return None
+    removals: Removals = found.reduced.details["removals"]
+    return {
+        "level": removals.level,
+        "removed": [{"name": s.name, "t": _finite(s.t), "p": _finite(s.p)} for s in removals.steps],
+        "joint_test": {"F": _finite(removals.F), "p": _finite(removals.p)},
+        "cost_rise_percent": _finite(removals.cost_rise_percent),
+        "delivered": not found.settings.physical,
+        "values": [float(b) for b in found.reduced.beta],
+        "standard_errors": [float(e) for e in found.reduced.standard_errors],
+        "validation": [s.to_json() for s in found.reduced_validation],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()

@@ -3,8 +3,8 @@
 import steelyard.errors
 
 from .bank import BLEND, Bank, LocalModel, Prediction
-from .bank_files import BankRun, bank_json, load_bank, save_bank, whole_model
 from .design import Design, design, evolved_plan
+from .files import BankRun, RegionMotions, bank_json, load_bank, read_motions, save_bank, whole_model
 from .identify import (
     GLOBAL,
     SimulatedArm,
@@ -14,7 +14,6 @@ from .identify import (
     identify_globally,
     identify_locally,
 )
-from .motion_files import RegionMotions, read_motions
 from .motions import MotionLike, home_posture, random_motion, sample_postures
 from .recalibrate import ModelDrift, recalibrate
 from .region import CartesianRegion, JointRegion, Region

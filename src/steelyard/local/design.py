@@ -16,14 +16,11 @@ from steelyard.excitation.interpolator import ProgramRegion as Genes
 from steelyard.excitation.interpolator.program_text import rpy
 from steelyard.ground.arrays import Array
 from steelyard.local.motions import MotionLike, Repeated, ViaPointMotion, home_posture, random_motion, sample_postures
-from steelyard.local.region import CartesianRegion, Region
+from steelyard.local.region import CartesianRegion, JointRegion, Region
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.kinematics.inverse import InverseKinematics
 from steelyard.robot.robot import Robot
-
-# A region's motion bred as Pedrocchi et al. 2013 do: via-point programs, a genetic algorithm, D-optimality.
-
 
 # Postures whose box is searched where poses have no closed form.
 _SAMPLES = 100
@@ -42,7 +39,7 @@ def evolved_plan(
     rate: float = 50.0,
     seed: int = 0,
 ) -> Plan:
-    """The best program of `points` via-points in a `region` of `robot` by log det(HᵀH).
+    """The best program of `points` via-points in a `region` of `robot` by log det(HᵀH), bred as Pedrocchi et al. do.
 
     `weights` scale H by nominal torques where these are known ("torque": as printed; "torque-inverse": as meant; None:
     not at all). `terms`, `optimiser`, `model`, `rate` (Hz) and `seed` are those of `evolve`.
@@ -51,30 +48,26 @@ def evolved_plan(
     finite = bool(np.all(np.isfinite(limits.tau)))
     home = home_posture(robot, region)
     tip = region.tip(robot) if isinstance(region, CartesianRegion) else None
-    genome = ViaPoints(
-        robot,
-        _genes(robot, region, home),
-        points,
-        limits,
-        start=home,
-        link=None if tip is None else tip.link,
-        tool=None if tip is None else tip.tool,
-    )
-    inside = []
-    if isinstance(region, CartesianRegion):
-        inside.append(([region.point(robot)], box(region.lower.tolist(), region.upper.tolist())))
+    at = {} if tip is None else {"link": tip.link, "tool": tip.tool}
     return evolve(
         robot,
-        genome,
+        ViaPoints(robot, _genes(robot, region, home), points, limits, start=home, **at),  # type: ignore[arg-type]
         optimiser=optimiser or Genetic(),
         terms=terms,
         rate=rate,
         criterion="d",
         weights=weights if finite else None,
         model=model,
-        regions=inside,
+        regions=_in_space(robot, region),
         seed=seed,
     )
+
+
+def _in_space(robot: Robot, region: Region | None) -> list[Any]:
+    """The region as `excite` and `evolve` know it: points, and the box that they stay in."""
+    if not isinstance(region, CartesianRegion):
+        return []
+    return [([region.point(robot)], box(region.lower.tolist(), region.upper.tolist()))]
 
 
 def _genes(robot: Robot, region: Region, home: Array) -> Genes:
@@ -143,7 +136,7 @@ def design(
     settings = how or Design()
     if settings.how == "gradient":
         return _optimised(robot, region, terms, settings, model)
-    whole = region if region is not None else _everywhere(robot)
+    whole = region if region is not None else JointRegion.of(robot, "everywhere")
     if settings.how == "evolved":
         return _bred(robot, whole, terms, settings, model)
     return _best_program(robot, whole, base or base_parameters(robot, terms), settings, model)
@@ -154,7 +147,6 @@ def _optimised(
 ) -> MotionLike:
     more: dict[str, Any] = {}
     if isinstance(region, CartesianRegion):
-        more["regions"] = [([region.point(robot)], box(region.lower.tolist(), region.upper.tolist()))]
         more["posture"] = home_posture(robot, region)
     elif region is not None:
         own = np.array([[j.lower, j.upper] for j in robot.joints])
@@ -172,19 +164,12 @@ def _optimised(
         model=model,
         seed=how.seed,
         search=how.search,
+        regions=_in_space(robot, region),
         **more,
     ).trajectory
 
 
-def _everywhere(robot: Robot) -> Region:
-    from steelyard.local.region import JointRegion
-
-    return JointRegion.of(robot, "everywhere")
-
-
 def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> MotionLike:
-    from steelyard.excitation.evolution import Genetic
-
     plan = evolved_plan(
         robot,
         region,
@@ -202,11 +187,9 @@ def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model:
 def _best_program(robot: Robot, region: Region, base: BaseParameters, how: Design, model: Model | None) -> MotionLike:
     rng = np.random.default_rng(how.seed)
     home = home_posture(robot, region)
-    found: list[tuple[float, ViaPointMotion]] = []
-    for _ in range(max(how.candidates, 1)):
-        motion = _filling_motion(robot, region, rng, how.duration, home, model)
-        found.append((information(base, motion, how.duration, _row_weights(robot, how.weights)), motion))
-    return max(found, key=lambda pair: pair[0])[1]
+    weights = _row_weights(robot, how.weights)
+    found = (_filling_motion(robot, region, rng, how.duration, home, model) for _ in range(max(how.candidates, 1)))
+    return max(found, key=lambda motion: information(base, motion, how.duration, weights))
 
 
 def _filling_motion(

@@ -14,7 +14,7 @@ from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
 from steelyard.local.design import Design, design
-from steelyard.local.motion_files import RegionMotions
+from steelyard.local.files import RegionMotions
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
 from steelyard.local.regions import checked_regions
@@ -97,15 +97,12 @@ def identify_locally(
     if isinstance(source, Mapping):
         logs = _logs_by_region(source, where)
         known = motions if isinstance(motions, Mapping) else {}
-        made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), **options) for r in where]
-        return Bank(made[0].model.robot, tuple(made), blend)
-    played = _planned(robot, where, bound, motions, nominal)
-    player = player_of(source)
-    made = []
-    seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
-    for k, region in enumerate(where):
-        motion = played[region.name]
-        made.append(fit_region(robot, region, [beginning(player(motion, k), seconds)], bound, motion, **options))
+    else:
+        known = _planned(robot, where, bound, motions, nominal)
+        player = player_of(source)
+        seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
+        logs = {r.name: [beginning(player(known[r.name], k), seconds)] for k, r in enumerate(where)}
+    made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), **options) for r in where]
     return Bank(made[0].model.robot, tuple(made), blend)
 
 

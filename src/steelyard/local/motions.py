@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,14 +23,11 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.excitation.trajectories import Trajectory
-from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.arrays import Array
 from steelyard.local.region import CartesianRegion, Region
 from steelyard.robot.kinematics.inverse import Pose, ReachError
 from steelyard.robot.kinematics.numerical import random_starts, solve_from
 from steelyard.robot.robot import Robot
-
-# Postures inside a region: its middle one, and random ones.
-
 
 # Metres: a posture whose point is this near to where it shall be is there.
 _THERE = 1e-6
@@ -58,9 +56,10 @@ def home_posture(robot: Robot, region: Region, seed: int = 0) -> Array:
         good = q[missing <= _THERE]
         if len(good):
             return np.asarray(good[int(np.argmax(_room(region, robot, good, low, high)))])
+    corners = ["(" + ", ".join(f"{v:g}" for v in x) + ")" for x in (region.lower, region.upper)]
     raise LocalError(
         f"The arm cannot reach region '{region.name}': no posture was found that puts the point into the box "
-        f"{_corner(region.lower)} … {_corner(region.upper)} m; move the box, or name another frame."
+        f"{corners[0]} … {corners[1]} m; move the box, or name another frame."
     )
 
 
@@ -102,10 +101,6 @@ def _room(region: CartesianRegion, robot: Robot, q: Array, low: Array, high: Arr
     ease = np.linalg.svd(J, compute_uv=False)[:, -1]
     # A singular posture with all the room in the world is no home, nor is one at a limit that moves well.
     return np.asarray(np.minimum(share, 0.2) * (1e-3 + ease))
-
-
-def _corner(x: Array) -> str:
-    return "(" + ", ".join(f"{v:g}" for v in x) + ")"
 
 
 # Between two looks at whether a motion is inside its region (s): at 2 m/s the point moves 2 cm.
@@ -168,13 +163,8 @@ class MotionLike(Protocol):
 def _motion_limits(robot: Robot) -> MotionLimits:
     """The robot's own limits; where it states none, those that excitation assumes."""
     own = default_limits(robot)
-    return MotionLimits(
-        frozen([j.lower for j in robot.joints]),
-        frozen([j.upper for j in robot.joints]),
-        frozen(own.dq),
-        frozen(own.ddq),
-        frozen(_RAMPS_PER_SECOND * own.ddq),
-    )
+    low, high = _position_limits(robot)
+    return MotionLimits(low, high, own.dq, own.ddq, _RAMPS_PER_SECOND * own.ddq)
 
 
 def random_motion(
@@ -212,17 +202,13 @@ def _inside(
 ) -> ViaPointMotion:  # fmt: skip
     for _ in range(_motions_TRIES):
         # Fly-by keeps near the straight ways between via-points, which are quick to look at.
-        if np.min(region.depth(robot, _straight_ways(targets))) < 0.0:
-            targets = middle + _CLOSER * (targets - middle)
-            continue
-        moves = [JointMove(tuple(q), share, fly if k + 2 < len(targets) else 0.0) for k, q in enumerate(targets[1:])]
-        try:
-            motion = interpolate(robot, Program(tuple(targets[0]), tuple(moves)), limits)
-        except ProgramError:
-            targets = middle + _CLOSER * (targets - middle)
-            continue
-        if np.min(region.depth(robot, motion.sample(looks(motion))[0])) >= 0.0:
-            return _bearable(motion, model)
+        if np.min(region.depth(robot, _straight_ways(targets))) >= 0.0:
+            ends = [fly] * (len(targets) - 2) + [0.0]
+            moves = [JointMove(tuple(q), share, end) for q, end in zip(targets[1:], ends, strict=True)]
+            with suppress(ProgramError):
+                motion = interpolate(robot, Program(tuple(targets[0]), tuple(moves)), limits)
+                if np.min(region.depth(robot, motion.sample(looks(motion))[0])) >= 0.0:
+                    return _bearable(motion, model)
         targets = middle + _CLOSER * (targets - middle)
     raise LocalError(
         f"No motion of {len(targets) - 1} via-points stays inside region '{region.name}'; make the box larger, or its "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -76,12 +76,13 @@ def _edges(lower: Array, upper: Array) -> tuple[list[float | None], ...]:
     return out
 
 
-def _error_distributions(found: BankValidation, models: Mapping[str, Sequence[str]]) -> Figure:
-    """One panel per region: errors of all motions in percent of nominal torque, joint by joint; `models` by region."""
+def _error_distributions(found: BankValidation) -> Figure:
+    """One panel per region: errors of all motions in percent of nominal torque, joint by joint, of its own model and
+    of those for everything."""
     figure = Figure.panels([f"region {r.region}" for r in found.regions], height=260)
     joints = list(found.robot.joint_names)
     for row, r in enumerate(found.regions, start=1):
-        for k, model in enumerate(models[r.region]):
+        for k, model in enumerate((r.region, *found.others)):
             values = found.percent(model, r.region)
             name = "own model" if model == r.region else model
             figure.add(
@@ -169,8 +170,7 @@ def _drift_sentence(found: ModelDrift) -> str:
 def _against_sentences(found: BankValidation) -> list[str]:
     """Local models against the others that are for everything."""
     out = []
-    own = [r.region for r in found.regions]
-    for other in (m for m in found.models if m not in own and m != BANK):
+    for other in found.others:
         for region, figures in found.against(other).items():
             word = "less" if figures["ratio"] < 1.0 else "more"
             out.append(
@@ -192,11 +192,7 @@ def bank_report(bank: Bank, validation: BankValidation | None = None, drift: Mod
             *(_bands(validation, k) for k in range(len(validation.regions))),
         ]
     sections.append(Section("Parameters", _parameters(bank)))
-    return render_report(
-        f"{bank.robot.name}: local models",
-        sections,
-        verdict=_verdict(bank, validation, drift),
-    )
+    return render_report(f"{bank.robot.name}: local models", sections, verdict=_verdict(bank, validation, drift))
 
 
 def _verdict(bank: Bank, validation: BankValidation | None, drift: ModelDrift | None) -> Verdict:
@@ -242,8 +238,6 @@ def _regions(bank: Bank) -> Html:
 
 
 def _errors(found: BankValidation) -> Html:
-    own = [r.region for r in found.regions]
-    others = [m for m in found.models if m not in own and m != BANK]
     rows: list[list[TableCell]] = []
     for r in found.regions:
         for k, joint in enumerate(found.robot.joint_names):
@@ -259,7 +253,7 @@ def _errors(found: BankValidation) -> Html:
     count = max(len(r.samples) for r in found.regions)
     return join(
         figure_html(
-            _error_distributions(found, {r: [r, *others] for r in own}),
+            _error_distributions(found),
             "Errors of all motions",
             f"Root mean square of the torque error of each of {count} motions per region, in percent of the joint's "
             "nominal torque. Measured and predicted torque went through the same filter.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from steelyard.signals.prepare import prepare
 # are estimates: of 100 pairs of logs of one unchanged robot, 6 were called a drift (docs/theory/local-models.md).
 LEVEL = 0.01
 _MOST_ROWS = 2000
+# Options of `identify` that a new model has from the old one.
+_AS_THEN = ("scheme", "estimator", "physical", "prior", "preparation", "significant")
 
 
 @dataclass(frozen=True)
@@ -84,22 +86,9 @@ def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Ban
     given = [logs] if isinstance(logs, Log) else list(logs)
     if not given:
         raise LocalError(f"There is no log to recalibrate region '{region}' from.")
-    s = old.settings
-    new = fit_region(
-        bank.robot,
-        old.region,
-        given,
-        old.base.terms,
-        old.motion,
-        scheme=s.scheme,
-        estimator=s.estimator,
-        physical=s.physical,
-        prior=s.prior,
-        preparation=s.preparation,
-        significant=s.significant,
-    )
-    motion = _motion(old, given[0])
-    return bank.with_model(new), drift(old, new, *motion)
+    as_then = {name: getattr(old.settings, name) for name in _AS_THEN}
+    new = fit_region(bank.robot, old.region, given, old.base.terms, old.motion, **as_then)
+    return bank.with_model(new), drift(old, new, *_motion(old, given[0]))
 
 
 def drift(old: LocalModel, new: LocalModel, q: Array, dq: Array, ddq: Array) -> ModelDrift:
@@ -129,25 +118,20 @@ def _joints(old: LocalModel, change: Array, joint: Array, motion: tuple[Array, A
 
     Y = old.columns(*motion)
     robot = old.model.robot
-    squares, expected, chances = [], [], []
+    found = []
     for k in range(robot.dof):
         G = Y[:, k].T @ Y[:, k] / len(Y)
         GS = G @ joint
         mean, twice = float(np.trace(GS)), 2.0 * float(np.sum(GS * GS.T))
         square = float(change @ G @ change)
-        squares.append(square)
-        expected.append(mean)
         degrees = 2.0 * mean**2 / twice if twice > 0.0 else 1.0
-        chances.append(float(chi2.sf(square * degrees / mean, degrees)) if mean > 0.0 else 1.0)
-    real = _holm(np.array(chances))
-    out = []
-    for k, name in enumerate(robot.joint_names):
-        if not robot.torque_used[k]:
-            continue
-        size, effort = float(np.sqrt(squares[k])), robot.joints[k].effort
+        chance = float(chi2.sf(square * degrees / mean, degrees)) if mean > 0.0 else 1.0
+        size, effort = float(np.sqrt(square)), robot.joints[k].effort
         percent = 100.0 * size / effort if 0.0 < effort < np.inf else None
-        out.append(JointDrift(name, size, percent, float(np.sqrt(expected[k])), chances[k], bool(real[k])))
-    return tuple(out)
+        found.append(JointDrift(robot.joint_names[k], size, percent, float(np.sqrt(mean)), chance, False))
+    real = _holm(np.array([x.p for x in found])).tolist()
+    rows = zip(found, real, robot.torque_used, strict=True)
+    return tuple(replace(x, significant=holds) for x, holds, used in rows if used)
 
 
 def _holm(p: Array) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from steelyard.local.identify import Logs, PlantLike, player_of
 from steelyard.local.motions import MotionLike, home_posture, random_motion
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Motion, prepare
+from steelyard.signals.prepare import prepare
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,6 +81,11 @@ class BankValidation(Outcome):
     def robot(self) -> Robot:
         return self.bank.robot
 
+    @property
+    def others(self) -> list[str]:
+        """The models that are for everything, but the bank."""
+        return [m for m in self.models if m not in [r.region for r in self.regions] and m != BANK]
+
     def trials(self, region: str) -> _RegionTrials:
         """The motions in `region`."""
         return next(r for r in self.regions if r.region == region)
@@ -107,7 +112,6 @@ class BankValidation(Outcome):
 
     def to_json(self) -> dict[str, Any]:
         table = self.table()
-        others = [m for m in self.models if m not in [r.region for r in self.regions] and m != BANK]
         return plain(  # type: ignore[no-any-return]
             {
                 "joints": self.robot.joint_names,
@@ -116,7 +120,7 @@ class BankValidation(Outcome):
                     m: {r.region: float(table[i, k]) for k, r in enumerate(self.regions)}
                     for i, m in enumerate(self.models)
                 },
-                "local_against": {m: self.against(m) for m in others},
+                "local_against": {m: self.against(m) for m in self.others},
                 "regions": [self._region(r) for r in self.regions],
             }
         )
@@ -208,19 +212,9 @@ def _nominal_torques(bank: Bank, logs: Logs) -> Array:
 
 
 def _trials(bank: Bank, local: LocalModel, models: Mapping[str, Model], logs: Sequence[Log]) -> _RegionTrials:
-    squares: dict[str, list[Array]] = {name: [] for name in (*models, BANK)}
-    samples, covered = [], []
-    example: Example | None = None
-    for log in logs:
-        sums, count, inside, shown = _trial(bank, local, models, log)
-        for name, value in sums.items():
-            squares[name].append(value)
-        samples.append(float(count))
-        covered.append(inside)
-        example = example or shown
-    assert example is not None
-    each = {name: np.array(rows) for name, rows in squares.items()}
-    return _RegionTrials(local.name, np.array(samples), each, np.array(covered), example)
+    sums, counts, covered, shown = zip(*(_trial(bank, local, models, log) for log in logs), strict=True)
+    squares = {name: np.array([one[name] for one in sums]) for name in (*models, BANK)}
+    return _RegionTrials(local.name, np.array(counts, dtype=float), squares, np.array(covered), shown[0])
 
 
 def _trial(
@@ -232,21 +226,17 @@ def _trial(
     count, within = 0, np.zeros(bank.robot.dof)
     shown: Example | None = None
     for m in prepare(log, whole, local.cutoff_hz):
+        # Friction jumps at reversals: what the filter does to the measured torque it must do to the predicted one.
         measured = m.filter(m.tau, m.keep)
-        for name, model in models.items():
-            sums[name] += np.sum((measured - _smooth(m, model.torque(m.q, m.dq, m.ddq, m.filter.period))) ** 2, axis=0)
-        blended = _smooth(m, bank.predict(m.q, m.dq, m.ddq, outside="flag"))
-        sums[BANK] += np.sum((measured - blended) ** 2, axis=0)
-        predicted = _smooth(m, local.model.torque(m.q, m.dq, m.ddq, m.filter.period))
+        told = {name: model.torque(m.q, m.dq, m.ddq, m.filter.period) for name, model in models.items()}
+        told[BANK] = bank.predict(m.q, m.dq, m.ddq, outside="flag")
+        smooth = {name: m.filter(torque, m.keep) for name, torque in told.items()}
+        for name, torque in smooth.items():
+            sums[name] += np.sum((measured - torque) ** 2, axis=0)
         band = local.band(m.q[m.keep], m.dq[m.keep], m.ddq[m.keep])
-        within += np.sum(np.abs(measured - predicted) <= band, axis=0)
+        within += np.sum(np.abs(measured - smooth[local.name]) <= band, axis=0)
         count += len(measured)
-        shown = shown or Example(m.t[m.keep], measured, predicted, band)
+        shown = shown or Example(m.t[m.keep], measured, smooth[local.name], band)
     if shown is None:
         raise LocalError(f"A validation log of region '{local.name}' is too short to filter at {local.cutoff_hz:g} Hz.")
     return sums, count, within / count, shown
-
-
-def _smooth(m: Motion, torque: Array) -> Array:
-    """Friction jumps at reversals: what the filter does to the measured torque it must do to the predicted one."""
-    return m.filter(torque, m.keep)

@@ -40,6 +40,7 @@ from steelyard.report import (
     text,
 )
 
+_Watch = Callable[[Paper, str, int], Any]
 _RESULTS = {True: "holds", False: "does not hold", None: "–"}
 
 
@@ -89,8 +90,8 @@ def _summary(done: Reproduction) -> Html:
 
 def _item(item: Item) -> Html:
     pieces: list[Html] = [paragraph(item.text)] if item.text else []
-    pieces += [_table(t) for t in item.tables]
-    pieces += [_figure(f) for f in item.figures]
+    pieces += [Html(f'<div class="folded">{table_html(t.columns, t.rows, t.title)}</div>') for t in item.tables]
+    pieces += [figure_html(line_panels(f.panels), f.title, f.caption) for f in item.figures]
     pieces += [callout(_tone(s), f"{s.claim} {s.found}") for s in item.statements]
     if item.differences:
         lines = "".join(f"<li>{text(line)}</li>" for line in item.differences)
@@ -104,23 +105,14 @@ def _tone(statement: Statement) -> CalloutKind:
     return "note"
 
 
-def _table(table: PaperTable) -> Html:
-    return Html(f'<div class="folded">{table_html(table.columns, table.rows, table.title)}</div>')
-
-
-def _figure(figure: PaperFigure) -> Html:
-    return figure_html(line_panels(figure.panels), figure.title, figure.caption)
-
-
-def _item_to_json(item: Item) -> dict[str, Any]:
-    return plain(asdict(item))  # type: ignore[no-any-return]
-
-
 def _item_from_json(saved: dict[str, Any]) -> Item:
     return Item(
         text=saved["text"],
         tables=tuple(_saved_table(t) for t in saved["tables"]),
-        figures=tuple(_saved_figure(f) for f in saved["figures"]),
+        figures=tuple(
+            PaperFigure(f["title"], tuple(_panel(panel) for panel in f["panels"]), f["caption"])
+            for f in saved["figures"]
+        ),
         statements=tuple(Statement(**s) for s in saved["statements"]),
         differences=tuple(saved["differences"]),
         title=saved["title"],
@@ -137,7 +129,7 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
         "fast": done.fast,
         "holds": not done.failures,
         "statements": [asdict(s) for s in done.statements],
-        "items": [_item_to_json(item) for item in done.items],
+        "items": [plain(asdict(item)) for item in done.items],
         "missing": [{"what": what, "why": why} for what, why in paper.missing],
     }
 
@@ -145,10 +137,6 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
 def _saved_table(saved: dict[str, Any]) -> PaperTable:
     columns = tuple(TableColumn(**column) for column in saved["columns"])
     return PaperTable(columns, tuple(tuple(row) for row in saved["rows"]), saved["title"])
-
-
-def _saved_figure(saved: dict[str, Any]) -> PaperFigure:
-    return PaperFigure(saved["title"], tuple(_panel(panel) for panel in saved["panels"]), saved["caption"])
 
 
 def _panel(saved: dict[str, Any]) -> Panel:
@@ -205,7 +193,7 @@ def reproduce(
 
 
 def run_paper(
-    paper: Paper, *, fast: bool = False, kept: Path | None = None, watch: Callable[[Paper, str, int], Any] | None = None
+    paper: Paper, *, fast: bool = False, kept: Path | None = None, watch: _Watch = lambda paper, title, done: None
 ) -> Reproduction:
     """Run the items of a `paper`, `fast` or in full. Those already in the folder `kept` are read from there, the others
     put there. `watch`(paper, title, 0 or 1) is called before and after each."""
@@ -214,16 +202,19 @@ def run_paper(
     items = []
     for index, make in enumerate(paper.items):
         title = paper.item_title(index)
-        if watch is not None:
-            watch(paper, title, 0)
+        watch(paper, title, 0)
         file = None if kept is None else kept / f"{index:02d}-{key}.json"
-        items.append(_read(file) or _keep(file, replace(make(lab()), title=title)))
-        if watch is not None:
-            watch(paper, title, 1)
+        if file is not None and file.exists():
+            items.append(_item_from_json(json.loads(file.read_text(encoding="utf-8"))))
+        else:
+            items.append(replace(make(lab()), title=title))
+            if file is not None:
+                write_whole(file, json.dumps(plain(asdict(items[-1])), ensure_ascii=False))
+        watch(paper, title, 1)
     return Reproduction(paper, fast, tuple(items))
 
 
-def _written(paper: Paper, place: Path, fast: bool, watch: Callable[[Paper, str, int], Any]) -> Reproduction:
+def _written(paper: Paper, place: Path, fast: bool, watch: _Watch) -> Reproduction:
     kept = place / _UNFINISHED
     kept.mkdir(parents=True, exist_ok=True)
     done = run_paper(paper, fast=fast, kept=kept, watch=watch)
@@ -249,15 +240,3 @@ def _key(paper: Paper, fast: bool) -> str:
     for script in sorted({inspect.getfile(item) for item in paper.items}):
         digest.update(Path(script).read_bytes())
     return digest.hexdigest()[:12]
-
-
-def _read(file: Path | None) -> Item | None:
-    if file is None or not file.exists():
-        return None
-    return _item_from_json(json.loads(file.read_text(encoding="utf-8")))
-
-
-def _keep(file: Path | None, item: Item) -> Item:
-    if file is not None:
-        write_whole(file, json.dumps(_item_to_json(item), ensure_ascii=False))
-    return item

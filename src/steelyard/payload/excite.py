@@ -64,9 +64,7 @@ def excite_load(
         criterion: as for `excite`; "information" is cond₂(KᵀK).
         seed, search: of the random starts, and how long and how the search goes on; None: the default way.
     """
-    place = robot.frame(frame)
-    if place.host < 0:
-        raise SteelyardError(f"Frame '{frame}' stands on the base, which does not move; name one on a moving link.")
+    robot.moving_frame(frame)
     sigma = np.broadcast_to(np.asarray(noise, dtype=float), (6,))
     if not np.all(sigma > 0.0):
         raise SteelyardError("The noise of every axis of the sensor is positive.")

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
-from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
@@ -54,9 +52,7 @@ def drive_gains(
     `terms` and `preparation` are as for `identify`; None: the default ones.
     """
     rows = prepared_rows(robot, with_load, without, terms, preparation)
-    place = rows.robot.frame(load.frame)
-    if place.host < 0:
-        raise SteelyardError(f"Frame '{load.frame}' stands on the base, which does not move.")
+    place = rows.robot.moving_frame(load.frame)
     own = between(place, own_frame(rows.robot.links[place.host], place.host)) @ load.parameters
     plan = Plan(rows.base, rows.carried, place.host, 1, "own", None)
     parts, names = plan.parts(rows.data), plan.names
@@ -65,13 +61,11 @@ def drive_gains(
         Part(p.data, p.columns, np.column_stack([p.matrix[:, :10] @ own, p.matrix[:, 10:]]), p.known) for p in parts
     ]
     unknowns = Unknowns(("the known load", *names[10:]))
-    problem = LeastSquaresProblem.of(substituted(joined, unknowns), unknowns)
     fit = WeightedLeastSquares().free(substituted(joined, unknowns), unknowns)
     inflation = float(np.mean(fit.covariance.inflation))
-    joints = len(rows.data[0].equations)
-    c, standard_errors = _gauss_newton(problem.blocks, fit.weights, fit.beta / fit.beta[0], joints)
     used = tuple(e.name for e in rows.data[0].equations)
-    return DriveGains(used, 1.0 / c, standard_errors * np.sqrt(inflation) / c**2)
+    c, errors = _gauss_newton(fit.problem.blocks, fit.weights, fit.beta / fit.beta[0], len(used))
+    return DriveGains(used, 1.0 / c, errors * np.sqrt(inflation) / c**2)
 
 
 def _gauss_newton(blocks: Sequence[Array], weights: Array, start: Array, joints: int) -> tuple[Array, Array]:

@@ -46,8 +46,8 @@ class Load:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", frozen(self.parameters))
-        object.__setattr__(self, "covariance", frozen(self.covariance))
+        for name in ("parameters", "covariance"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     # ---------------------------------------------------------------- what it is
 
@@ -111,22 +111,15 @@ class Load:
 
     def seen_from(self, robot: Robot, frame: str) -> Load:
         """The same load in another `frame` of the same link of `robot`."""
-        here, there = robot.frame(self.frame), robot.frame(frame)
-        transfer = between(here, there)
-        return replace(
-            self,
-            frame=frame,
-            parameters=transfer @ self.parameters,
-            covariance=transfer @ self.covariance @ transfer.T,
-        )
+        transfer = between(robot.frame(self.frame), robot.frame(frame))
+        covariance = transfer @ self.covariance @ transfer.T
+        return replace(self, frame=frame, parameters=transfer @ self.parameters, covariance=covariance)
 
     def attached(self, robot: Robot) -> Robot:
         """`robot` while it carries this load; the link it hangs on must have a known inertia."""
         place = robot.frame(self.frame)
-        link = robot.links[place.host]
-        own = between(place, own_frame(link, place.host)) @ self.parameters
         blocks = robot.inertial_parameters.reshape(-1, 10).copy()
-        blocks[place.host] += own
+        blocks[place.host] += between(place, own_frame(robot.links[place.host], place.host)) @ self.parameters
         return robot.with_inertial_parameters(blocks)
 
     # ---------------------------------------------------------------- written down
@@ -203,10 +196,8 @@ class LoadRun(Outcome):
         """Tables of the load; a URDF with it merged in, where the robot's inertias are known."""
         out: dict[str, Content] = {"load.csv": self.load.to_csv(), "load.yaml": self.load.to_yaml()}
         if self.robot.has_inertia and self.load.possible:
-            carrying = Model.nominal(self.load.attached(self.robot))
-            out[f"{file_name(self.robot.name)}_with_load.urdf"] = lambda path: model_to_urdf(
-                carrying, path, self.source
-            )
+            carrying, name = Model.nominal(self.load.attached(self.robot)), file_name(self.robot.name)
+            out[f"{name}_with_load.urdf"] = lambda path: model_to_urdf(carrying, path, self.source)
         return out
 
     def tell(self, out: Console, folder: str = "") -> None:
@@ -226,9 +217,8 @@ class LoadRun(Outcome):
             for (i, j), error in zip(_ENTRIES, load.inertia_error, strict=True)
         ]
         title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
-        out.print(
-            table(escape(title), ["", "unit", "value", "± standard error"], rows, right=("value", "± standard error"))
-        )
+        columns = ["", "unit", "value", "± standard error"]
+        out.print(table(escape(title), columns, rows, right=columns[2:]))
         out.print(f"The mass lies between {number(low)} and {number(high)} kg with 95 % confidence.")
         for note in load.notes:
             out.print(f" • {escape(note)}")

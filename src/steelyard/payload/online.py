@@ -83,9 +83,7 @@ def weigh_online(
         scheme: one that needs no acceleration.
     """
     robot = arm.robot
-    place = robot.frame(frame)
-    if place.host < 0:
-        raise SteelyardError(f"Frame '{frame}' stands on the base, which does not move; name one on a moving link.")
+    place = robot.moving_frame(frame)
     if not memory > 0.0:
         raise SteelyardError(f"A memory of {memory:g} s keeps nothing; give a positive time.")
     made = make_scheme(scheme)
@@ -98,7 +96,8 @@ def weigh_online(
     # Columns of the load in `frame`: K of the link's own frame, times the way there.
     K = base.matrix[:, 10 * place.host : 10 * place.host + 10] @ np.linalg.inv(to_frame)
     sigma = _noise(noise, rows.equations)
-    state = _Learner(_expected(heaviest, size))
+    # Standard deviations of the ten parameters before anything was seen.
+    state = _Learner(np.array([heaviest, *[heaviest * size] * 3, *[heaviest * size**2] * 6]))
     beta = base.values(arm.theta)
     parts = rows.sample.reshape(3, robot.dof)
     name, before, settled = frame or robot.link_names[place.host], np.nan, -np.inf
@@ -139,11 +138,6 @@ class _Learner:
         """The parameters and their covariance."""
         P = np.linalg.inv(self._N)
         return self._unit * (P @ self._b), np.outer(self._unit, self._unit) * P
-
-
-def _expected(heaviest: float, size: float) -> Array:
-    """Standard deviations of the ten parameters before anything was seen."""
-    return np.array([heaviest, *[heaviest * size] * 3, *[heaviest * size**2] * 6])
 
 
 def _noise(noise: ArrayLike, equations: int) -> Array:

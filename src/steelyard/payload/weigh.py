@@ -121,9 +121,7 @@ def weigh(
         raise SteelyardError(f"The arm's model is of '{arm.robot.name}', another robot than '{robot.name}'.")
     wanted = arm.terms if arm is not None and terms is None else terms
     rows = prepared_rows(robot, with_load, without, wanted, preparation)
-    host = rows.robot.frame(frame).host
-    if host < 0:
-        raise SteelyardError(f"Frame '{frame}' stands on the base, which does not move; name one on a moving link.")
+    host = rows.robot.moving_frame(frame).host
     plan = Plan(rows.base, rows.carried, host, max(rows.carried) + 1, friction, _arm_beta(rows.base, arm))
     return _solve(plan, rows.data, frame or rows.robot.link_names[host], physical, rows.cutoff_hz)
 
@@ -171,11 +169,8 @@ def _solve(plan: Plan, data: Sequence[RegressionData], frame: str, physical: boo
     loads = []
     for g in range(plan.loads):
         mine = [kept.index(k) for k in range(10 * g, 10 * g + 10) if seen[k]]
-        shown = tuple(bool(s) for s in seen[10 * g : 10 * g + 10])
-        loads.append(
-            _load(plan, frame, fit.beta[mine], found.matrix[mine][:, mine], shown, physical,
-                  float(np.min(found.degrees[mine])))
-        )  # fmt: skip
+        shown, degrees = tuple(seen[10 * g : 10 * g + 10]), float(np.min(found.degrees[mine]))
+        loads.append(_load(plan, frame, fit.beta[mine], found.matrix[mine][:, mine], shown, physical, degrees))
     return Weighing(tuple(loads), fit.residual_std, cutoff_hz, {"result": fit.result.value, "unknowns": chosen.names})
 
 
@@ -200,7 +195,7 @@ def _seen(problem: LeastSquaresProblem, first: int) -> list[bool]:
         chosen = [int(group[k]) for k, s in zip(order, strong, strict=False) if s]
         seen[chosen] = True
         independent += chosen
-    return [bool(s) for s in seen]
+    return seen.tolist()  # type: ignore[no-any-return]
 
 
 def _load(

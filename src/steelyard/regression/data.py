@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -93,6 +93,12 @@ class RegressionData:
             Block(e, np.asarray(a, float), np.asarray(b, float)) for e, (a, b) in enumerate(zip(A, y, strict=True))
         ]
         return cls(tuple(Equation(n, shared) for n in names), parameters, lambda: blocks, period)
+
+    def with_blocks(self, blocks: Sequence[Block], columns: ArrayLike) -> RegressionData:
+        """The same equations with other `blocks`, all over the same `columns`."""
+        shared = np.asarray(columns, dtype=np.int64)
+        equations = tuple(replace(e, columns=shared) for e in self.equations)
+        return RegressionData(equations, self.parameters, lambda: blocks, self.period)
 
     @classmethod
     def joined(cls, parts: Sequence[RegressionData]) -> RegressionData:

@@ -66,20 +66,21 @@ class Factor:
 
         `weights` multiply the equations (1/σ of each joint for weighted least squares).
         """
-        wanted = self.columns if columns is None else np.asarray(columns, dtype=np.int64)
+        wanted = self.columns.tolist() if columns is None else columns
         scale = np.ones(len(self.equations)) if weights is None else np.asarray(weights, dtype=float)
         if scale.shape != (len(self.equations),):
             raise StructureError(f"{len(self.equations)} weights are needed, one per equation, not {scale.shape}.")
-        place = {int(c): k for k, c in enumerate(wanted)}
-        blocks = []
-        for equation, r, weight in zip(self.equations, self.triangles, scale, strict=True):
-            block = np.zeros((len(r), len(wanted) + 1))
-            for k, c in enumerate(equation.columns):
-                if int(c) in place:
-                    block[:, place[int(c)]] = weight * r[:, k]
-            block[:, -1] = weight * r[:, -1]
-            blocks.append(block)
-        return triangle(np.vstack(blocks))
+        return triangle(np.vstack([w * block for w, block in zip(scale, self.blocks(wanted), strict=True)]))
+
+    def blocks(self, columns: Sequence[int]) -> list[Array]:
+        """For every equation its triangle over `columns` and the right side, [A_e y_e]; zero where it has none."""
+        out = []
+        for equation, r in zip(self.equations, self.triangles, strict=True):
+            own, where = equation.among(columns)
+            block = np.zeros((len(r), len(columns) + 1))
+            block[:, where], block[:, -1] = r[:, own], r[:, -1]
+            out.append(block)
+        return out
 
     def solve(self, weights: ArrayLike | None = None, columns: Sequence[int] | None = None) -> Array:
         """Least squares over `columns` (None: all), which must be independent, with `weights` (1/σ) per equation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +26,12 @@ class Equation:
     def width(self) -> int:
         """Columns of [A y]."""
         return len(self.columns) + 1
+
+    def among(self, columns: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Which of its columns are among `columns`, by place in the equation, and where they stand there."""
+        place = {int(c): k for k, c in enumerate(columns)}
+        own = [k for k, c in enumerate(self.columns) if int(c) in place]
+        return own, [place[int(self.columns[k])] for k in own]
 
 
 class Rows:

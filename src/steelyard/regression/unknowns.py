@@ -54,15 +54,15 @@ def substituted(parts: Sequence[Part], unknowns: Unknowns) -> RegressionData:
     equations: list[Equation] = []
     for number, part in enumerate(parts):
         for equation in part.data.equations:
-            used = np.flatnonzero(np.any(part.matrix[_rows(part, equation)] != 0.0, axis=0))
+            rows = equation.among(part.columns.independent)[1]
+            used = np.flatnonzero(np.any(part.matrix[rows] != 0.0, axis=0))
             equations.append(Equation(f"{equation.name}, log {number + 1}", used))
 
     def source() -> Iterable[Block]:
         first = 0
         for part in parts:
             for block in part.data.blocks():
-                equation = part.data.equations[block.equation]
-                rows = _rows(part, equation)
+                rows = part.data.equations[block.equation].among(part.columns.independent)[1]
                 used = equations[first + block.equation].columns
                 yield Block(
                     first + block.equation,
@@ -72,9 +72,3 @@ def substituted(parts: Sequence[Part], unknowns: Unknowns) -> RegressionData:
             first += len(part.data.equations)
 
     return RegressionData(tuple(equations), unknowns.rank, source, parts[0].data.period)
-
-
-def _rows(part: Part, equation: Equation) -> list[int]:
-    """The base parameters that stand in an equation, in the order of its columns."""
-    place = {c: k for k, c in enumerate(part.columns.independent)}
-    return [place[int(c)] for c in equation.columns]

@@ -25,17 +25,7 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
 
 def rehearsal_report(found: Rehearsal) -> str:
     """The page of what was `found`, self-contained."""
-    rows: list[list[TableCell]] = [
-        [
-            r["name"],
-            r["unit"],
-            r["true"],
-            r["found"],
-            r["standard_error"],
-            (r["found"] - r["true"]) / r["standard_error"],
-        ]
-        for r in found.rows
-    ]
+    rows: list[list[TableCell]] = [[*r.values(), (r["found"] - r["true"]) / r["standard_error"]] for r in found.rows]
     numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± standard error", digits=2)]
     off = TableColumn("off by", "standard errors", places=1)
     columns: list[TableColumn | str] = ["base parameter", "unit", *numbers, off]

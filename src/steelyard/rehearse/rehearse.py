@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.excitation.constraints import Limits
+from steelyard.errors import UnknownNameError
+from steelyard.estimation.possible.reference import default_bodies
+from steelyard.excitation.constraints import Limits, default_limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.problem import comparison_motion
@@ -21,16 +24,94 @@ from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.parameters.inertial import LogCholesky
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
-from steelyard.rehearse._planted import planted
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 from steelyard.simulation.play import good_sensors, play
 from steelyard.simulation.simulation import Simulation
 
-# Whether a rehearsal went well: the motion, the parameters, and what they are good for.
+# `planted`: a robot whose every parameter is known, because we chose it.
+
+
+_KINDS = ("nominal", "perturbed")
+# Where a description states no inertia: rods of this mass per joint (kg), as small arms have them.
+_KILOGRAMS = 3.0
+# Where it states no friction or rotor: each takes this share of what the drive can do, or of gravity's load, as they do
+# in real arms.
+_SHARE = 0.05
+
+
+def planted(robot: Robot, terms: Terms, kind: str = "nominal", relative_std: float = 0.2, seed: int = 0) -> Model:
+    """The nominal model with values for all terms, or a possible robot around it.
+
+    "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `relative_std` (masses and
+    inertias by about twice that share) and every positive term by a factor of about 1 ± relative_std.
+    """
+    if kind not in _KINDS:
+        raise UnknownNameError("kind of truth", kind, _KINDS)
+    theta = _nominal(robot, terms)
+    if kind == "perturbed":
+        theta = _perturbed(robot, terms, theta, relative_std, np.random.default_rng([seed, 7]))
+    return Model(robot, terms, theta)
+
+
+def _nominal(robot: Robot, terms: Terms) -> Array:
+    links, known = (_KILOGRAMS * robot.dof * default_bodies(robot)).ravel(), {}
+    if robot.has_inertia:
+        links = robot.inertial_parameters
+        nominal = Model.nominal(robot)
+        known = dict(zip((p.name for p in nominal.dynamics.parameters), nominal.theta.tolist(), strict=True))
+    sizes = _sizes(robot, links)
+    values = []
+    for k, p in enumerate(terms.parameters):
+        joint, lever = _where(robot, terms, k)
+        # Offsets and the like stay zero; what must be positive makes its share of the torque at full speed.
+        made = sizes[joint] / lever if p.lower == 0.0 and lever > 0.0 else 0.0
+        values.append(known.get(p.name, made))
+    return np.concatenate([links, values])
+
+
+def _sizes(robot: Robot, links: Array) -> Array:
+    """Torque of an unknown friction or rotor, joint by joint (N m, N)."""
+    low, high = np.array([[max(j.lower, -np.pi), min(j.upper, np.pi)] for j in robot.joints]).T
+    postures = np.random.default_rng(0).uniform(low, high, (200, robot.dof))
+    load = np.max(np.abs(Model(robot, Terms(robot, ()), links).gravity_torque(postures)), axis=0)
+    effort = np.array([j.effort for j in robot.joints])
+    return np.where(np.isfinite(effort) & (effort > 0.0), _SHARE * effort, _SHARE * max(float(np.median(load)), 1.0))
+
+
+def _where(robot: Robot, terms: Terms, k: int) -> tuple[int, float]:
+    """The joint that a term's parameter loads most at full speed and acceleration, and by how much per unit."""
+    limits = default_limits(robot)
+    still = np.zeros(robot.dof)
+    Y = Dynamics(robot, terms).torque_regressor(still, limits.dq, limits.ddq)
+    column = np.abs(Y[:, robot.inertial_count + k])
+    return int(np.argmax(column)), float(column.max())
+
+
+def _perturbed(robot: Robot, terms: Terms, theta: Array, relative_std: float, rng: np.random.Generator) -> Array:
+    parameters = Model(robot, terms, theta).dynamics.parameters
+    count = len(robot.links)
+    body = default_bodies(robot)
+    full = theta.copy()
+    for k in range(count):  # what is no possible body, or a flat one, has no coordinates: round it out a little
+        part = slice(10 * k, 10 * k + 10)
+        full[part] += 1e-3 * max(float(full[part][0]), 1e-3) / body[k, 0] * body[k]
+    chart = LogCholesky.of(parameters, count)
+    x = chart.coordinates(full)
+    step = rng.normal(0.0, relative_std, len(x))
+    for k in range(count):  # logarithms move by the deviate, the entries below the diagonal by a share of the diagonal
+        below = slice(10 * k + 4, 10 * k + 10)
+        rows = (1, 2, 2, 3, 3, 3)
+        step[below] *= np.exp(x[10 * k : 10 * k + 4])[list(rows)] * 0.5
+    kept = np.array([p.lower != 0.0 for p in parameters[10 * count :]], dtype=bool)
+    step[10 * count :][kept] = 0.0
+    zero = np.concatenate([np.zeros(10 * count, dtype=bool), (theta[10 * count :] == 0.0)])
+    out, _ = chart.parameters(x + step)
+    return np.where(zero, 0.0, out)
 
 
 # Designed motions go to their limits, and a controller that knows its robot badly overshoots: this share is allowed.
@@ -53,12 +134,11 @@ class Judgement:
     text: str
 
 
-def _judge_motion(robot: Robot, runs: Sequence[Simulation], motions: Sequence[Trajectory], limits: Limits) -> Judgement:
+def _judge_motion(robot: Robot, runs: Sequence[Simulation], played: Sequence[Trajectory], limits: Limits) -> Judgement:
     """Whether the simulated robot kept near its limits while it followed."""
     worst, what = -np.inf, ""
+    half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
     for run in runs:
-        half = 0.5 * (limits.upper - limits.lower)
-        middle = 0.5 * (limits.upper + limits.lower)
         with np.errstate(invalid="ignore"):
             shares = {
                 "position": np.max(np.abs(run.q - middle), axis=0) / half,
@@ -70,16 +150,9 @@ def _judge_motion(robot: Robot, runs: Sequence[Simulation], motions: Sequence[Tr
             k = int(np.argmax(filled))
             if filled[k] > worst:
                 worst, what = float(filled[k]), f"{name} of joint '{robot.joint_names[k]}'"
-    off = max(
-        float(np.max(np.abs(r.q - m.derivative(r.t, 0)))) for r, m in zip(runs, _again(motions, runs), strict=True)
-    )
+    off = max(float(np.max(np.abs(r.q - m.derivative(r.t, 0)))) for r, m in zip(runs, played, strict=True))
     text = f"The {what} reached {100.0 * worst:.1f} % of its limit; the tracking error stayed below {off:.2g} rad (m)."
     return Judgement("the motion keeps to its limits", worst <= 1.0 + _OVERSHOOT, text)
-
-
-def _again(motions: Sequence[Trajectory], runs: Sequence[Simulation]) -> list[Trajectory]:
-    passes = len(runs) // len(motions)
-    return [m for m in motions for _ in range(passes)]
 
 
 def _judge_parameters(found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array) -> Judgement:
@@ -92,12 +165,9 @@ def _judge_parameters(found: Identification, truth: Model, motions: Sequence[Tra
     W = base.regressor_columns(truth.dynamics.torque_regressor(q, dq, ddq))
     seen = np.sqrt(np.mean(W**2, axis=0)) * error / noise[:, None]
     good = (off <= 1.96) | (np.max(seen, axis=0) <= _UNSEEN)
-    inside, k = (
-        int(np.sum(off <= 1.96)),
-        int(np.argmax(np.where(good, 0.0, off))) if not good.all() else int(np.argmax(off)),
-    )
+    k = int(np.argmax(off if good.all() else np.where(good, 0.0, off)))
     text = (
-        f"{inside} of {len(off)} base parameters lie within their 95 % intervals (expected: about "
+        f"{np.sum(off <= 1.96)} of {len(off)} base parameters lie within their 95 % intervals (expected: about "
         f"{round(0.95 * len(off))}); of {int(np.sum(~good))} the error is also larger than a tenth of the noise. "
         f"The farthest off is {base.names[k]}, by {off[k]:.1f} standard errors."
     )
@@ -163,7 +233,7 @@ class Rehearsal(Viewed):
                 "robot": self.robot.name,
                 "passed": self.passed,
                 "verdict": self.sentence,
-                "reasons": [{"name": j.name, "passed": j.passed, "text": j.text} for j in self.judgements],
+                "reasons": [asdict(j) for j in self.judgements],
                 "torque_noise": self.noise.tolist(),
                 "base_parameters": {"count": len(self.rows), "list": self.rows},
                 "physically_consistent": bool(self.found.possible),
@@ -223,7 +293,7 @@ def rehearse(
     )
     other = comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
     judgements = (
-        _judge_motion(robot, runs, motions, own),
+        _judge_motion(robot, runs, played, own),
         _judge_parameters(found, model, motions, sigma),
         _judge_prediction(found, model, other),
     )

@@ -64,11 +64,6 @@ def _ratio(entry: Field) -> Ratio:
     return BallScrew(pitch, x1, x2, keys["phase"].number())
 
 
-def _read_terms(entry: Field, joint_names: Sequence[str], transmission: Transmission | None) -> tuple[NominalTerm, ...]:
-    """Friction, rotor inertia and other joint terms, as plain data."""
-    return tuple(_term(item, joint_names, transmission) for item in entry.items("term"))
-
-
 def _term(entry: Field, joint_names: Sequence[str], transmission: Transmission | None) -> NominalTerm:
     keys = entry.table(("kind", "values"), ("on", "options"))
     kind = keys["kind"].text()
@@ -136,6 +131,7 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
 
     transmission = read_transmission(entries["transmission"], joint_names) if "transmission" in entries else None
     used = _torque_used(entries["torque_used"], joint_names) if "torque_used" in entries else ()
+    stated = entries["terms"].items("term") if "terms" in entries else ()
     stem = Path(source).stem or source
     return Robot(
         name=entries["name"].text() if "name" in entries else stem,
@@ -145,7 +141,7 @@ def robot_from_dh(data: Mapping[str, Any], source: str) -> Robot:
         transmission=transmission,
         torque_used=used,
         lengths=lengths,
-        nominal_terms=_read_terms(entries["terms"], joint_names, transmission) if "terms" in entries else (),
+        nominal_terms=tuple(_term(item, joint_names, transmission) for item in stated),
         source=source,
     )
 

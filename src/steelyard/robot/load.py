@@ -53,7 +53,9 @@ def load_robot(
         robot = robot.with_torque_used(torque_used)
     if snap is None and isinstance(source, Robot) and joints is None and not locked:
         return robot
-    return _snapped(robot, ROUNDING if snap is None else snap)
+    # Entries of placements and axes this near to 0 and ±1 are set to exactly that.
+    tolerance = ROUNDING if snap is None else snap
+    return replace(robot, links=tuple(_snapped_link(link, tolerance) for link in robot.links))
 
 
 def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
@@ -83,11 +85,6 @@ def _builtin(source: str | Path, path: Path) -> Robot:
             f"{path}: there is no such file; check the path, or name one of: {', '.join(builtin_names())}."
         )
     raise UnknownNameError("file or built-in robot", name, builtin_names())
-
-
-def _snapped(robot: Robot, tolerance: float) -> Robot:
-    """The robot with entries of placements and axes within `tolerance` of 0 and ±1 set to exactly that."""
-    return replace(robot, links=tuple(_snapped_link(link, tolerance) for link in robot.links))
 
 
 def _snapped_link(link: Link, tolerance: float) -> Link:

@@ -174,6 +174,13 @@ class Robot:
         except ValueError:
             raise UnknownNameError("joint", name, self.joint_names) from None
 
+    def moving_frame(self, name: str = "") -> Place:
+        """`frame`, if it moves: one that stands on the base is refused."""
+        place = self.frame(name)
+        if place.host < 0:
+            raise RobotError(f"Frame '{name}' stands on the base, which does not move; name one on a moving link.")
+        return place
+
     def frame(self, name: str = "") -> Place:
         """The frame called `name`: a named one, or that of a link; none given: the last link's."""
         if name in self.frames:

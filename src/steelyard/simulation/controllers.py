@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,10 +34,12 @@ class Controller(ABC):
     kp: Array
     kd: Array
     limit: Array | None = field(default=None, kw_only=True)
+    # Gains that a subclass has besides.
+    _more_gains: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kp", frozen(np.atleast_1d(np.asarray(self.kp, dtype=float))))
-        for name in ("kd", "limit"):
+        for name in ("kd", "limit", *self._more_gains):
             value = getattr(self, name)
             if value is not None:
                 try:
@@ -46,7 +48,7 @@ class Controller(ABC):
                     raise ShapeError(
                         f"{name} has shape {np.shape(value)}; kp speaks of {len(self.kp)} joints."
                     ) from None
-        for name in ("kp", "kd", "limit"):
+        for name in ("kp", "kd", "limit", *self._more_gains):
             value = getattr(self, name)
             if value is not None and (np.any(np.isnan(value)) or np.any(value < 0.0)):
                 raise SimulationError(f"{type(self).__name__}: {name} must not be negative or missing: {value}.")
@@ -250,14 +252,11 @@ class PID(Controller):
 
     ki: Array = field(default_factory=lambda: np.zeros(1))
     lag: float = field(default=0.0, kw_only=True)
+    _more_gains: ClassVar[tuple[str, ...]] = ("ki",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            object.__setattr__(self, "ki", frozen(np.broadcast_to(np.asarray(self.ki, float), self.kp.shape)))
-        except ValueError:
-            raise ShapeError(f"ki has shape {np.shape(self.ki)}; kp speaks of {len(self.kp)} joints.") from None
-        if not np.all(np.isfinite(self.ki)) or np.any(self.ki < 0.0):
+        if np.any(np.isinf(self.ki)):
             raise SimulationError(f"PID: ki must not be negative or missing: {self.ki}.")
         if not (np.isfinite(self.lag) and self.lag >= 0.0):
             raise SimulationError(f"PID: lag must be zero or positive seconds, not {self.lag}.")

@@ -98,6 +98,15 @@ class Plant:
             out[place] = value
         return out + list(theta[len(self.lumps.kept) :])
 
+    def friction_rate(self, q: Array, theta: Array) -> float:
+        """How fast (1/s) friction, steepest at rest, stops a motion at the posture `q` of a robot with `theta`: what
+        steps must follow. Zero where that is no number."""
+        still = np.zeros(self.robot.dof)
+        slopes = self.smooth.jacobian("forward_dynamics", "dq", q=q, dq=still, tau=still, theta=theta)
+        if not np.all(np.isfinite(slopes)):
+            return 0.0
+        return float(np.max(-np.linalg.eigvals(slopes).real, initial=0.0))
+
     @cached_property
     def widths(self) -> dict[str, int]:
         n = self.robot.dof

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.kalman._transition import Method, Transition
 from steelyard.estimation.kalman.tuning import Tuned, Tuning, tuned
+from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.simulated._start import Start, starting_point
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array
@@ -120,30 +122,45 @@ class Ready:
     held: bool
 
     def transition(self, run: Run) -> Transition:
-        substeps = self.substeps or self._needed(run)
-        return Transition(self.plant, self.directions, run.period, substeps, self.method)
-
-    @property
-    def directions(self) -> Array:
-        """One lumped direction per base parameter: its leading parameter moves, the others stand still."""
-        return self.plant.lumped_units(self.base.independent)
+        substeps = self.substeps
+        if substeps is None:
+            theta = np.zeros(len(self.base.parameters))
+            theta[list(self.base.independent)] = self.start.beta
+            fastest = self.plant.friction_rate(run.q[0], theta)
+            substeps = int(np.clip(np.ceil(fastest * run.period / _EASY), 1, _MOST_SUBSTEPS))
+        return Transition(self.plant, self.plant.lumped_units(self.base.independent), run.period, substeps, self.method)
 
     def torques(self, run: Run) -> tuple[Array, Array]:
         """The torque at the start and at the end of every step."""
         tau = np.ascontiguousarray(run.tau)
         return tau[:-1], tau[:-1] if self.held else tau[1:]
 
-    def _needed(self, run: Run) -> int:
-        """Friction is steepest at rest; the start's parameters tell how steep."""
-        n = self.experiment.robot.dof
-        still = np.zeros(n)
-        theta = np.zeros(len(self.base.parameters))
-        theta[list(self.base.independent)] = self.start.beta
-        slopes = self.plant.smooth.jacobian("forward_dynamics", "dq", q=run.q[0], dq=still, tau=still, theta=theta)
-        if not np.all(np.isfinite(slopes)):
-            return 1
-        fastest = float(np.max(-np.linalg.eigvals(slopes).real, initial=0.0))
-        return int(np.clip(np.ceil(fastest * run.period / _EASY), 1, _MOST_SUBSTEPS))
+    def estimate(
+        self, found: tuple[Array, Array], prior: Prior | None, path: FilterPath, notes: Sequence[str], inflation: float,
+        **details: Any,
+    ) -> Estimate:  # fmt: skip
+        """What a filter `found` (β and its covariance) on its `path`; `inflation` of the covariance is told, not done.
+
+        Args:
+            found: base parameters and covariance.
+            prior: decides the full parameters that have them.
+            path: the way there.
+            notes, details: what else there is to say.
+            inflation: by how much the covariance was widened.
+        """
+        base, free, dof = self.base, self.start.free, self.experiment.robot.dof
+        samples = sum(len(run.t) - 1 for run in self.experiment.runs)
+        common = {
+            "inflation": np.full(base.rank, inflation), "rows": (samples,) * dof, "start": self.tuned.beta,
+            "degrees_of_freedom": np.full(base.rank, max(samples * dof - base.rank, 1)),
+            "position_noise": self.tuned.positions, "torque_noise": self.tuned.step.torque,
+        }  # fmt: skip
+        return Estimate(
+            base, *found, nearest_theta(base, found[0], prior),
+            free.problem.residual_std(found[0], free.joined, free.weights), path.misses,
+            Result.NOT_CONVERGED if path.trouble else Result.CONVERGED,
+            history=path.history, notes=tuple(notes), details={**common, **details},
+        )  # fmt: skip
 
 
 def ready(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.kalman._belief import Belief, LostPositiveError, RootBelief, WholeBelief
 from steelyard.estimation.kalman._prepare_filter import LOOK, FilterPath, Ready, ready
 from steelyard.estimation.kalman._transition import Method
@@ -23,14 +23,10 @@ from steelyard.estimation.kalman.rules import (
     Unscented,
 )
 from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
-from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
-
-# The backward pass of Rauch, Tung and Striebel (1965): every state in the light of the whole run.
-
 
 # A pass keeps two covariances per sample; more than this is refused.
 _MOST_BYTES = 2_000_000_000
@@ -38,7 +34,7 @@ _MOST_BYTES = 2_000_000_000
 
 @dataclass(eq=False)
 class _Trail:
-    """What the backward pass needs of one run: before and after every step."""
+    """What the backward pass of Rauch, Tung and Striebel (1965) needs of one run: before and after every step."""
 
     samples: int
     filtered: list[tuple[Array, Array]] = field(default_factory=list)
@@ -168,30 +164,11 @@ class _Way:
         return trail
 
     def _made(self, prior: Prior | None) -> Estimate:
-        about, path = self.about, self.path
-        base, free = about.base, about.start.free
-        beta, covariance = self.last
-        excess = max(path.consistency, 1.0) if np.isfinite(path.consistency) else np.inf
-        scale = excess if np.isfinite(excess) else 1.0
-        rows = tuple(len(run.t) - 1 for run in about.experiment.runs)
-        samples = sum(rows)
-        details: dict[str, Any] = {
-            "inflation": np.full(base.rank, scale),
-            "degrees_of_freedom": np.full(base.rank, max(samples * about.experiment.robot.dof - base.rank, 1)),
-            "rows": (samples,) * about.experiment.robot.dof, "consistency": path.consistency, "start": about.tuned.beta,
-            "position_noise": about.tuned.positions, "torque_noise": about.tuned.step.torque,
-        }  # fmt: skip
+        path, notes, (beta, covariance) = self.path, [], self.last
+        scale = max(path.consistency, 1.0) if np.isfinite(path.consistency) else 1.0
+        details: dict[str, Any] = {"consistency": path.consistency}
         if self.trails and not path.trouble:
             details["smoothed"] = tuple(trail.smoothed() for trail in self.trails)
-        made = Estimate(
-            base, beta, scale * 0.5 * (covariance + covariance.T), nearest_theta(base, beta, prior),
-            free.problem.residual_std(beta, free.joined, free.weights), path.misses, history=path.history,
-            notes=self._notes(), details=details,
-        )  # fmt: skip
-        return replace(made, result=Result.NOT_CONVERGED) if path.trouble else made
-
-    def _notes(self) -> tuple[str, ...]:
-        path, notes = self.path, []
         if path.trouble:
             notes.append(
                 f"The filter diverged: {path.trouble}. The numbers are its last healthy ones; use a shorter step or "
@@ -202,7 +179,8 @@ class _Way:
                 f"Innovations are {path.consistency**0.5:.2g} times as large as the filter expected: the model misses "
                 "something, or the noise is set too small. The error bars were widened by that much."
             )
-        return tuple(notes)
+        found = beta, scale * 0.5 * (covariance + covariance.T)
+        return self.about.estimate(found, prior, path, notes, scale, **details)
 
 
 @estimator("ekf", "extended Kalman filter over motion and parameters", square_root=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.kalman._prepare_filter import LOOK, FilterPath, Ready, ready
 from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
-from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -89,9 +88,7 @@ class _Swarm:
 
     def estimate(self, prior: Prior | None) -> Estimate:
         with np.errstate(all="ignore"):
-            for run in self.about.experiment.runs:
-                if not self._run(run):
-                    break
+            all(self._run(run) for run in self.about.experiment.runs)  # up to the first that fails
         return self._made(prior)
 
     def _run(self, run: Run) -> bool:
@@ -200,26 +197,12 @@ class _Swarm:
         return mean, (off * self.weights[:, None]).T @ off / max(alive, 1e-3)
 
     def _made(self, prior: Prior | None) -> Estimate:
-        about, path = self.about, self.path
-        base, free, dof = about.base, about.start.free, about.experiment.robot.dof
-        beta, covariance = self.last
-        samples = sum(len(run.t) - 1 for run in about.experiment.runs)
         notes = []
-        if path.trouble:
-            notes.append(f"The filter diverged: {path.trouble}. The numbers are its last healthy ones.")
+        if self.path.trouble:
+            notes.append(f"The filter diverged: {self.path.trouble}. The numbers are its last healthy ones.")
         if self.fewest < 0.01 * len(self.weights):
             notes.append(
                 f"At worst {self.fewest:.0f} of {len(self.weights)} particles counted: error bars are too short."
             )
-        details: dict[str, Any] = {
-            "inflation": np.ones(base.rank), "rows": (samples,) * dof,
-            "degrees_of_freedom": np.full(base.rank, max(samples * dof - base.rank, 1)), "start": about.tuned.beta,
-            "resampled": self.resampled, "fewest_particles": self.fewest, "stages": self.stages,
-            "position_noise": about.tuned.positions, "torque_noise": about.tuned.step.torque,
-        }  # fmt: skip
-        return Estimate(
-            base, beta, covariance, nearest_theta(base, beta, prior),
-            free.problem.residual_std(beta, free.joined, free.weights), path.misses,
-            Result.NOT_CONVERGED if path.trouble else Result.CONVERGED,
-            history=path.history, notes=tuple(notes), details=details,
-        )  # fmt: skip
+        counted = {"resampled": self.resampled, "fewest_particles": self.fewest, "stages": self.stages}
+        return self.about.estimate(self.last, prior, self.path, notes, 1.0, **counted)

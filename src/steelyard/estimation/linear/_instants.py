@@ -13,10 +13,9 @@ from steelyard.regression.unknowns import Columns
 
 def dense(data: RegressionData, block: Block, columns: Columns) -> Array:
     """The rows of a block over all columns that are looked for, `(rows, columns)`; zero where its equation has none."""
-    place = {int(c): k for k, c in enumerate(columns.independent)}
-    wanted = np.array([place.get(int(c), -1) for c in data.equations[block.equation].columns], dtype=np.int64)
+    own, where = data.equations[block.equation].among(columns.independent)
     out = np.zeros((len(block.A), columns.rank))
-    out[:, wanted[wanted >= 0]] = block.A[:, wanted >= 0]
+    out[:, where] = block.A[:, own]
     return out
 
 

@@ -23,7 +23,6 @@ import numpy as np
 from steelyard.estimation.estimate import Estimate, EstimationError
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.data import RegressionData
-from steelyard.regression.rows import Equation
 from steelyard.regression.spectra import Spectra
 from steelyard.regression.unknowns import Columns
 
@@ -129,7 +128,7 @@ def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influenc
     slope, rows = np.zeros(len(data.equations)), np.zeros(len(data.equations))
     for block in data.blocks():
         e = block.equation
-        own, where = _places(data.equations[e], base)
+        own, where = data.equations[e].among(base.independent)
         residual, slopes = influence(e, block.y - block.A[:, own] @ beta[where])
         slope[e] += slopes.sum()
         rows[e] += len(block.y)
@@ -139,7 +138,7 @@ def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influenc
 
 def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
     """The bands with the power of y − Aβ in each."""
-    places = [_places(equation, base) for equation in spectra.equations]
+    places = [equation.among(base.independent) for equation in spectra.equations]
     out = []
     for key in sorted(spectra.grams):
         e, _ = key
@@ -151,13 +150,6 @@ def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
         way[own], way[-1] = -beta[where], 1.0
         out.append(_Band(e, spectra.counts[key], max(float(way @ whole @ way), 0.0), gram))
     return out
-
-
-def _places(equation: Equation, base: Columns) -> tuple[list[int], list[int]]:
-    """Which of an equation's columns are solved for, and where among the unknowns they stand."""
-    place = {c: k for k, c in enumerate(base.independent)}
-    own = [k for k, c in enumerate(equation.columns) if int(c) in place]
-    return own, [place[int(equation.columns[k])] for k in own]
 
 
 def _merge(bands: list[_Band], leverage: Array, inverse: Array) -> list[_Band]:

@@ -43,16 +43,7 @@ class LeastSquaresProblem:
     @cached_property
     def blocks(self) -> tuple[Array, ...]:
         """For every equation its triangle over the base columns and the right side, [A_e y_e]."""
-        place = {c: k for k, c in enumerate(self.base.independent)}
-        out = []
-        for equation, r in zip(self.factor.equations, self.factor.triangles, strict=True):
-            block = np.zeros((len(r), self.base.rank + 1))
-            for k, c in enumerate(equation.columns):
-                if int(c) in place:
-                    block[:, place[int(c)]] = r[:, k]
-            block[:, -1] = r[:, -1]
-            out.append(block)
-        return tuple(out)
+        return tuple(self.factor.blocks(self.base.independent))
 
     @property
     def rows(self) -> Array:

@@ -152,9 +152,6 @@ class Hopfield(Network):
         return repeat(lambda v: np.clip(epoch(v), -bound, bound), w, self.passes, self.tolerance)
 
 
-_hopfield_tank_HELD = 0.99
-
-
 @estimator("hopfield-tank")
 @dataclass(frozen=True)
 class HopfieldTank(Network):
@@ -184,14 +181,14 @@ class HopfieldTank(Network):
         size = float(norms[-1]) or 1.0
         R, y = free.joined[:, :-1] / norms[:-1], free.joined[:, -1] / size
         w = np.zeros(columns.rank) if start is None else np.asarray(start) * norms[:-1] / size
-        u = self.gain * np.arctanh(np.clip(w / self.bound, -_hopfield_tank_HELD, _hopfield_tank_HELD))
+        u = self.gain * np.arctanh(np.clip(w / self.bound, -_HELD, _HELD))
         length, change, count = 1.0, np.inf, 0
         while count < self.steps and change >= self.tolerance:
             new = _implicit_step(u, R, y, length, self.bound, self.gain)
             change = float(np.abs(new - u).max() / max(float(np.abs(new).max()), 1e-300)) / length
             u, length, count = new, min(10.0 * length, 1e18), count + 1
         w = self.bound * np.tanh(u / self.gain)
-        held = [name for name, x in zip(columns.names, w, strict=True) if abs(x) > _hopfield_tank_HELD * self.bound]
+        held = [name for name, x in zip(columns.names, w, strict=True) if abs(x) > _HELD * self.bound]
         notes = [f"The bound {self.bound:g} holds {', '.join(held)}: raise `bound`."] if held else []
         if change >= self.tolerance:
             notes.append(f"After {count} steps the state still moved at {change:.1e}.")

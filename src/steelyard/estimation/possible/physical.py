@@ -52,6 +52,21 @@ def _split(made: Formulation, found: Solution) -> dict[str, float]:
     return out
 
 
+def _smallest_possible(base: BaseParameters, theta: Array) -> Array:
+    """The smallest eigenvalues of the links' pseudo-inertias, all positive."""
+    smallest = smallest_pseudo_eigenvalues(theta[: base.robot.inertial_count])
+    if smallest.min() <= 0.0:  # cannot happen inside the cones, but a wrong model must never leave this room
+        raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
+    return smallest
+
+
+def _ending(free: Result, found: Solution, shares: Mapping[str, float]) -> Result:
+    """How a constrained fit ended, from how the free one did."""
+    if not found.converged:
+        return Result.NOT_CONVERGED
+    return Result.BOUNDARY if shares and free is Result.CONVERGED else free
+
+
 def nearest_possible(
     estimate: Estimate, prior: Prior | None = None, *, strength: float = 0.05, margin: float = 1e-6
 ) -> Estimate:
@@ -75,17 +90,11 @@ def nearest_possible(
         made = formulate(base, R, estimate.beta, prior, strength, margin, None, {})
         found = solve_interior(made.program)
     theta = made.theta(found.x)
-    smallest = smallest_pseudo_eigenvalues(theta[: base.robot.inertial_count])
-    if smallest.min() <= 0.0:
-        raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
+    _smallest_possible(base, theta)
     beta = base.values(theta)
     rise = float(np.sum((R @ (beta - estimate.beta)) ** 2))
     shares = _boundary_shares(made, found.x)
-    result = estimate.result
-    if not found.converged:
-        result = Result.NOT_CONVERGED
-    elif shares and result is Result.CONVERGED:
-        result = Result.BOUNDARY
+    result = _ending(estimate.result, found, shares)
     details = {**estimate.details, "free_beta": estimate.beta, "cost_rise": rise, "boundary": shares}
     return replace(
         estimate, beta=beta, theta=theta, physical=True, result=result, details=details,
@@ -179,19 +188,13 @@ class PhysicallyConsistent(Estimator[RegressionData]):
     ) -> Estimate:
         theta = made.theta(x)
         beta = base.matrix @ theta
-        smallest = smallest_pseudo_eigenvalues(theta[: base.robot.inertial_count])
-        if smallest.min() <= 0.0:  # cannot happen inside the cones, but a wrong model must never leave this room
-            raise EstimationError(f"Link '{base.robot.links[int(smallest.argmin())].name}' came out impossible.")
+        smallest = _smallest_possible(base, theta)
         rise = float(np.sum((R @ (beta - free.beta)) ** 2))
         shares = _boundary_shares(made, found.x)
         percent = 100.0 * rise * slower / max(float(free.problem.rows.sum()) - base.rank, 1.0)
         notes = [*free.notes, *made.notes, *_boundary_notes(shares)]
-        result = free.result
         if not found.converged:
-            result = Result.NOT_CONVERGED
             notes.append("The constrained fit stopped short of its optimum; it is physically possible nevertheless.")
-        elif shares and result is Result.CONVERGED:
-            result = Result.BOUNDARY
         if rise > 1.0:
             notes.append(
                 f"Against the free fit the weighted sum of squares rose by {rise:.3g} σ² ({percent:.2g} %), for "
@@ -216,7 +219,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             theta=theta,
             residual_std=free.residual_std if free.influence else free.problem.residual_std(beta, joined, free.weights),
             cost=float(np.sum((joined[:, :-1] @ beta - joined[:, -1]) ** 2)),
-            result=result,
+            result=_ending(free.result, found, shares),
             physical=True,
             history=free.history,
             notes=tuple(notes),

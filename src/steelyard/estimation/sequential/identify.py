@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from steelyard.regression.rows import Equation
 from steelyard.regression.schemes import Scheme, make_scheme, paper_motion
 from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.robot import Robot
-from steelyard.signals.prepare import Motion, Preparation
+from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
 # A number that is said to be exact is known to this part of itself, so that covariances can be inverted.
@@ -154,7 +154,13 @@ class SequentialIdentification:
         if isinstance(combination, str) and combination in self.found.names:
             k = self.found.names.index(combination)
             return float(self.found.values[k]), float(self.found.standard_errors[k])
-        return self._combined(functional(self.base, combination), str(combination))
+        made = self.found.combine(functional(self.base, combination), self._kept)
+        if made is None:
+            raise EstimationError(
+                f"The movements together do not determine {combination}; no movement finds "
+                f"{', '.join(self.undetermined) or 'it'}; add one to the plan."
+            )
+        return made
 
     @property
     def beta(self) -> Array:
@@ -180,15 +186,6 @@ class SequentialIdentification:
     @property
     def _kept(self) -> list[int]:
         return [k for k, name in enumerate(self.base.names) if name not in self.neglected]
-
-    def _combined(self, row: Array, text: str) -> tuple[float, float]:
-        made = self.found.combine(row, self._kept)
-        if made is None:
-            raise EstimationError(f"The movements together do not determine {text}; {self._advice()}")
-        return made
-
-    def _advice(self) -> str:
-        return f"no movement finds {', '.join(self.undetermined) or 'it'}; add one to the plan."
 
 
 def identify_sequentially(
@@ -250,15 +247,13 @@ def _rest(base: BaseParameters, plan: Sequence[Movement], found: _Found) -> tupl
 def _data(
     dynamics: Dynamics, base: BaseParameters, movement: Movement, scheme: Scheme, preparation: Any
 ) -> RegressionData:
-    def motions() -> Iterable[Motion]:
-        if preparation == "as logged":
-            return [m for log in movement.logs for m in paper_motion(log)]
-        return Study.of(dynamics.robot, movement.logs, base.terms, preparation).motions()
-
-    made = list(motions())
-    for motion in made:
+    if preparation == "as logged":
+        motions = [m for log in movement.logs for m in paper_motion(log)]
+    else:
+        motions = list(Study.of(dynamics.robot, movement.logs, base.terms, preparation).motions())
+    for motion in motions:
         movement.check_still(dynamics.robot, motion)
-    return scheme.data(dynamics, base, lambda: made)
+    return scheme.data(dynamics, base, lambda: motions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,7 +75,8 @@ class ClosedLoop:
         for run in experiment.runs:
             _check_controller(experiment, run, controller, mismatch)
             control = experiment.control_period or run.period
-            step = min(experiment.step or control, control, _stable_step(plant, run, theta))
+            fastest = plant.friction_rate(run.motion.q[0], theta)
+            step = min(experiment.step or control, control, _EASY / fastest if fastest > 0.0 else np.inf)
             step = control / np.ceil(control / step - 1e-9)
             schedule = schedule_of(None, run.t[0] + run.period * np.arange(len(run.t)), step, control, 1)
             table = command_of(controller, run.reference, schedule, experiment.robot.dof).table
@@ -102,7 +103,8 @@ class ClosedLoop:
         n = self.experiment.robot.dof
         out = []
         for r in self.runs:
-            start = _start(self.plant, self.controller, r.run, theta, self.directions)
+            directions = self.plant.lumped_units(self.base.independent)
+            start = _start(self.plant, self.controller, r.run, theta, directions)
             wanted = ("q", "dq") if signal == "q" else ("q", "dq", "tau")
             found = run_loop(self.plant, self.controller, r.schedule, r.table, start, wanted)
             self._check(r.run, theta, found["q"][0, :, :n], found["dq"][0, :, :n])
@@ -112,11 +114,6 @@ class ClosedLoop:
     def regression(self, motions: Sequence[Motion]) -> RegressionData:
         """The rows of simulated motions, filtered as the measured ones are."""
         return observe(self.plant.smooth, self.base, lambda: motions, self.experiment.mask, rows=self.rows)
-
-    @property
-    def directions(self) -> Array:
-        """One lumped direction per base parameter: its leading parameter moves, the others stand still."""
-        return self.plant.lumped_units(self.base.independent)
 
     def _check(self, run: Run, theta: Array, q: Array, dq: Array) -> None:
         """Refuse what ran away or is far from the log."""
@@ -232,14 +229,3 @@ def _check_controller(experiment: Experiment, run: Run, controller: Controller, 
             f"differs from the measured one by {100.0 * share[joint]:.0f} % (allowed: {100.0 * mismatch:.0f} %). "
             "Check gains, units, signs, the reference and what else the robot adds (feed-forward, gravity)."
         )
-
-
-def _stable_step(plant: Plant, run: Run, theta: Array) -> float:
-    """A step with which friction, steepest at rest, can be followed."""
-    n = plant.robot.dof
-    q, still = run.motion.q[0], np.zeros(n)
-    slopes = plant.smooth.jacobian("forward_dynamics", "dq", q=q, dq=still, tau=still, theta=theta)
-    if not np.all(np.isfinite(slopes)):
-        return np.inf
-    fastest = float(np.max(-np.linalg.eigvals(slopes).real, initial=0.0))
-    return _EASY / fastest if fastest > 0.0 else np.inf

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,8 +70,35 @@ def moved_by(old: Array, new: Array, free: FreeFit) -> float:
     return float(np.max(np.where(change < unseen, 0.0, change / np.maximum(errors, 1e-300)), initial=0.0))
 
 
-def unsettled(result: Result, change: float) -> tuple[str, ...]:
-    """The note of a search that stopped before it converged; `change` in standard errors."""
-    if result is Result.CONVERGED:
-        return ()
-    return (f"The parameters still moved by {change:.2g} standard errors in the last round.",)
+class Rounds:
+    """The rounds of an iterative estimator, to be gone through by `for`: they end when nothing moves any more.
+
+    Args:
+        most: how many there are at most.
+        tolerance: no parameter moves by more than this, in standard errors.
+        least: how many there are at least.
+    """
+
+    def __init__(self, most: int, tolerance: float, least: int = 1) -> None:
+        self.most, self.tolerance, self.least = max(1, most), tolerance, least
+        self.result, self.change = Result.NOT_CONVERGED, np.inf
+        self.history: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[int]:
+        for k in range(self.most):
+            yield k
+            if self.change < self.tolerance and k + 1 >= self.least:
+                self.result = Result.CONVERGED
+                return
+
+    def moved(self, old: Array, new: Array, free: FreeFit, **more: Any) -> None:
+        """A round led from base parameters `old` to `new`, by the fit `free`; `more` is kept in the history as well."""
+        self.change = moved_by(old, new, free)
+        self.history.append({"beta": tuple(new.tolist()), "change": self.change, **more})
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """How it ended, as an `Estimate` or a `FreeFit` holds it."""
+        settled = self.result is Result.CONVERGED
+        note = f"The parameters still moved by {self.change:.2g} standard errors in the last round."
+        return {"result": self.result, "history": tuple(self.history), "notes": () if settled else (note,)}

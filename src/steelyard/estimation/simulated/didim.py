@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.possible.physical import PhysicallyConsistent
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
-from steelyard.estimation.simulated._start import moved_by, reweighted, starting_point
+from steelyard.estimation.simulated._start import Rounds, reweighted, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
@@ -56,36 +55,29 @@ class DirectInverse(Estimator[Experiment]):
         start = starting_point(experiment, base, prior, self.physical)
         loop = ClosedLoop.of(experiment, base, start.theta, self.mismatch)
         theta, weights = start.theta, start.free.weights
-        history: list[dict[str, Any]] = []
-        result, share, last = Result.NOT_CONVERGED, 1.0, np.inf
-        for _ in range(max(1, self.iterations)):
+        rounds, share, last = Rounds(self.iterations, self.tolerance), 1.0, np.inf
+        for _ in rounds:
             taken, data = self._rows(loop, theta, start.theta, prior)
             free = reweighted(LeastSquaresProblem.of(data, base), weights)
             weights = 1.0 / np.maximum(free.residual_std, free.problem.floor)  # settle together with the parameters
             theta = self._next(data, free, base, prior)
-            beta = base.values(theta)
-            change = moved_by(base.values(taken), beta, free)
-            step = {"change": change, "residual_std": tuple(free.residual_std.tolist())}
-            history.append({"beta": tuple(beta.tolist()), **step})
-            if change < self.tolerance:
-                result = Result.CONVERGED
-                break
+            rounds.moved(base.values(taken), base.values(theta), free, residual_std=tuple(free.residual_std.tolist()))
             # Steps that grow go too far: the motion does change with the parameters.
-            share = max(0.5 * share, _SHORTEST) if change > last else min(1.0, 1.5 * share)
-            last = change
+            share = max(0.5 * share, _SHORTEST) if rounds.change > last else min(1.0, 1.5 * share)
+            last = rounds.change
             theta = taken + share * (theta - taken)
         made = (PhysicallyConsistent() if self.physical else WeightedLeastSquares()).fit(data, base, prior)
-        notes = made.notes
+        result, notes = rounds.result, made.notes
         if result is not Result.CONVERGED:
             notes = (
                 *notes,
-                f"The parameters still moved by {change:.2g} standard errors in the last round: the simulated motion "
+                f"The parameters still moved by {last:.2g} standard errors in the last round: the simulated motion "
                 "depends on them too much for this method; output error (clie, cloe) allows for that.",
             )
         elif made.result is Result.BOUNDARY:
             result = Result.BOUNDARY
         details = {**made.details, "start": start.beta}
-        return replace(made, result=result, history=tuple(history), notes=notes, details=details)
+        return replace(made, result=result, history=tuple(rounds.history), notes=notes, details=details)
 
     def _rows(self, loop: ClosedLoop, theta: Array, safe: Array, prior: Prior | None) -> tuple[Array, RegressionData]:
         """Rows at θ; where its loop runs away, half way back to the start until it does not."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.covariance import Covariance, covariance
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, simulated_near
-from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
+from steelyard.estimation.simulated._start import Rounds, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
@@ -46,18 +45,12 @@ class InstrumentalVariables(Estimator[Experiment]):
         loop = ClosedLoop.of(experiment, base, start.theta, self.mismatch)
         problem = start.free.problem
         beta, weights = start.beta, start.free.weights
-        history: list[dict[str, Any]] = []
-        result = Result.NOT_CONVERGED
-        for _ in range(max(1, self.iterations)):
+        rounds = Rounds(self.iterations, self.tolerance)
+        for _ in rounds:
             taken, instruments = _instruments(loop, beta, start.beta, prior)
             pairs = _Pairs.of(start.data, instruments, base)
             beta, weights, residual_std = pairs.solve(problem, weights)
-            change = moved_by(taken, beta, start.free)
-            step = {"change": change, "residual_std": tuple(residual_std.tolist())}
-            history.append({"beta": tuple(beta.tolist()), **step})
-            if change < self.tolerance:
-                result = Result.CONVERGED
-                break
+            rounds.moved(taken, beta, start.free, residual_std=tuple(residual_std.tolist()))
         bars = pairs.covariance(beta, weights)
         sums = [float(np.sum((b[:, :-1] @ beta - b[:, -1]) ** 2)) for b in problem.blocks]
         return Estimate(
@@ -67,10 +60,8 @@ class InstrumentalVariables(Estimator[Experiment]):
             theta=nearest_theta(base, beta, prior),
             residual_std=residual_std,
             cost=float(np.sum(weights**2 * sums)),
-            result=result,
-            history=tuple(history),
-            notes=unsettled(result, change),
             details={**bars.details(), "rows": problem.factor.rows, "start": start.beta},
+            **rounds.outcome,
         )
 
 
@@ -130,10 +121,7 @@ class _Pairs:
     def covariance(self, beta: Array, weights: Array) -> Covariance:
         """H⁻¹ (Σ w⁴ Zᵀ C Z) H⁻ᵀ with H = Σ w² ZᵀA, the noise spectrum C from the residuals y − A β."""
         rows = [Block(e, Z, y - A @ beta + Z @ beta) for e, A, Z, y in self.blocks]
-        columns = np.asarray(self.base.independent, dtype=np.int64)
-        equations = tuple(replace(e, columns=columns) for e in self.data.equations)
-        shown = RegressionData(equations, self.data.parameters, lambda: rows, self.data.period)
-        plain = covariance(shown, self.base, beta, weights)
+        plain = covariance(self.data.with_blocks(rows, self.base.independent), self.base, beta, weights)
         square = sum((weights[e] ** 2 * (Z.T @ Z) for e, _, Z, _ in self.blocks), np.zeros_like(plain.matrix))
         T = _solved(self.matrix(weights), square)
         return replace(plain, matrix=T @ plain.matrix @ T.T, white=T @ plain.white @ T.T)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear._instants import dense
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
-from steelyard.estimation.simulated._start import Start, moved_by, reweighted, starting_point, unsettled
+from steelyard.estimation.simulated._start import Rounds, Start, reweighted, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
@@ -54,28 +53,22 @@ class MaximumLikelihood(Estimator[Experiment]):
             raise EstimationError("Maximum likelihood needs all rows; set the preparation's mask to zero.")
         likelihood = _Likelihood.of(experiment, base, start)
         beta, theta = start.beta, start.theta
-        history: list[dict[str, Any]] = []
-        result = Result.NOT_CONVERGED
-        for round_ in range(max(1, self.iterations)):
-            if round_ < _SETTLING:
+        rounds = Rounds(self.iterations, self.tolerance, _SETTLING)
+        for k in rounds:
+            if k < _SETTLING:
                 likelihood = likelihood.settled(beta, theta)
             free = likelihood.linear(beta, theta)
             taken = beta
             beta, theta, value = likelihood.towards(free.beta, beta, theta, prior)
-            change = moved_by(taken, beta, free)
-            history.append({"beta": tuple(beta.tolist()), "change": change, "cost": value})
-            if change < self.tolerance and round_ >= _SETTLING - 1:
-                result = Result.CONVERGED
-                break
+            rounds.moved(taken, beta, free, cost=value)
         errors = np.vstack([piece.y - piece.A @ beta for piece in likelihood.pieces])
         details = {
             "start": start.beta,
             "position_noise": tuple(likelihood.pieces[0].sigma.tolist()),
             "torque_noise": tuple(likelihood.levels.tolist()),
         }
-        done = replace(free, beta=beta, residual_std=np.sqrt(np.mean(errors**2, axis=0)), result=result,
-                       history=tuple(history), notes=unsettled(result, change), details=details)  # fmt: skip
-        return done.estimate(prior)
+        std = np.sqrt(np.mean(errors**2, axis=0))
+        return replace(free, beta=beta, residual_std=std, details=details, **rounds.outcome).estimate(prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +166,8 @@ class _Likelihood:
             for k in range(len(self.levels)):
                 A = np.ascontiguousarray(white[:, k, :-1])
                 blocks.append(Block(k, A, white[:, k, -1] + A @ beta))
-        columns = np.asarray(self.base.independent, dtype=np.int64)
-        equations = tuple(replace(e, columns=columns) for e in self.data.equations)
-        data = RegressionData(equations, self.data.parameters, lambda: blocks, self.data.period)
-        return reweighted(LeastSquaresProblem.of(data, self.base), np.ones(len(equations)))
+        data = self.data.with_blocks(blocks, self.base.independent)
+        return reweighted(LeastSquaresProblem.of(data, self.base), np.ones(len(data.equations)))
 
     def cost(self, beta: Array, theta: Array) -> float:
         """Σ eᵀ Σ⁻¹ e."""

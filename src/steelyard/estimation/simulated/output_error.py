@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior, Result
+from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
 from steelyard.estimation.linear._free import FreeFit, nearest_theta
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated._closed_loop import ClosedLoop, ClosedLoopError, Signal, block_means
-from steelyard.estimation.simulated._start import moved_by, starting_point, unsettled
+from steelyard.estimation.simulated._start import Rounds, starting_point
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import LogCholesky
@@ -62,24 +62,17 @@ class OutputError(Estimator[Experiment]):
         space = _Space.of(base, start.theta, self.strength) if self.physical else None
         beta, theta = start.beta, start.theta
         value = search.cost(theta)
-        history: list[dict[str, Any]] = []
-        result = Result.NOT_CONVERGED
-        for _ in range(max(1, self.iterations)):
+        rounds = Rounds(self.iterations, self.tolerance)
+        for _ in rounds:
             free = search.fit(beta, theta)
             goal = free.beta if space is None else space.nearest(theta, free)
             taken, beta, theta, value = search.towards(goal, beta, theta, value, space)
-            change = moved_by(taken, beta, free)
-            history.append({"beta": tuple(beta.tolist()), "change": change, "cost": value})
-            if change < self.tolerance:
-                result = Result.CONVERGED
-                break
-        final = replace(search.fit(beta, theta), result=result, history=tuple(history))
+            rounds.moved(taken, beta, free, cost=value)
         # The last linear fit is for the error bars; the parameters are those whose loop was simulated.
-        joined = final.joined
-        residual_std = final.problem.residual_std(beta, joined, final.weights)
-        made = replace(
-            final, beta=beta, residual_std=residual_std, notes=unsettled(result, change), details={"start": start.beta}
-        ).estimate(prior)
+        final = search.fit(beta, theta)
+        std = final.problem.residual_std(beta, final.joined, final.weights)
+        done = replace(final, beta=beta, residual_std=std, details={"start": start.beta}, **rounds.outcome)
+        made = done.estimate(prior)
         return replace(made, theta=theta, physical=True) if self.physical else made
 
 

@@ -37,15 +37,25 @@ def _as_interval(x: Any) -> Interval:
     return x if isinstance(x, Interval) else Interval(np.asarray(x, dtype=float), np.asarray(x, dtype=float))
 
 
+def _increasing(function: Callable[..., Any]) -> Callable[..., Interval]:
+    """A function that grows with each of its arguments: the ends decide."""
+
+    def enclosed(_: IntervalLibrary, *given: Any) -> Interval:
+        inputs = [_as_interval(x) for x in given]
+        return Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
+
+    return enclosed
+
+
 class IntervalLibrary:
     """NumPy's functions on intervals. `jumps` marks the samples at which a sign or a step is undecided."""
 
     def __init__(self) -> None:
         self.jumps: Any = False
 
-    def add(self, a: Any, b: Any) -> Interval:
-        a, b = _as_interval(a), _as_interval(b)
-        return Interval(a.low + b.low, a.high + b.high)
+    add, minimum, maximum = _increasing(np.add), _increasing(np.minimum), _increasing(np.maximum)
+    exp, tanh, arctan = _increasing(np.exp), _increasing(np.tanh), _increasing(np.arctan)
+    sqrt = _increasing(lambda x: np.sqrt(np.maximum(x, 0.0)))
 
     def subtract(self, a: Any, b: Any) -> Interval:
         a, b = _as_interval(a), _as_interval(b)
@@ -102,32 +112,6 @@ class IntervalLibrary:
         a = _as_interval(a)
         self.jumps = self.jumps | ((a.low <= 0.0) & (a.high > 0.0))
         return Interval(np.heaviside(a.low, 0.0), np.heaviside(a.high, 0.0))
-
-    def minimum(self, a: Any, b: Any) -> Interval:
-        a, b = _as_interval(a), _as_interval(b)
-        return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high))
-
-    def maximum(self, a: Any, b: Any) -> Interval:
-        a, b = _as_interval(a), _as_interval(b)
-        return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high))
-
-    # Increasing functions: the ends decide.
-
-    def sqrt(self, a: Any) -> Interval:
-        a = _as_interval(a)
-        return Interval(np.sqrt(np.maximum(a.low, 0.0)), np.sqrt(np.maximum(a.high, 0.0)))
-
-    def exp(self, a: Any) -> Interval:
-        a = _as_interval(a)
-        return Interval(np.exp(a.low), np.exp(a.high))
-
-    def tanh(self, a: Any) -> Interval:
-        a = _as_interval(a)
-        return Interval(np.tanh(a.low), np.tanh(a.high))
-
-    def arctan(self, a: Any) -> Interval:
-        a = _as_interval(a)
-        return Interval(np.arctan(a.low), np.arctan(a.high))
 
 
 _PIECES = 128

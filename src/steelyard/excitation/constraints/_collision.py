@@ -62,7 +62,10 @@ class Scene:
         self.geometry = pin.buildGeomFromUrdf(self.model, str(urdf), pin.GeometryType.COLLISION, None, folders)
         if not self.geometry.ngeoms:
             raise ExcitationError(f"{urdf} describes no collision geometry; name the points of links in `regions`.")
-        _use_hulls(self.geometry)
+        for body in self.geometry.geometryObjects:
+            if hasattr(body.geometry, "buildConvexHull"):
+                body.geometry.buildConvexHull(True, "Qt")
+                body.geometry = body.geometry.convex
         self._own = self.geometry.ngeoms
         for name, shape, place in obstacles:
             placed = pin.SE3(np.asarray(place, dtype=float))
@@ -147,13 +150,6 @@ class Scene:
             reach += float(np.linalg.norm(self.model.jointPlacements[joint].translation))
             joint = self.model.parents[joint]
         return out
-
-
-def _use_hulls(geometry: Any) -> None:
-    for body in geometry.geometryObjects:
-        if hasattr(body.geometry, "buildConvexHull"):
-            body.geometry.buildConvexHull(True, "Qt")
-            body.geometry = body.geometry.convex
 
 
 # Pieces are halved until two bodies can approach by less than this within one (m).

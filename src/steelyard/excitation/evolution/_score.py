@@ -32,12 +32,11 @@ class MotionScore:
         self._rows = Rows(design.base.structure.dynamics, columns, pad=TILE)
         self._rows.evaluator.compile()
         names = [e.name for e in self._rows.equations]
-        place = {c: k for k, c in enumerate(columns)}
         # Which of the rows' Gram matrices stands for each of the goal's equations, and where its columns are.
         self._parts: list[tuple[int, Array]] = []
         for name, wanted in zip(goal.observation.names, goal.observation.places, strict=True):
             equation = names.index(name)
-            own = [place[int(c)] for c in self._rows.equations[equation].columns]
+            own = self._rows.equations[equation].among(columns)[1]
             self._parts.append((equation, np.array([own.index(int(k)) for k in wanted], dtype=np.int64)))
 
     def grams(self, motions: Sequence[Signals]) -> list[list[Array]]:

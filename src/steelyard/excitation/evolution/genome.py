@@ -111,7 +111,7 @@ class Coefficients:
         return self._limits.drawn_back(calm + self._span * (2.0 * genes - 1.0), calm)
 
     def signals(self, population: Array, rate: float) -> list[Signals | None]:
-        sampled = self._sampled(rate)
+        sampled = Sampled(self.centre.families, self.centre.times(rate))
         others = [c for c in self.needs if not isinstance(c, JointLimits) and c.smooth]
         out: list[Signals | None] = []
         for genes in population:
@@ -120,13 +120,6 @@ class Coefficients:
             q, dq, ddq = sampled.signals(x) if kept else (None, None, None)
             out.append(None if q is None or dq is None or ddq is None else (q, dq, ddq))
         return out
-
-    def _sampled(self, rate: float) -> Sampled:
-        return self._sampled_at.setdefault(rate, Sampled(self.centre.families, self.centre.times(rate)))
-
-    @cached_property
-    def _sampled_at(self) -> dict[float, Sampled]:
-        return {}
 
     def trajectory(self, genes: Array) -> Trajectory:
         """Settled: what exceeds a limit between the samples is drawn back."""

@@ -3,9 +3,8 @@
 from steelyard.papers.irp6._lab import Lab
 from steelyard.papers.irp6.exciting import figure_6, figure_15, figures_7_to_9
 from steelyard.papers.irp6.friction import figure_2, figure_5, figures_3_and_4
-from steelyard.papers.irp6.integrals import long_windows, motor_2
 from steelyard.papers.irp6.load import figures_10_to_14, forms, table_1
-from steelyard.papers.irp6.movements import figure_16, figure_17, movements
+from steelyard.papers.irp6.movements import figure_16, figure_17, long_windows, motor_2, movements
 from steelyard.papers.paper import Paper
 
 PAPER = Paper(

@@ -8,7 +8,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.irp6._lab import AXES, WINDOW, Axis, Lab, SampledMotion, cosine, settled, via
+from steelyard.papers.irp6._lab import AXES, WINDOW, Lab, SampledMotion, cosine, settled, via
 from steelyard.papers.paper import Item, PaperFigure, asserted, beside, measured, paper_table
 from steelyard.report import Line, Panel, TableColumn
 
@@ -69,7 +69,7 @@ def figure_6(lab: Lab) -> Item:
 def figures_7_to_9(lab: Lab) -> Item:
     """Figures 7–9: start and optimal motions of single joints, integral model."""
     t = np.arange(0.0, 4.0, WINDOW)
-    before = [_cond(axis, cosine(t)) for axis in AXES]
+    before = [float(np.linalg.cond(axis.information(*cosine(t)[:2]))) for axis in AXES]
     panels = []
     for axis, plan in zip(AXES, lab.exciting, strict=True):
         pair = {"start": cosine(t), "optimal": plan.trajectory.sample(t)}
@@ -147,10 +147,6 @@ def figure_15(lab: Lab) -> Item:
             "What error is left of X1 is a bias: over 5 ms, noise of 1 mrad/s counts in ½q̇² (see above).",
         ),
     )  # fmt: skip
-
-
-def _cond(axis: Axis, motion: SampledMotion) -> float:
-    return float(np.linalg.cond(axis.information(motion[0], motion[1])))
 
 
 def _start() -> SampledMotion:

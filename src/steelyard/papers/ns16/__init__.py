@@ -2,8 +2,7 @@
 
 from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.ns16.claim import core_claim, figures_4_to_6, figures_7_and_8, parameters_lose_meaning, transfer
-from steelyard.papers.ns16.fitness import conditioning, figure_3, fitness
-from steelyard.papers.ns16.tables import friction_labels, printed_values, table_2
+from steelyard.papers.ns16.tables import conditioning, figure_3, fitness, friction_labels, printed_values, table_2
 from steelyard.papers.paper import Paper
 
 PAPER = Paper(

@@ -3,9 +3,8 @@
 from steelyard.papers.paper import Paper
 from steelyard.papers.prrrp._lab import Lab
 from steelyard.papers.prrrp.histories import figure_5, figure_6
-from steelyard.papers.prrrp.sensitivity import figure_8, table_6
 from steelyard.papers.prrrp.tables import figure_3, table_3, table_4
-from steelyard.papers.prrrp.validation import four_ways, table_5
+from steelyard.papers.prrrp.validation import figure_8, four_ways, table_5, table_6
 
 PAPER = Paper(
     name="prrrp",

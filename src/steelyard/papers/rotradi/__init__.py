@@ -1,9 +1,8 @@
 """Chávez-Olivares et al. 2012: five regression schemes on a direct-drive arm, Tables 2–4 and Figures 2–7."""
 
 from steelyard.papers.paper import Paper
-from steelyard.papers.rotradi.equations import equations_34_and_37, printed_sets
+from steelyard.papers.rotradi.equations import equations_34_and_37, printed_sets, ranking
 from steelyard.papers.rotradi.lab import Lab
-from steelyard.papers.rotradi.ranking import ranking
 from steelyard.papers.rotradi.tables import (
     figure_2,
     figure_3,

@@ -1,8 +1,7 @@
 """Szabó & Szádeczky-Kardoss 2021: what can be identified, and least squares with and without weights."""
 
 from steelyard.papers.paper import Paper
-from steelyard.papers.szabo3r._lab import Lab
-from steelyard.papers.szabo3r.tables import angle_noise, base_combinations, figure_2, figure_3, table_2
+from steelyard.papers.szabo3r.tables import Lab, angle_noise, base_combinations, figure_2, figure_3, table_2
 
 PAPER = Paper(
     name="szabo3r",

@@ -49,7 +49,7 @@ def band_of(motion: Motion) -> float:
 def at_instants(sides: BalanceRows, motions: Motions, mask: float) -> RegressionData:
     """Rows of single instants; those of a joint that moves more slowly than `mask` are left out."""
     joints = np.flatnonzero(sides.dynamics.robot.torque_used)
-    own = _places(sides)
+    own = [e.among(sides.columns)[1] for e in sides.equations]
 
     def source() -> Iterable[Block]:
         for motion in motions():
@@ -110,7 +110,7 @@ def over_intervals(
 def _blocks(
     sides: BalanceRows, motion: Motion, quadrature: Quadrature, sums: Callable[[Motion], Sums], still: Stillness
 ) -> Iterator[Block]:
-    own = _places(sides)
+    own = [e.among(sides.columns)[1] for e in sides.equations]
     each = [sums(motion) for _ in own]
     moved = [False] * len(own)
     for part in _parts(motion):
@@ -124,12 +124,6 @@ def _blocks(
                 if len(rows):
                     yield Block(e, rows[:, own[e]], rows[:, -1].copy())
             moved[e] = bool(moving[-1, e])
-
-
-def _places(sides: BalanceRows) -> list[NDArray[np.int64]]:
-    """Where each equation's columns stand among all columns."""
-    place = {int(c): k for k, c in enumerate(sides.columns)}
-    return [np.array([place[int(c)] for c in e.columns], dtype=np.int64) for e in sides.equations]
 
 
 def _parts(motion: Motion) -> Iterator[slice]:

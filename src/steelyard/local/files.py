@@ -1,8 +1,9 @@
-"""A bank as a folder: plain JSON, one folder per region, nothing that could run."""
+"""What local models are as run folders: the motions of regions, and a bank (plain JSON, nothing that could run)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,14 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
+from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_sidecar
-from steelyard.ground.files import plain, read_json
+from steelyard.ground.files import csv_text, plain, read_json
 from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
-from steelyard.local.motions import motion_from_dict, motion_to_dict
-from steelyard.local.region import region_from_dict
+from steelyard.local.motions import MotionLike, motion_from_dict, motion_to_dict
+from steelyard.local.region import Region, region_from_dict
 from steelyard.parameters.term import TERMS, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
@@ -29,7 +31,66 @@ if TYPE_CHECKING:
 
     from steelyard.local.recalibrate import ModelDrift
 
-_SCHEMA = "steelyard.bank/1"
+_MOTIONS = "steelyard.local-motions/1"
+_BANK = "steelyard.bank/1"
+# What a local model's file calls its arrays and numbers, and what the model does.
+_ARRAYS = {"beta": "beta", "covariance": "covariance", "spread": "residual_std"}
+_NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
+_RATE = 500.0
+
+
+@dataclass(frozen=True, eq=False)
+class RegionMotions(Outcome):
+    """A motion for each region, by name, to be played on the robot."""
+
+    robot: Robot
+    regions: Sequence[Region]
+    motions: Mapping[str, MotionLike]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": _MOTIONS,
+            "robot": self.robot.name,
+            "joints": list(self.robot.joint_names),
+            "regions": [
+                {
+                    "name": r.name,
+                    **r.to_dict(),
+                    "duration": self.motions[r.name].duration,
+                    "trajectory": motion_to_dict(self.motions[r.name]),
+                }
+                for r in self.regions
+            ],
+        }
+
+    def files(self) -> dict[str, Content]:
+        """A table of samples per region."""
+        return {f"{r.name}.csv": _samples(self.robot, self.motions[r.name]) for r in self.regions}
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        lines = [f"{region.name}: {self.motions[region.name].duration:.2f} s" for region in self.regions]
+        if folder:
+            lines.append(f"Written to {folder}: result.json, a trajectory (JSON, CSV) per region")
+        out.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, MotionLike]:
+    """The motions of `robot` that `RegionMotions.save` wrote into `folder`, by region."""
+    path = Path(folder) / "result.json"
+    data = read_json(path, LocalError, "give a folder of `steelyard local design`")
+    try:
+        if data.get("schema") != _MOTIONS:
+            raise LocalError(f"{folder}: holds no designed motions; give a folder of `steelyard local design`.")
+        if data["joints"] != list(robot.joint_names):
+            raise LocalError(f"{folder}: its motions are for joints {', '.join(data['joints'])}, another robot's.")
+        return {entry["name"]: motion_from_dict(entry["trajectory"], robot) for entry in data["regions"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise LocalError(f"{path}: the motions cannot be read ({error!r}).") from None
+
+
+def _samples(robot: Robot, motion: MotionLike) -> str:
+    t = np.arange(int(motion.duration * _RATE) + 1) / _RATE
+    return csv_text(motion_rows(robot.joint_names, t, *motion.sample(t)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +136,7 @@ def save_bank(bank: Bank, folder: str | os.PathLike[str], *, overwrite: bool = F
 def bank_json(bank: Bank) -> dict[str, Any]:
     """What a `bank` is, for machines; the numbers of each model stand in its region's folder."""
     return {
-        "schema": _SCHEMA,
+        "schema": _BANK,
         "robot": {
             "name": bank.robot.name,
             "fingerprint": bank.robot.fingerprint,
@@ -95,15 +156,7 @@ def bank_json(bank: Bank) -> dict[str, Any]:
                 "residual_standard_deviation": plain(local.residual_std.tolist()),
                 "base_parameters": [
                     {"name": n, "formula": f, "unit": u, "value": float(v), "free_value": float(b), "standard_error": e}
-                    for n, f, u, v, b, e in zip(
-                        local.base.names,
-                        local.base.formulas,
-                        local.base.units,
-                        local.values,
-                        local.beta,
-                        local.standard_errors.tolist(),
-                        strict=True,
-                    )
+                    for n, f, u, v, b, e in zip(*_columns(local), strict=True)
                 ],
             }
             for local in bank.models
@@ -111,12 +164,17 @@ def bank_json(bank: Bank) -> dict[str, Any]:
     }
 
 
+def _columns(local: LocalModel) -> Sequence[Any]:
+    base = local.base
+    return base.names, base.formulas, base.units, local.values, local.beta, local.standard_errors.tolist()
+
+
 def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
     """The bank that `save_bank` wrote into `folder`, for the `robot` it was made with."""
     place = Path(folder)
     data = _read(place / "result.json")
-    if data.get("schema") != _SCHEMA:
-        raise LocalError(f"{place}: holds no bank of local models (schema is {data.get('schema')!r}, not {_SCHEMA!r}).")
+    if data.get("schema") != _BANK:
+        raise LocalError(f"{place}: holds no bank of local models (schema is {data.get('schema')!r}, not {_BANK!r}).")
     own = data["robot"]
     mounted = robot.with_gravity(own["gravity"])  # a log may have told how the robot stands
     if (own["fingerprint"], own["joints"]) != (mounted.fingerprint, list(robot.joint_names)):
@@ -125,12 +183,9 @@ def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
             f"({', '.join(robot.joint_names)}) has other joints or other kinematics."
         )
     try:
-        models = []
-        base: BaseParameters | None = None
-        for entry in data["regions"]:
-            local = _read_local(place / entry["name"], entry["name"], mounted, base)
-            models.append(local)
-            base = local.base
+        models: list[LocalModel] = []
+        for name in (entry["name"] for entry in data["regions"]):
+            models.append(_read_local(place / name, name, mounted, models[-1].base if models else None))
         return Bank(mounted, tuple(models), float(data["blend"]))
     except (KeyError, TypeError, ValueError) as error:
         raise LocalError(f"{place}: the bank cannot be read: {error!r} is missing or of the wrong kind.") from None
@@ -141,14 +196,10 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
     model = {
         "region": local.region.to_dict(),
         "theta": local.model.theta.tolist(),
-        "beta": local.beta.tolist(),
-        "covariance": local.covariance.tolist(),
-        "spread": local.residual_std.tolist(),
         "settings": local.settings.to_json(),
-        "cutoff": local.cutoff_hz,
-        "seconds": local.seconds,
-        "inside": local.inside,
     }
+    model |= {key: getattr(local, name).tolist() for key, name in _ARRAYS.items()}
+    model |= {key: getattr(local, name) for key, name in _NUMBERS.items()}
     out: dict[str, Content] = {
         "model.json": json_text(plain(model)),
         "model.steelyard.json": lambda path: model_to_sidecar(local.model, path),
@@ -169,18 +220,15 @@ def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | N
     settings["preparation"] = Preparation(**settings["preparation"])
     settings["known_friction"] = tuple(settings["known_friction"])
     played = folder / "trajectory.json"
+    numbers: dict[str, Any] = {n: np.array(data[key], dtype=float) for key, n in _ARRAYS.items()}  # None becomes NaN
+    numbers |= {name: float(data[key]) for key, name in _NUMBERS.items()}
     return LocalModel(
         region=region_from_dict(name, data["region"]),
         model=Model(robot, terms, np.array(data["theta"])),
         base=base,
-        beta=np.array(data["beta"]),
-        covariance=np.array(data["covariance"]),
-        residual_std=np.array([np.nan if x is None else x for x in data["spread"]]),
         settings=IdentificationSettings(**settings),
-        cutoff_hz=float(data["cutoff"]),
-        seconds=float(data["seconds"]),
-        inside=float(data["inside"]),
         motion=motion_from_dict(_read(played), robot) if played.exists() else None,
+        **numbers,
     )
 
 
