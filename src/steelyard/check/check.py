@@ -214,7 +214,7 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
 
 
 def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
-    """At most five, the gravest first, joints with the same trouble together."""
+    """What to do about `entries`: at most five advices, the gravest first, joints with the same trouble together."""
     places = {kind: k for k, kind in enumerate(_ORDER)}
     graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
     lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
@@ -233,7 +233,7 @@ def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
-    """How far the log can be trusted."""
+    """How far a log with these `entries` can be trusted."""
     problems = [e for e in entries if e.severity == "problem"]
     warnings = [e for e in entries if e.severity == "warning"]
     fatal = [e for e in problems if e.kind in FATAL]

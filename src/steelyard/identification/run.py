@@ -63,7 +63,7 @@ class IdentificationRun(Outcome):
 
 
 def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str, Any]:
-    """The result as plain values: no NaN, no infinity; the same inputs give the same bytes."""
+    """What was `found` as plain values, with hashes of `inputs`: no NaN, no infinity; the same bytes every time."""
     estimate = found.estimate
     errors = estimate.standard_errors
     shift = estimate.details.get("rounding_shift")

@@ -32,7 +32,7 @@ from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
 
-# `Evolution`: generation after generation, to be watched, stopped and resumed.
+# `_Evolution`: generation after generation, to be watched, stopped and resumed.
 
 
 _FORMAT = "steelyard-evolution-1"
@@ -41,7 +41,7 @@ _PATIENCE = 10
 
 
 @dataclass
-class Record:
+class _Record:
     """What a run has seen: the values of every generation (all a checkpoint needs) and the best individuals."""
 
     values: list[list[float]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Record:
         self.history.append((self.evaluations, self.value))
 
 
-class Evolution:
+class _Evolution:
     """Runs an optimiser. A checkpoint holds the values told so far, from which the run is replayed: nothing else of
     an optimiser's inside is stored, so any optimiser whose populations follow from its seed can be resumed."""
 
@@ -78,10 +78,10 @@ class Evolution:
         self.optimiser, self.evaluate, self.shown = optimiser, evaluate, shown
         self.progress, self.checkpoint, self.key, self.seed = progress, checkpoint, key, seed
         self.strategy = optimiser.start(genes, seed)
-        self.record = Record()
+        self.record = _Record()
         self._replay()
 
-    def run(self) -> Record:
+    def run(self) -> _Record:
         while len(self.record.values) < self.optimiser.generations:
             population = self.strategy.ask()
             values = self.evaluate(population)
@@ -216,7 +216,7 @@ def evolve(
 
         counts = len(regions), len(constraints)
         key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, chosen, rate, *counts)
-        hunt = Evolution(chosen, made.size, seed, evaluate, _goal_value(goal.criterion), progress, checkpoint, key)
+        hunt = _Evolution(chosen, made.size, seed, evaluate, _goal_value(goal.criterion), progress, checkpoint, key)
         record = hunt.run()
         trajectory, checked, genes = _delivered(made, record, needs_of)
         t = trajectory.times(rate)
@@ -257,7 +257,7 @@ def _families(robot: Robot, genome: ViaPoints | Family | Sequence[Family]) -> tu
 
 
 def _delivered(
-    genome: Genome, record: Record, needs_of: Callable[[Sequence[Family]], tuple[Constraint, ...]]
+    genome: Genome, record: _Record, needs_of: Callable[[Sequence[Family]], tuple[Constraint, ...]]
 ) -> tuple[Trajectory, Sequence[Constraint], Array]:
     """The winner, or a calmer one where a bound between the samples does not hold; what was checked; its genes."""
     genes = record.best
@@ -277,6 +277,6 @@ def _delivered(
     )
 
 
-def _first(record: Record) -> float:
+def _first(record: _Record) -> float:
     """The best of the first generation that had any."""
     return next(v for _, v in record.history if np.isfinite(v))
