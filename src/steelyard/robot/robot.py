@@ -175,7 +175,7 @@ class Robot:
             raise UnknownNameError("joint", name, self.joint_names) from None
 
     def moving_frame(self, name: str = "") -> Place:
-        """`frame`, if it moves: one that stands on the base is refused."""
+        """The frame called `name`, as `frame` gives it, if it moves: one that stands on the base is refused."""
         place = self.frame(name)
         if place.host < 0:
             raise RobotError(f"Frame '{name}' stands on the base, which does not move; name one on a moving link.")
