@@ -240,7 +240,7 @@ _PARALLEL_AXES = np.array(
 
 
 def ten_from_sixteen(links: int, terms: int) -> Array:
-    """The matrix A with θ = A λ: ten from sixteen parameters per link; the terms' stay what they are."""
+    """The matrix A with θ = A λ: ten from sixteen parameters of each of `links`; those of `terms` stay as they are."""
     one = np.zeros((10, 16))
     one[:4, :4] = np.eye(4)
     one[4:, 4:10] = _PARALLEL_AXES
@@ -252,7 +252,8 @@ def ten_from_sixteen(links: int, terms: int) -> Array:
 
 
 def sixteen_parameters(links: int, of_terms: Sequence[Parameter]) -> tuple[Parameter, ...]:
-    """Names and units: m1, mx1, …, mxx1 (m·x² of the centre of mass), …, Jxx1 (about the centre of mass), …"""
+    """Names and units of so many `links`: m1, mx1, …, mxx1 (m·x² of the centre of mass), …, Jxx1 (about it), …; then
+    those `of_terms`."""
     of_links = tuple(
         Parameter(f"{name}{i + 1}", unit) for i in range(links) for name, unit in zip(SIXTEEN, _UNITS, strict=True)
     )

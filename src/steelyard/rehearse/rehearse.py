@@ -45,7 +45,7 @@ _SHARE = 0.05
 
 
 def planted(robot: Robot, terms: Terms, kind: str = "nominal", relative_std: float = 0.2, seed: int = 0) -> Model:
-    """The nominal model with values for all terms, or a possible robot around it.
+    """The nominal model of `robot` with values for all `terms`, or a possible robot around it, drawn by `seed`: `kind`.
 
     "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `relative_std` (masses and
     inertias by about twice that share) and every positive term by a factor of about 1 ± relative_std.

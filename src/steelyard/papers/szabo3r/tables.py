@@ -30,7 +30,7 @@ FULL = SearchSettings(starts=16, survivors=(4, 1), sharpness=(4.0, 4.0, 4.0), re
 
 
 def formula(expression: str) -> str:
-    """An expression of Table 2 in our names: "m^(2) + 2 m^(2)s_x^(2)" is m2 + 2*mx2."""
+    """An `expression` of Table 2 in our names: "m^(2) + 2 m^(2)s_x^(2)" is m2 + 2*mx2."""
     text = re.sub(r"m\^\((\d)\)s_(\w)\^\(\1\)", r"m\2\1", expression)
     text = re.sub(r"I_(\w\w)\^\((\d)\)|m\^\((\d)\)", lambda m: f"I{m[1]}{m[2]}" if m[1] else f"m{m[3]}", text)
     for theirs, ours in (("tau_sc", "Fsc"), ("tau_s", "Fs"), ("tau_v", "Fsv")):
@@ -39,7 +39,7 @@ def formula(expression: str) -> str:
 
 
 class Lab:
-    """The arm, a motion for it, and repeated measurements of that motion."""
+    """The arm, a motion for it, and repeated measurements of that motion: fewer of them if it is to be `fast`."""
 
     def __init__(self, fast: bool) -> None:
         self.fast, self.runs = fast, 30 if fast else 300
@@ -69,6 +69,7 @@ class Lab:
         return sy.Log(self.robot.joint_names, t, q, dq=dq, ddq=ddq, tau=self.truth.torque(q, dq, ddq))
 
     def noisy(self, seed: int) -> sy.Log:
+        """The motion with noise on its torques, drawn by `seed`."""
         noise = np.random.default_rng(seed).normal(size=self.clean.q.shape) * NOISE
         return replace(self.clean, tau=np.asarray(self.clean.tau) + noise)
 
