@@ -13,7 +13,7 @@ from oracles import states
 
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_c
-from steelyard.parameters import terms
+from steelyard.parameters import Stop, terms
 
 # -pedantic and -Werror: a customer's compiler must have nothing to say.
 FLAGS = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
@@ -99,12 +99,17 @@ class Compiled:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         self.library = ctypes.CDLL(str(library))
+        self.stops = sum(isinstance(a, Stop) for a, _ in model.terms.history)
 
     def __call__(self, function: str, shape: tuple[int, ...], *arrays: np.ndarray) -> np.ndarray:
         out = []
         pointer = ctypes.POINTER(ctypes.c_double)
-        for row in zip(*arrays, strict=True):
-            given = [np.ascontiguousarray(x) for x in row]
+        state = np.full(2 * self.stops, np.nan)
+        remembers = [state] if self.stops and function == "inverse_dynamics" else []
+        for k, row in enumerate(zip(*arrays, strict=True)):
+            given = [*remembers, *(np.ascontiguousarray(x) for x in row)]
+            if remembers and k == 0:
+                getattr(self.library, f"{self.name}_init")(*(x.ctypes.data_as(pointer) for x in given[:2]))
             result = np.full(shape, np.nan)
             getattr(self.library, f"{self.name}_{function}")(*(x.ctypes.data_as(pointer) for x in [*given, result]))
             out.append(result)

@@ -18,7 +18,7 @@ from random_robots import make_tree, trees
 from steelyard.dynamics.model import Model
 from steelyard.export import ExportError, model_to_c
 from steelyard.export.c import _c_functions, _regrouped
-from steelyard.parameters import TERMS, make_term, terms
+from steelyard.parameters import TERMS, Lag, LoadedCoulomb, LoadedStop, Stop, StopElement, make_term, terms
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names
 
@@ -109,3 +109,35 @@ def test_bad_names_are_refused(name, tmp_path):
 def test_names_cannot_break_out_of_a_comment(tmp_path):
     robot = replace(make_tree(2, 2), name="evil */ int main(void)")
     Compiled(Model.nominal(robot), tmp_path)
+
+
+def test_friction_that_remembers_has_its_state_in_a_struct(tmp_path: Path) -> None:
+    """Two stops, one under load: from relaxed stops on, sample by sample, as the definition says."""
+    robot = load_robot("szabo3r")
+    remembering = (StopElement(width=0.003), LoadedStop(width=0.05), LoadedCoulomb(smooth=0.1), Lag())
+    bound = terms(robot, "rotor", "viscous", *remembering)
+    theta = np.r_[robot.inertial_parameters, np.linspace(0.1, 0.3, len(bound))]
+    model = Model(robot, bound, theta)
+    t = np.linspace(0.0, 3.0, 400)[:, None]
+    phase = np.array([0.0, 1.0, 2.0][: robot.dof])
+    q, dq, ddq = np.sin(2.0 * t + phase), 2.0 * np.cos(2.0 * t + phase), -4.0 * np.sin(2.0 * t + phase)
+    past = model.dynamics.history(q, dq, ddq, theta)
+    for k, (along, c) in enumerate(bound.history):
+        if isinstance(along, Stop):
+            s, states = 0.0, [0.0]
+            for step in np.diff(q[:, c.index]):
+                s = min(max(s + step / along.width, -1.0), 1.0)
+                states.append(s)
+            past[:, k] = states
+    made = Compiled(model, tmp_path)
+    np.testing.assert_allclose(
+        made("inverse_dynamics", (robot.dof,), q, dq, ddq),
+        model.dynamics.inverse_dynamics(q, dq, ddq, theta, past),
+        rtol=0.0,
+        atol=1e-11,
+    )
+    header = made.header.read_text("utf-8")
+    assert "arm_state *state" in header
+    assert "is no part of the robot" in header
+    plain = Model(robot, terms(robot, "viscous"), theta[: robot.inertial_count + robot.dof])
+    assert "state *" not in Compiled(plain, tmp_path, "plain").header.read_text("utf-8")

@@ -15,7 +15,7 @@ from steelyard.check import check_log
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, sidecar_path
-from steelyard.parameters import TERMS, Term, identification_terms, make_term, terms
+from steelyard.parameters import TERMS, RigidLoad, Stop, Term, identification_terms, make_term, terms
 from steelyard.regression.schemes.still import STILL, KnownFriction, Stillness
 from steelyard.signals.log import Log
 from steelyard.simulation import ComputedTorque, simulate
@@ -24,8 +24,9 @@ RATE = 500.0
 
 
 def values_of(bound: sy.Terms) -> np.ndarray:
-    """A value for every parameter, all of them possible and different."""
-    return np.linspace(0.4, 0.8, len(bound))
+    """A value for every parameter, all of them possible and different; a tenth of the load, some ms of lag."""
+    units = {"1": 0.1, "s": 0.01, "s²": 1e-4}
+    return np.linspace(0.4, 0.8, len(bound)) * [units.get(p.unit, 1.0) for p in bound.parameters]
 
 
 def arm(*which: str | Term) -> Model:
@@ -43,11 +44,16 @@ class Swings:
         return np.sin(phase) @ a, (w * np.cos(phase)) @ a, (-(w**2) * np.sin(phase)) @ a
 
 
+def loaded(term: Term) -> bool:
+    """Whether it goes by what the joint carries."""
+    return any(isinstance(a, RigidLoad) for a in term.history)
+
+
 def log_of(model: Model, seconds: float = 20.0) -> Log:
     """The arm on its swings, with the exact torque that takes."""
     t = np.arange(0.0, seconds, 1.0 / RATE)
     q, dq, ddq = Swings().sample(t)
-    return Log(model.robot.joint_names, t, q, dq=dq, tau=model.torque(q, dq, ddq))
+    return Log(model.robot.joint_names, t, q, dq=dq, tau=model.torque(q, dq, ddq, 1.0 / RATE))
 
 
 def comes_back_from_a_file(kind: str, folder: Path) -> None:
@@ -66,14 +72,17 @@ def is_the_same_in_c(kind: str, folder: Path) -> None:
     model = arm(kind)
     s = Swings().sample(np.linspace(0.0, 9.0, 20))
     theirs = Compiled(model, folder)("inverse_dynamics", (2,), *s)
-    np.testing.assert_allclose(theirs, model.torque(*s), rtol=0.0, atol=1e-12)
+    # In C stops start relaxed; after two widths, which is after the first step here, nobody knows how they started.
+    begun = 1 if model.remembers else 0
+    np.testing.assert_allclose(theirs[begun:], model.torque(*s)[begun:], rtol=0.0, atol=1e-12)
 
 
 def is_known_to_stand(kind: str, folder: Path) -> None:
     """Rows near standstill are left out where, and only where, a term's torque jumps there."""
     term = make_term(kind)
     slow = STILL["revolute"]
-    jump = np.subtract(term.force(0.3, slow), term.force(0.3, -slow))
+    stops = any(isinstance(a, Stop) for a in term.history)  # a stop knows what it does at rest
+    jump = 0.0 if stops else np.subtract(term.force(0.3, slow), term.force(0.3, -slow))
     robot = double_pendulum()
     seen = Stillness.of(Dynamics(robot, terms(robot, term)), KnownFriction.of(robot, {}), None, 0.0)
     assert len(seen.limits) == (2 if np.max(np.abs(jump)) > 0.2 else 0)
@@ -84,9 +93,12 @@ def moves_as_its_formula_says(kind: str, folder: Path) -> None:
     term, mass = make_term(kind), 2.0
     theta = np.linspace(0.4, 0.8, len(term.columns))
     carried = mass + (theta[0] if term.inertial else 0.0)
+    if loaded(term):  # m a + μ |m a| moves like more mass, as long as a > 0
+        carried = mass * (1.0 + theta[0])
+    rubs = 0.0 if loaded(term) else theta
 
     def rates(_: float, x: np.ndarray) -> list[float]:
-        return [x[1], (3.0 - float(np.dot(theta, term.force(x[0], x[1])))) / carried]
+        return [x[1], (3.0 - float(np.sum(rubs * np.array(term.force(x[0], x[1]))))) / carried]
 
     t = np.linspace(0.0, 0.4, 11)
     truth = solve_ivp(rates, (0.0, 0.4), [0.2, 0.5], t_eval=t, rtol=1e-11, atol=1e-12, max_step=1e-3)
@@ -101,7 +113,7 @@ def holds_a_joint_at_rest(kind: str, folder: Path) -> None:
     """A push of half the level at rest moves nothing, one of twice the level does; without a level everything does."""
     term = make_term(kind)
     theta = np.linspace(0.4, 0.8, len(term.columns))
-    level = float(np.dot(theta, term.force(0.0, 1e-9))) if term.dry else 0.0
+    level = float(np.dot(theta, term.force(0.0, 1e-9))) if term.dry and not loaded(term) else 0.0
     model = model_of(block(), term, values=tuple(theta))
     for push in (0.5 * level, 2.0 * level + 5.0):
         made = simulate(model, np.array([push]), duration=0.1, friction="stick")
@@ -152,6 +164,4 @@ ROADS = (
     is_checked,
     is_identified,
 )
-# Terms that remember have roads of their own.
-REMEMBERING = tuple(sorted(k for k in TERMS if make_term(k).history))
-KINDS = tuple(sorted(set(TERMS) - set(REMEMBERING)))
+KINDS = tuple(sorted(TERMS))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import plugged_terms
 import pytest
-from term_roads import KINDS, REMEMBERING, ROADS
+from term_roads import KINDS, ROADS
 
 from steelyard.errors import UnknownNameError
 from steelyard.ground import registry
@@ -33,7 +33,7 @@ def test_what_a_class_says_of_itself_is_what_its_formula_does(kind: str) -> None
     assert term.dissipative == (np.all(columns * v >= 0.0) and np.any(columns * v > 0.0))
     # Free of error: what is no function of position or speed, only of direction.
     same = np.ptp(np.abs(columns[:, v > 0.0]), axis=1) == 0.0
-    assert term.exact == (bool(np.all(same)) and not term.inertial)
+    assert term.exact == (bool(np.all(same)) and not term.inertial and not term.history)
     stored = term.potential(u)
     if stored is not None:
         h = 1e-6
@@ -69,7 +69,7 @@ def test_a_broken_plug_in_is_told_in_one_sentence_and_stops_nothing(other_packag
     assert [str(w.message) for w in told] == [
         "The term 'broken' is left out, it cannot be loaded (ModuleNotFoundError: No module named 'no_such_package')."
     ]
-    assert {*KINDS, *REMEMBERING, "cogging", "saturating"} == set(names)
+    assert {*KINDS, "cogging", "saturating"} == set(names)
     with pytest.raises(UnknownNameError, match="broken"):
         make_term("broken")
 

@@ -12,7 +12,9 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
+from steelyard.parameters.history import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.regression.schemes.still import STILL
 from steelyard.signals.log import Log
 
 # Random postures at which the mass matrix is looked at; the smallest eigenvalue of an arm varies slowly with them.
@@ -121,7 +123,7 @@ def replay(
     try:
         made = simulate(
             model, log.tau, times=log.t, step=step, q0=start, dq0=speed, method=method,
-            smoothing=smoothing, rtol=rtol, atol=atol, bound=bound, throw=False,
+            smoothing=smoothing, rtol=rtol, atol=atol, bound=bound, throw=False, stops0=_stops(model, log, speed),
         )  # fmt: skip
     except SimulationError as refused:
         return Replay(log.joints, log.t, np.full_like(log.q, np.nan), None, None, torque, str(refused))
@@ -146,10 +148,25 @@ def _steps_per_sample(model: Model, q: Array, period: float, smoothing: float) -
     return int(np.clip(np.ceil(period * fastest / 2.0), 4, _MOST_STEPS))
 
 
+def _stops(model: Model, log: Log, dq: Array) -> Array | None:
+    """How the stops of a model that remembers stood when the log began: as its speed tells, or its first travel."""
+    found = [(a, c) for a, c in model.terms.history if isinstance(a, Stop)]
+    if not found:
+        return None
+    out = []
+    for stop, c in found:
+        u = np.broadcast_to(c.position(list(log.q.T)), (len(log),))
+        du = float(c.velocity(list(log.q[0]), list(dq)))
+        moving = abs(du) > STILL["revolute" if c.revolute else "prismatic"]
+        out.append(float(np.sign(du)) if moving else stop.first(u))
+    return np.array(out)
+
+
 def _reconstruction(model: Model, log: Log) -> Array | None:
     if log.dq is None or log.ddq is None:
         return None
-    difference = model.torque(log.q, log.dq, log.ddq) - np.asarray(log.tau)
+    period = float(log.t[-1] - log.t[0]) / max(len(log) - 1, 1)
+    difference = model.torque(log.q, log.dq, log.ddq, period) - np.asarray(log.tau)
     return np.asarray(np.sqrt(np.mean(difference**2, axis=0)))
 
 

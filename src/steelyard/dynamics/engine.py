@@ -306,11 +306,17 @@ class Dynamics:
     def inverse_over_scalars(
         self, q: Vector, dq: Vector, ddq: Vector, theta: Vector, history: Vector | None = None
     ) -> list[Any]:
-        """Joint torques over scalars, terms included; None for `history` takes what a steady motion leads to."""
+        """Joint torques over scalars, terms included.
+
+        None for `history`, or for one of its signals, takes what a steady motion leads to.
+        """
         links = self.robot.inertial_count
         torque = bodies.inverse_dynamics(self.robot, q, dq, ddq, theta[:links])
-        if history is None:
-            history = self.terms.steady(q, dq, self._with_rotors(torque, q, dq, ddq, theta))
+        given = [None] * len(self.terms.history) if history is None else list(history)
+        if any(signal is None for signal in given):
+            steady = self.terms.steady(q, dq, self._with_rotors(torque, q, dq, ddq, theta))
+            given = [b if a is None else a for a, b in zip(given, steady, strict=True)]
+        history = given
         for (joint, k), value in self.terms.torque(q, dq, ddq, history).items():
             torque[joint] = torque[joint] + theta[links + k] * value
         return torque

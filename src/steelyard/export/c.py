@@ -15,6 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, StructureError
 from steelyard.ground.files import write_whole
 from steelyard.ground.scalars import Vector
+from steelyard.parameters.history import Rate, Stop
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
 
@@ -142,7 +143,9 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
     Parameters are regrouped to the base parameters first, which changes no result and saves operations.
     The functions `NAME_inverse_dynamics`, `NAME_gravity` and `NAME_mass_matrix` (NAME: `name`) are straight-line code
     with the model's numbers in it: no loops, no memory of their own and no state, so that
-    they may run in any thread. Friction, rotors and all other terms are included.
+    they may run in any thread. Friction, rotors and all other terms are included, but for torque that is measured late
+    (term `lag`), which is no part of the robot. Where friction remembers, its state is a struct `NAME_state` of fixed
+    size that the caller owns: `NAME_init` sets it up, `NAME_inverse_dynamics` takes it along the motion.
     """
     target = Path(path)
     if target.suffix != ".c":
@@ -162,21 +165,73 @@ def _c_functions(model: Model) -> dict[str, Function]:
     theta = [float(x) for x in _regrouped(model).theta]
     still = [0.0] * n
 
-    def inverse(q: Vector, dq: Vector, ddq: Vector) -> dict[tuple[int], object]:
-        return {(k,): v for k, v in enumerate(dynamics.inverse_over_scalars(q, dq, ddq, theta))}
+    history = dynamics.terms.history
+    stops = [k for k, (a, _) in enumerate(history) if isinstance(a, Stop)]
+
+    def inverse(q: Vector, dq: Vector, ddq: Vector, s: Vector = ()) -> dict[tuple[int], object]:
+        states = dict(zip(stops, s, strict=True))
+        past = [states.get(k) for k in range(len(history))]
+        return {(k,): v for k, v in enumerate(dynamics.inverse_over_scalars(q, dq, ddq, theta, past))}
 
     def gravity(q: Vector) -> dict[tuple[int], object]:
-        return {(k,): v for k, v in enumerate(dynamics.inverse_over_scalars(q, still, still, theta))}
+        relaxed = [0.0] * len(history)
+        return {(k,): v for k, v in enumerate(dynamics.inverse_over_scalars(q, still, still, theta, relaxed))}
 
+    def positions(q: Vector) -> dict[tuple[int], object]:
+        return {(k,): history[place][1].position(q) for k, place in enumerate(stops)}
+
+    inputs = {"q": n, "dq": n, "ddq": n} | ({"s": len(stops)} if stops else {})
     return {
-        "inverse_dynamics": trace("inverse_dynamics", {"q": n, "dq": n, "ddq": n}, inverse, (n,)),
+        **({"positions": trace("positions", {"q": n}, positions, (len(stops),))} if stops else {}),
+        "inverse_dynamics": trace("inverse_dynamics", inputs, inverse, (n,)),
         "gravity": trace("gravity", {"q": n}, gravity, (n,)),
         "mass_matrix": trace("mass_matrix", {"q": n}, lambda q: dynamics.mass_over_scalars(q, theta), (n, n)),
     }
 
 
+def _stop_widths(model: Model) -> list[float]:
+    return [a.width for a, _ in model.terms.history if isinstance(a, Stop)]
+
+
+def _memory_header(model: Model, name: str) -> list[str]:
+    """The struct of a model whose friction remembers, and the function that sets it up."""
+    if not _stop_widths(model):
+        return []
+    stops = f"{name.upper()}_STOPS"
+    return [
+        f"#define {stops} {len(_stop_widths(model))}",
+        "",
+        f"typedef struct {{ double u[{stops}], s[{stops}]; }} {name}_state;",
+        "",
+        f"void {name}_init({name}_state *state, const double q[{name.upper()}_JOINTS]);",
+    ]
+
+
+def _memory_source(model: Model, name: str, positions: Function) -> list[str]:
+    """Setting up the stops, relaxed where the robot stands, and taking them along to the next posture."""
+    widths = _stop_widths(model)
+    body = [f"    {line}" for line in _body_lines(positions, "u")]
+    given = f"{name}_state *state, const double q[{name.upper()}_JOINTS]"
+    start = [f"    state->{x}[{k}] = {v};" for k in range(len(widths)) for x, v in (("u", f"u[{k}]"), ("s", "0.0"))]
+    follow = [
+        line
+        for k, width in enumerate(widths)
+        for line in (
+            f"    state->s[{k}] = fmin(fmax(state->s[{k}] + (u[{k}] - state->u[{k}]) / {_literal(width)}, -1.0), 1.0);",
+            f"    state->u[{k}] = u[{k}];",
+        )
+    ]
+    own = f"    double u[{name.upper()}_STOPS];"
+    return [
+        *(f"void {name}_init({given})", "{", own, *body, *start, "}", ""),
+        *(f"static void follow({given})", "{", own, *body, *follow, "}", ""),
+    ]
+
+
 def _signature(name: str, key: str, function: Function, joints: str) -> str:
-    inputs = [f"const double {x}[{joints}]" for x in function.inputs]
+    inputs = [f"const double {x}[{joints}]" for x in function.inputs if x != "s"]
+    if "s" in function.inputs:
+        inputs.insert(0, f"{name}_state *state")
     result = f"double M[{joints} * {joints}]" if key == "mass_matrix" else f"double tau[{joints}]"
     return f"void {name}_{key}({', '.join([*inputs, result])})"
 
@@ -186,21 +241,31 @@ def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
     guard, joints = f"{name.upper()}_H", f"{name.upper()}_JOINTS"
     order = [f"{k}: {_plain(j.name)} ({j.unit}, {j.effort_unit})" for k, j in enumerate(robot.joints)]
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
-    terms = ", ".join(dict.fromkeys(f"{t.kind} ({t.on})" for t in model.terms.terms)) or "none"
+    said = [t for t in model.terms.terms if not any(isinstance(a, Rate) for a in t.history)]
+    terms = ", ".join(dict.fromkeys(f"{t.kind} ({t.on})" for t in said)) or "none"
+    late = (
+        ["Torque that is measured late (lag) is no part of the robot, and left out."]
+        if len(said) < len(model.terms.terms)
+        else []
+    )
+    state = "The functions keep no state."
+    if _stop_widths(model):
+        state = "Friction remembers, in *state alone: call init once, then inverse_dynamics at each posture in turn."
     lines = [
         f"Dynamic model of robot '{_plain(robot.name)}', written by Steelyard. C99, needs math.h only.",
         "",
         "Joints, in the order of all arrays (unit of position, of torque):",
         *(f"  {line}" for line in order),
         f"Gravity in the base frame: ({gravity}) m/s2. Joint terms: {_plain(terms)}.",
+        *late,
         "",
         "Operations per call (add, mul, div, sin and cos, others):",
-        *(f"  {key}: {_counts(function)}" for key, function in functions.items()),
+        *(f"  {key}: {_counts(function)}" for key, function in functions.items() if key != "positions"),
         "",
         "inverse_dynamics  the torque for a motion: rigid body, friction and all other terms",
         "gravity           the torque that holds the robot still: gravity, springs, offsets",
         "mass_matrix       M, row by row, rotors included; M[i * JOINTS + j] = M[j * JOINTS + i]",
-        "Arguments must not overlap the result. The functions keep no state.",
+        f"Arguments must not overlap the result. {state}",
     ]
     return "\n".join(
         [
@@ -216,7 +281,8 @@ def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
             'extern "C" {',
             "#endif",
             "",
-            *(f"{_signature(name, key, function, joints)};" for key, function in functions.items()),
+            *_memory_header(model, name),
+            *(f"{_signature(name, k, function, joints)};" for k, function in functions.items() if k != "positions"),
             "",
             "#ifdef __cplusplus",
             "}",
@@ -235,7 +301,12 @@ def _source(model: Model, name: str, functions: dict[str, Function], header: str
     for helper in sorted(set().union(*(_used_helpers(function) for function in functions.values()))):
         lines += [HELPERS[helper], ""]
     for key, function in functions.items():
+        if key == "positions":
+            lines += _memory_source(model, name, function)
+            continue
         lines += [_signature(name, key, function, joints), "{"]
+        if "s" in function.inputs:
+            lines += ["    const double *s = state->s;", "    follow(state, q);"]
         lines += [f"    {line}" for line in _body_lines(function, "M" if key == "mass_matrix" else "tau")]
         lines += ["}", ""]
     return "\n".join(lines)

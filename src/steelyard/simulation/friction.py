@@ -10,7 +10,7 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, dot, maximum, minimum
-from steelyard.parameters import Column, DryTerm, Term, Terms
+from steelyard.parameters import Column, DryTerm, LoadedCoulomb, StopElement, Term, Terms
 from steelyard.parameters.terms import Coordinate
 
 Friction = Literal["smooth", "stick"]
@@ -60,10 +60,24 @@ class _Absent(_Smoothed):
         return [0.0] * len(self.columns)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Sliding(_Smoothed):
+    """A stop as it slides: dry friction that has forgotten where it reversed."""
+
+    term: Any
+
+    def along(self, direction: Scalar, speed: Scalar) -> Sequence[Scalar]:
+        return (direction,)
+
+
 def smoothed(terms: Terms, width: float) -> Terms:
     """The `terms` with every jump of dry friction spread over `width` (rad/s, m/s); a term's own smoothing is kept."""
 
     def change(term: Term) -> Term:
+        if isinstance(term, StopElement):
+            return _Sliding(on=term.on, where=term.where, smooth=width, term=term)
+        if isinstance(term, LoadedCoulomb) and not term.smooth:
+            return replace(term, smooth=width)
         if not isinstance(term, DryTerm) or term.smooth:
             return term
         return _Smoothed(on=term.on, where=term.where, smooth=width, term=term)

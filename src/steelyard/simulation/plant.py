@@ -158,7 +158,8 @@ class Plant:
         q, dq, _, theta = trace.all()
         full = self.full_parameters(theta)
         mass = self._bare.mass_over_scalars(q, full)
-        bias = self._bare.inverse_over_scalars(q, dq, [0.0] * n, full)
+        relaxed = [0.0] * len(self._bare.terms.history)  # what remembers is added by who steps it
+        bias = self._bare.inverse_over_scalars(q, dq, [0.0] * n, full, relaxed)
         up, down = self.dry.levels(q, dq, full[links:])
         entries = [mass.get((i, j), 0.0) for i in range(n) for j in range(n)]
         rows = {x: row for x, row in self.rows.items() if x != "tau"}

@@ -24,6 +24,8 @@ from steelyard.simulation.simulation import Ending, Simulation, check_start, com
 _Method = Literal["rk4", "rk45"]
 # Runge–Kutta 4 damps real modes up to this rate times the step (the end of its stability region on the real axis).
 _STABLE = 2.785
+# Where an adaptive method is asked for and friction remembers, fixed steps are cut into so many parts at least.
+_PARTS_OF_RK45 = 4
 
 
 class SimulationWarning(UserWarning):
@@ -53,6 +55,7 @@ def simulate(
     bound: float = 1e4,
     threads: int | None = None,
     throw: bool = True,
+    stops0: ArrayLike | None = None,
 ) -> Simulation:
     """The motion of a `model`, or of a batch of robots with different parameters, from (q0, dq0) on.
 
@@ -68,6 +71,11 @@ def simulate(
     `break_away` (≥ 1) times their friction is exceeded. `method` is "rk4" with fixed steps (machine code when smooth)
     or "rk45" with error control by `rtol` and `atol`.
 
+    A model whose friction remembers (`model.remembers`) is stepped in its own way, implicit where its stops are stiff,
+    whatever the `method`: joints stick truly where stops hold them. `stops0` are the stops' first states, −1 … 1 in the
+    order of the terms; None: as a long motion at `dq0` would have left them, 0 at rest. Torque that is measured late
+    (term `lag`) belongs to the sensor and is left out.
+
     A run diverges when a state is not finite, a position leaves ±`bound`, or the mass matrix is not positive definite.
     It raises a `SimulationError`, or where `throw` is False is marked in the result and missing (NaN) from the first
     such sample on. `sensors` make the logs of the result; None: true signals. `threads`: None takes as many as the
@@ -82,7 +90,16 @@ def simulate(
     lumped = plant.lumped(numbers.theta)
     problem = SimulationProblem(plant, command, schedule, lumped, numbers.q0, numbers.dq0)
     watched = check_start(model, numbers.theta, numbers.q0)
-    if friction == "smooth" and method == "rk4":
+    if model.remembers:
+        from steelyard.simulation.memory import run_with_memory
+
+        models = [Model(model.robot, model.terms, x) for x in numbers.theta]
+        first = None if stops0 is None else np.asarray(stops0, dtype=float)
+        least = 1 if method == "rk4" else _PARTS_OF_RK45
+        results = run_with_memory(problem, models, friction == "stick", smoothing, bound, first, least)
+    elif stops0 is not None:
+        raise SimulationError("stops0 is given, but no term of the model has a stop.")
+    elif friction == "smooth" and method == "rk4":
         _check_step(problem)
         results = run_fixed_steps(problem, threads) if not command.states else _run_remembering(problem, threads)
     elif command.states:
@@ -97,9 +114,9 @@ def simulate(
             results = run_sticking(problem, break_away, None if method == "rk4" else tolerances, bound)
         else:
             results = run_rk45(problem, tolerances, bound)
-    outcome, first = find_endings(model, numbers.theta, watched, results, bound)
+    outcome, bad = find_endings(model, numbers.theta, watched, results, bound)
     clock = schedule.times
-    stopped = np.where(outcome == Ending.COMPLETED, np.nan, clock[np.minimum(first, len(clock) - 1)])
+    stopped = np.where(outcome == Ending.COMPLETED, np.nan, clock[np.minimum(bad, len(clock) - 1)])
     if throw and np.any(outcome != Ending.COMPLETED):
         raise complaint(outcome, stopped, bound)
     signals = results if numbers.batch else {name: x[0] for name, x in results.items()}

@@ -117,7 +117,8 @@ class Simulation:
     """True signals, `(samples, joints)`, or `(robots, samples, joints)` for a batch.
 
     `tau` and `ddq` are those from each sample on: the torque is held until the next control instant. A run that
-    went wrong is missing (NaN) from its time `stopped` on; `outcome` and `stopped` have one entry per robot.
+    went wrong is missing (NaN) from its time `stopped` on; `outcome` and `stopped` have one entry per robot. Where
+    friction remembers, `history` are the states of its stops, −1 … 1, in the order of the terms.
     """
 
     joints: tuple[str, ...]
@@ -129,6 +130,7 @@ class Simulation:
     outcome: NDArray[np.int64]
     stopped: Array
     sensors: Sensors | None = None
+    history: Array | None = None
 
     @property
     def robots(self) -> int:
