@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from simulation.simulated_robots import double_pendulum
-from term_roads import Swings, arm
+from term_roads import Swings, arm, log_of
 
 import steelyard as sy
 from steelyard.dynamics.model import Model
@@ -166,6 +166,16 @@ def test_every_scheme_sees_the_memory(scheme: str) -> None:
     log = sy.Log(model.robot.joint_names, t, q, dq=dq, tau=model.torque(q, dq, ddq))
     found = sy.identify(model.robot, log, terms=["viscous", "stop:width=0.05"], scheme=f"{scheme}")
     np.testing.assert_allclose(found.model.theta[20:], model.theta[20:], rtol=0.03)
+
+
+@pytest.mark.parametrize(("estimator", "who"), [("ekf", "A filter over state"), ("ml", "Maximum likelihood")])
+def test_who_cannot_follow_the_memory_says_so(estimator: str, who: str) -> None:
+    model = arm("viscous", "stop")
+    log = log_of(model, 4.0)
+    with pytest.raises(SteelyardError, match=f"{who}.*'stop'.*such as wls"):
+        sy.identify(model.robot, log, terms=["viscous", "stop"], estimator=estimator)
+    with pytest.raises(SteelyardError, match=r"The design of a motion.*'stop'"):
+        sy.excite(model.robot, terms=model.terms, duration=2.0)
 
 
 @pytest.mark.parametrize("term", [lambda: StopElement(width=0.0), lambda: Lag(order=3.0)])

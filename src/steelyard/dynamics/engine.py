@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.dynamics import bodies, regressors
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
-from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
+from steelyard.dynamics.loaded import less_loaded, with_rotors
+from steelyard.errors import ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Vector, maximum, sign
+from steelyard.ground.scalars import Vector
 from steelyard.parameters.history import RigidLoad
 from steelyard.parameters.inertial import inertial_parameters_of
-from steelyard.parameters.terms import Coordinate, Entries, Parameter, Terms
+from steelyard.parameters.terms import Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
-
-# Friction under load never takes more than 1 − this of what drives it, whatever coefficients a search may try.
-_LEAST_SHARE = 0.05
 
 
 class Dynamics:
@@ -314,22 +312,12 @@ class Dynamics:
         torque = bodies.inverse_dynamics(self.robot, q, dq, ddq, theta[:links])
         given = [None] * len(self.terms.history) if history is None else list(history)
         if any(signal is None for signal in given):
-            steady = self.terms.steady(q, dq, self._with_rotors(torque, q, dq, ddq, theta))
+            steady = self.terms.steady(q, dq, with_rotors(self, torque, q, dq, ddq, theta))
             given = [b if a is None else a for a, b in zip(given, steady, strict=True)]
         history = given
         for (joint, k), value in self.terms.torque(q, dq, ddq, history).items():
             torque[joint] = torque[joint] + theta[links + k] * value
         return torque
-
-    def _with_rotors(self, torque: Vector, q: Vector, dq: Vector, ddq: Vector, theta: Vector) -> list[Any]:
-        """The torque of links and rotors, where a term goes by it."""
-        out = list(torque)
-        if self.terms.needs_rigid:
-            columns = {int(c): k for k, c in enumerate(self.rigid_columns)}
-            own = {k: theta[c] for c, k in columns.items() if c >= self.robot.inertial_count}
-            for (joint, k), value in self.rigid.terms.torque(q, dq, ddq).items():
-                out[joint] = out[joint] + own[self.robot.inertial_count + k] * value
-        return out
 
     def mass_over_scalars(self, q: Vector, theta: Vector) -> Entries:
         """The non-zero entries of the mass matrix over scalars, terms included."""
@@ -353,46 +341,9 @@ class Dynamics:
         zero, _ = self.terms.unloaded(history)
         bias = self.inverse_over_scalars(q, dq, still, theta, zero)
         if any(isinstance(a, RigidLoad) for a, _ in self.terms.history):
-            tau = self._less_loaded(q, dq, tau, theta, zero)
+            tau = less_loaded(self, q, dq, tau, theta, zero)
         right = [t - b for t, b in zip(tau, bias, strict=True)]
         return bodies.solve_spd(self.mass_over_scalars(q, theta), right, bodies.elimination_order(self.robot))
-
-    def _less_loaded(self, q: Vector, dq: Vector, tau: Vector, theta: Vector, history: Vector) -> list[Any]:
-        """The torques `tau` less the friction that the robot's load adds.
-
-        With x = τ less all other terms, x = τ_rigid + k |τ_rigid| on every coordinate that rubs so, with the sum k of
-        its coefficients: τ_rigid = x / (1 + k sign x), as |k| < 1.
-        """
-        links, still = self.robot.inertial_count, [0.0] * self.robot.dof
-        others: list[Any] = list(tau)
-        for (joint, column), value in self.terms.torque(q, dq, still, history).items():
-            if links + column not in self._rotor_columns:
-                others[joint] = others[joint] - theta[links + column] * value
-        shares: dict[tuple[str, int], tuple[Coordinate, Any]] = {}
-        for c, column, value in self.terms.loaded(q, dq, history):
-            _, before = shares.get((c.side, c.index), (c, 0.0))
-            shares[c.side, c.index] = c, before + theta[links + column] * value
-        if len({c.side for c, _ in shares.values()}) > 1 or any(
-            np.count_nonzero(c.weights) > 1 and len(c.weights) != len(self.robot.transmission.matrix)  # type: ignore[union-attr]
-            for c, _ in shares.values()
-        ):
-            raise SteelyardError(
-                "Friction under load can be solved for on joints alone, or on as many drives as joints; "
-                'put all such terms on one side (on="joint").'
-            )
-        out = list(tau)
-        for c, k in shares.values():
-            x = c.torque(q, others)
-            lost = x - x / maximum(1.0 + k * sign(x), _LEAST_SHARE)
-            lever = c.slope(q)
-            for joint, weight in enumerate(c.weights):
-                if weight != 0.0:
-                    out[joint] = out[joint] - weight * (lever * lost)
-        return out
-
-    @cached_property
-    def _rotor_columns(self) -> frozenset[int]:
-        return frozenset(int(c) for c in self.rigid_columns)
 
 
 def _row(entries: Entries) -> dict[tuple[int, ...], Any]:

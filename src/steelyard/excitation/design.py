@@ -81,6 +81,8 @@ class DesignColumns:
         seed: int,
     ) -> None:
         self.robot, self.families, self.limits = robot, tuple(families), limits
+        if terms is not None:
+            terms.refuse_history("The design of a motion")
         self.base = base_parameters(robot, terms)
         used = [j for j in range(robot.dof) if robot.torque_used[j]]
         rows = used if equations is None else [robot.joint_index(n) for n in equations]

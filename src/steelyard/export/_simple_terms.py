@@ -9,8 +9,8 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
+from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.term import LEFT_OUT, Simple
-from steelyard.parameters.terms import Coordinate
 from steelyard.robot.transmission import ConstantRatio
 
 # What a format may be able to say.

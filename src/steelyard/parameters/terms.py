@@ -11,12 +11,12 @@ import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Scalar, Vector, absolute, dot
+from steelyard.ground.scalars import Scalar, Vector, absolute
+from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.history import RigidLoad
 from steelyard.parameters.term import Along, Term, make_term, parse_term
 from steelyard.robot.robot import Robot
-from steelyard.robot.transmission import ConstantRatio
 
 _T = TypeVar("_T")
 Entries = dict[tuple[int, int], Scalar]
@@ -31,58 +31,6 @@ class Parameter:
     unit: str
     lower: float = -np.inf
     upper: float = np.inf
-
-
-class Coordinate:
-    """A scalar that a term acts on: u = F(a·q), with its rates and the way its torque reaches the joints.
-
-    It is the joint, drive or motor (`side`) called `name`, number `index` of the `robot`'s. Its methods take joint
-    positions `q` (rad, m), velocities `dq` and accelerations `ddq`, one scalar (number, array, node) per joint.
-    """
-
-    def __init__(self, robot: Robot, side: str, name: str, index: int) -> None:
-        self.side, self.name, self.index = side, name, index
-        if side == "joint":
-            self.weights = [1.0 if k == index else 0.0 for k in range(robot.dof)]
-            self.ratio = ConstantRatio()
-        else:
-            if robot.transmission is None:
-                raise SteelyardError(
-                    f"A term acts on '{side}', but robot '{robot.name}' has no transmission; use on=\"joint\"."
-                )
-            self.weights = [float(x) for x in robot.transmission.matrix[index]]
-            self.ratio = robot.transmission.ratios[index] if side == "motor" else ConstantRatio()  # type: ignore[assignment]
-        back = np.eye(robot.dof) if side == "joint" else np.linalg.pinv(robot.transmission.matrix.T)  # type: ignore[union-attr]
-        self._torque_weights = [float(x) for x in back[index]]
-        moved = [k for k, w in enumerate(self.weights) if w != 0.0]
-        self.revolute = all(robot.joints[k].kind == "revolute" for k in moved)
-
-    def position(self, q: Vector) -> Scalar:
-        return self.ratio.value(self._drive(q))
-
-    def velocity(self, q: Vector, dq: Vector) -> Scalar:
-        return self.slope(q) * self._drive(dq)
-
-    def acceleration(self, q: Vector, dq: Vector, ddq: Vector) -> Scalar:
-        return self.slope(q) * self._drive(ddq) + self._bend(q, dq) * self._drive(dq)
-
-    def slope(self, q: Vector) -> Scalar:
-        return self.ratio.slope(self._drive(q))
-
-    def slope_rate(self, q: Vector, dq: Vector) -> Scalar:
-        """d/dt of the slope."""
-        return self._bend(q, dq)
-
-    def torque(self, q: Vector, tau: Vector) -> Scalar:
-        """The torque on the coordinate (N m, N) that stands for the torques `tau` of the joints."""
-        own = dot(self._torque_weights, tau)
-        return own / self.slope(q) if self.side == "motor" else own
-
-    def _bend(self, q: Vector, dq: Vector) -> Scalar:
-        return self.ratio.curvature(self._drive(q)) * self._drive(dq)
-
-    def _drive(self, x: Vector) -> Scalar:
-        return dot(self.weights, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +127,15 @@ class Terms:
             carried = c.torque(postures, list(rigid.T)) if rigid is not None and a.of_torque else np.zeros(len(q))
             out[:, k] = a.signal(u, carried, period)
         return out
+
+    def refuse_history(self, who: str) -> None:
+        """Refuse terms that remember on behalf of `who` ("A stream", …), which does not follow them along a motion."""
+        kinds = sorted({f"'{term.kind}'" for term in self.terms if term.history})
+        if kinds:
+            raise SteelyardError(
+                f"{who} cannot follow terms that remember ({', '.join(kinds)}); leave them out there, or identify from "
+                "the whole log by an estimator of rows, such as wls."
+            )
 
     def steady(self, q: Vector, dq: Vector, rigid: Vector) -> list[Scalar]:
         """The signals over scalars after a long motion at `q` and `dq`, under the torques `rigid` of the links."""

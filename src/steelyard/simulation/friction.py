@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, dot, maximum, minimum
 from steelyard.parameters import Column, DryTerm, LoadedCoulomb, StopElement, Term, Terms
-from steelyard.parameters.terms import Coordinate
+from steelyard.parameters.coordinate import Coordinate
 
 Friction = Literal["smooth", "stick"]
 

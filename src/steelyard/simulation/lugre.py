@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.dynamics.model import Model
-from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import LogError, ShapeError, SimulationError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.signals.log import Log
 from steelyard.simulation.command import Drive, command_of, schedule_of
-from steelyard.simulation.plant import Plant, plant_of
+from steelyard.simulation.memory import ImplicitStepper
+from steelyard.simulation.plant import plant_of
 from steelyard.simulation.sensors import Sensors
 from steelyard.simulation.simulation import Ending, Simulation
 
@@ -147,24 +147,17 @@ def simulate_lugre(
     return LuGreRun(run, kept["z"], kept["F"])
 
 
-class _Stepper:
+class _Stepper(ImplicitStepper):
     """One step of h seconds of one robot."""
 
     def __init__(self, model: Model, friction: LuGre, h: float) -> None:
-        plant: Plant = plant_of(model.robot, model.terms, 1e-2)
-        widths = {x: plant.widths[x] for x in ("q", "dq", "theta")}
-        self._parts = Single(plant.parts, widths, theta=plant.lumped(model.theta[None])[0])
-        self._n, self._h, self.friction = model.robot.dof, h, friction
+        super().__init__(model, plant_of(model.robot, model.terms, 1e-2))
+        self._h, self.friction = h, friction
         self._dampers = friction.damping + friction.viscous
-
-    def _physics(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """M(q), and the torque without acceleration and dry friction."""
-        values, n = self._parts(q, v), self._n
-        return values[: n * n].reshape(n, n), values[n * n : n * n + n]
 
     def __call__(self, q: Array, v: Array, z: Array, tau: Array) -> tuple[Array, Array, Array]:
         f, h = self.friction, self._h
-        mass, bias = self._physics(q, v)
+        mass, bias, _, _ = self.physics(q, v)
         matrix = mass / h
         known = matrix @ v + tau - bias
         own = matrix.diagonal().copy()
@@ -186,7 +179,7 @@ class _Stepper:
         return np.asarray(f.stiffness * z + f.damping * (v - slip) + f.viscous * v)
 
     def acceleration(self, q: Array, v: Array, torque: Array) -> Array:
-        mass, bias = self._physics(q, v)
+        mass, bias, _, _ = self.physics(q, v)
         return np.asarray(np.linalg.solve(mass, torque - bias))
 
 

@@ -19,9 +19,9 @@ from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.kernel import Single
 from steelyard.errors import SimulationError
 from steelyard.ground.arrays import Array
+from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.history import RigidLoad, Stop
 from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Coordinate
 from steelyard.robot.transmission import ConstantRatio
 from steelyard.simulation._fixed_steps import SimulationProblem
 from steelyard.simulation.plant import Plant
@@ -72,7 +72,29 @@ def _shares(term: Term, first: int) -> list[tuple[int, float]]:
     return [(first + k, float(value)) for k, value in enumerate(term.force(0.0, 1.0))]
 
 
-class MemoryStepper:
+class ImplicitStepper:
+    """What stepping one robot whose friction has a state needs: bristles (`lugre`) or stops.
+
+    M(v⁺ − v)/h = τ − b − F⁺, with the friction F⁺ at the end of the step as a function of the velocity there.
+
+    Args:
+        model: the robot, with its parameters.
+        plant: the traced physics of its robot and terms.
+    """
+
+    def __init__(self, model: Model, plant: Plant) -> None:
+        widths = {x: plant.widths[x] for x in ("q", "dq", "theta")}
+        self._parts = Single(plant.parts, widths, theta=plant.lumped(model.theta[None])[0])
+        self.model, self._n, self._places = model, model.robot.dof, len(plant.dry)
+
+    def physics(self, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+        """M(q), the torque at `q` and `v` without acceleration and dry friction, and the levels of that, both ways."""
+        n, m = self._n, self._places
+        mass, bias, up, down = np.split(self._parts(q, v), [n * n, n * n + n, n * n + n + m])
+        return mass.reshape(n, n), bias, up, down
+
+
+class MemoryStepper(ImplicitStepper):
     """Steps of one robot.
 
     Args:
@@ -83,9 +105,8 @@ class MemoryStepper:
     """
 
     def __init__(self, model: Model, plant: Plant, sticks: bool, smoothing: float) -> None:
-        self.model, self._n, self._sticks, self._smoothing = model, model.robot.dof, sticks, smoothing
-        widths = {x: plant.widths[x] for x in ("q", "dq", "theta")}
-        self._parts = Single(plant.parts, widths, theta=plant.lumped(model.theta[None])[0])
+        super().__init__(model, plant)
+        self._sticks, self._smoothing = sticks, smoothing
         self.elements = _elements(model)
         self._dry = plant.dry.directions
         sums = [[sum(model.theta[c] * x for c, x in part) for part in (e.held, e.loaded)] for e in self.elements]
@@ -125,13 +146,6 @@ class MemoryStepper:
 
     # ---------------------------------------------------------------- physics
 
-    def _physics(self, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
-        """M(q), the torque without acceleration and friction that sticks, and the levels of dry friction."""
-        n, m = self._n, len(self._dry)
-        values = self._parts(q, v)
-        mass, bias, up, down = np.split(values, [n * n, n * n + n, n * n + n + m])
-        return mass.reshape(n, n).copy(), bias.copy(), up.copy(), down[:m].copy()
-
     def _levels(self, q: Array, carried: Array, s: Array, up: Array, down: Array) -> Array:
         """K of every element at `q` where links and rotors ask for the torques `carried`."""
         K = self._held.copy()
@@ -148,7 +162,7 @@ class MemoryStepper:
     def parts_per_step(self, q: Array, h: float) -> int:
         """Into how many parts a step of `h` seconds from `q` (rad, m) must be cut to follow its stops."""
         still = np.zeros(self._n)
-        mass, _, up, down = self._physics(q, still)
+        mass, _, up, down = self.physics(q, still)
         K = np.where(self._remembers, self._levels(q, self._weight(q, still), np.zeros(self._count), up, down), 0.0)
         G = self._directions(q)
         fastest = np.max(np.linalg.eigvals(np.linalg.solve(mass, (G.T * (K / self.width)) @ G)).real, initial=0.0)
@@ -156,7 +170,7 @@ class MemoryStepper:
 
     def acceleration(self, q: Array, v: Array, s: Array, tau: Array) -> Array:
         """q̈ at `q` (rad, m) and `v`, under the torques `tau` (N m, N) and friction at the stops' states `s`."""
-        mass, bias, up, down = self._physics(q, v)
+        mass, bias, up, down = self.physics(q, v)
         G = self._directions(q)
         s = self._seen(s, G @ v)
         a: Array = np.zeros(self._n)
@@ -182,7 +196,7 @@ class MemoryStepper:
         The torques `tau` (N m, N) are held; `a` was the last acceleration.
         """
         middle = q + 0.5 * h * v
-        mass, bias, up, down = self._physics(middle, v + 0.5 * h * a)
+        mass, bias, up, down = self.physics(middle, v + 0.5 * h * a)
         G = self._directions(middle)
         inertia = mass / h
         known = inertia @ v + tau - bias

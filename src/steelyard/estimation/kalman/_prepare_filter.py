@@ -169,6 +169,7 @@ def ready(
 ) -> Ready:  # fmt: skip
     """Checked and tuned; refuses what no filter can start from."""
     _check(experiment, base, method, substeps, torque)
+    experiment.terms.refuse_history("A filter over state and parameters")
     plant = plant_of(experiment.robot, experiment.terms, experiment.smoothing)
     # Least squares sees the same smooth friction as the filter.
     start = starting_point(replace(experiment, dynamics=plant.smooth), base, prior)

@@ -67,6 +67,7 @@ class _Rows:
 
     def __init__(self, dynamics: Dynamics, base: BaseParameters, scheme: Scheme, sample: Array) -> None:
         self._balance, self.sample, self._rank = scheme.balance, sample, base.rank
+        dynamics.terms.refuse_history("A stream of samples")
         if self._balance.scalar:
             check_all_torques(dynamics)
         function, self._equations, self._columns = self._balance.traced(dynamics, base.independent)

@@ -70,6 +70,7 @@ class ClosedLoop:
             )
         experiment.check()
         controller = experiment.closed_loop()
+        experiment.terms.refuse_history("An estimator that simulates the closed loop")
         plant = plant_of(experiment.robot, experiment.terms, experiment.smoothing)
         runs = []
         for run in experiment.runs:

@@ -48,6 +48,7 @@ class MaximumLikelihood(Estimator[Experiment]):
     tolerance: float = 1e-2
 
     def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
+        experiment.terms.refuse_history("Maximum likelihood")
         start = starting_point(experiment, base, prior)
         if experiment.mask > 0.0:
             raise EstimationError("Maximum likelihood needs all rows; set the preparation's mask to zero.")
