@@ -164,16 +164,16 @@ class Study:
             self._prepared[key] = tuple(prepare(log, self.preparation, self.cutoff_hz, to_fit=False))
         if not self.terms.history:
             return self._prepared[key]
-        own = (*key, self.terms.history_key, self._carrier)
+        own = (*key, self.terms.history_key, self.carrier)
         if own not in self._prepared:
             self._prepared[own] = tuple(self._remembered(m) for m in self._prepared[key])
         return self._prepared[own]
 
     def _remembered(self, motion: Motion) -> Motion:
-        return with_history(self.dynamics, motion, self._carrier)
+        return with_history(self.dynamics, motion, self.carrier)
 
     @cached_property
-    def _carrier(self) -> Model | None:
+    def carrier(self) -> Model | None:
         """Whose links and rotors say what joints carry, where terms ask for that."""
         if self.reference is not None or not self.terms.needs_rigid:
             return self.reference

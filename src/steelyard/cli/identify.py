@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # IdentifyOptions of the command that are arguments of `identify_files` by the same name.
 _PASSED_ON = (
     "scheme", "estimator", "physical", "prior", "mask", "delay", "period", "holdout",
-    "holdout_blocks", "significant", "tune", "fit_shapes",
+    "holdout_blocks", "significant", "plain", "tune", "fit_shapes",
 )  # fmt: skip
 
 
@@ -66,12 +66,13 @@ class IdentifyOptions:
     significant: Annotated[
         bool, typer.Option("--significant", help="Also take away what the data do not support, and say what it does.")
     ] = False
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Take the default terms as they are, without a search on LOG….")
+    ] = False
     tune: Annotated[
-        bool, typer.Option("--tune", help="Choose cut-off, smoothing and velocity by cross-validation on LOG….")
+        bool, typer.Option("--tune", help="Search for more than --terms on LOG…; without them it is the default.")
     ] = False
-    fit_shapes: Annotated[
-        bool, typer.Option("--fit-shapes", help="Find the speeds at which dry friction bends, joint by joint.")
-    ] = False
+    fit_shapes: Annotated[bool, typer.Option("--fit-shapes", hidden=True, help="The older name of --tune.")] = False
     friction: Annotated[
         str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
     ] = ""

@@ -34,8 +34,9 @@ ENOUGH_LOGS = 3
 LEAST_GAIN = 0.02
 # Terms that a joint may be given beside the usual ones; later ones gain next to nothing.
 MOST_TERMS = 4
-# The usual dry friction is tried as a jump, and rounded off at these multiples of its usual speed.
-ROUNDINGS = (0.0, 0.3, 3.0, 10.0)
+# The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
+# than usual is friction that remembers, and is offered as such.
+ROUNDINGS = (0.0, 0.3)
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,11 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundStructure:
     """What the search tried and chose.
 
     Attributes:
         terms: the chosen terms, bound to the robot.
-        reference: the fit that says what joints carry.
         steps: what was offered, joint by joint and round by round.
         before_percent: of each joint, the error on left-out blocks with the usual terms, % of the torque's deviation.
         after_percent: the same with the chosen ones.
@@ -69,7 +69,6 @@ class Found:
     """
 
     terms: Terms
-    reference: Model
     steps: tuple[Step, ...]
     before_percent: tuple[float, ...]
     after_percent: tuple[float, ...]
@@ -96,25 +95,27 @@ class Found:
         }
 
 
-def search(study: Study) -> Found:
+def search(study: Study, reference: Model) -> FoundStructure:
     """Choose the terms of every joint by left-out blocks of the beginnings of the study's logs.
 
-    First the usual dry friction is given the rounding that predicts best, from a jump on; then, round by round, every
-    joint takes the candidate that lowers its left-out error most, if that gains more than its doubt; at last what has
-    become idle is taken away again. Where there are three logs or more, whole logs are left out.
+    Round by round, every joint takes the candidate that lowers its left-out error most, if that gains more than its
+    doubt; at last what has become idle is taken away again. This is done from the usual rounding of dry friction on,
+    and from the best one, down to a jump; what predicts better is kept. Where there are three logs or more, whole logs
+    are left out.
 
     Args:
-        study: with the usual terms; the rows are its torques, whatever its scheme.
+        study: with the usual terms.
+        reference: a model with them, whose links and rotors say what the joints carry.
     """
     with one_blas_thread():
-        return _Search(study).found()
+        return _Search(study, reference).found()
 
 
 @dataclass(frozen=True)
 class _Offer:
     """A candidate of one joint: its term there, and its columns among the joint's candidates.
 
-    `signed`: its parameters cannot be negative; `instead`: it stands in the place of the usual dry friction.
+    `signed`: it takes energy, so that its parameters are positive; `instead`: it takes the usual dry friction's place.
     """
 
     term: Term
@@ -124,8 +125,8 @@ class _Offer:
 
 
 class _Search:
-    def __init__(self, study: Study) -> None:
-        self.study, self.robot, self.base = study, study.robot, study.base
+    def __init__(self, study: Study, reference: Model) -> None:
+        self.study, self.robot, self.base, self.reference = study, study.robot, study.base, reference
         self.used = [int(j) for j in np.flatnonzero(self.robot.torque_used)]
         self.names = [self.robot.joint_names[j] for j in self.used]
         numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
@@ -135,16 +136,10 @@ class _Search:
         labels = _labels([(k, m.rows) for k, m in numbered])
         self.blocks = 1 + max(int(one.max()) for one in labels)
         shared = np.ones(self.base.rank, dtype=bool)
-        usual = BlockGrams(rows.equations, self.base.independent, [0] * len(self.used), self.blocks)
-        for table, label in zip(tables, labels, strict=True):
-            for e, part in enumerate(table):
-                usual.add(e, part, np.zeros((len(part), 0)), label)
-        start, _ = usual.weighted(Structure(shared, ((),) * len(self.used)))
-        self.reference = self._model(start.x)
         self.usual_dry = self._usual_dry()
         self.offers = [self._offers(j, motions) for j in self.used]
-        sizes = [sum(len(o.columns) for o in offers) for offers in self.offers]
-        self.grams = BlockGrams(rows.equations, self.base.independent, sizes, self.blocks)
+        own = [[o.signed for o in offers for _ in o.columns] for offers in self.offers]
+        self.grams = BlockGrams(rows.equations, self.base.independent, own, self.blocks, self._bounded())
         for m, table, label in zip(motions, tables, labels, strict=True):
             rigid = self.reference.rigid_torque(m.q, m.dq, m.ddq)
             for e, part in enumerate(table):
@@ -154,11 +149,11 @@ class _Search:
         self.tried = 1
         self.steps: list[Step] = []
 
-    def _model(self, x: Array) -> Model:
-        """A model of the usual terms that has these base parameters."""
-        theta = np.zeros(len(self.base.parameters))
-        theta[list(self.base.independent)] = x
-        return Model(self.robot, self.study.terms, theta)
+    def _bounded(self) -> NDArray[np.bool_]:
+        """Which base parameters cannot be negative: those that are a single parameter of a term with such a bound."""
+        lower = np.concatenate([np.full(self.robot.inertial_count, -np.inf), self.study.terms.lower])
+        alone = np.count_nonzero(self.base.matrix, axis=1) == 1
+        return np.asarray(alone & (lower[list(self.base.independent)] == 0.0))
 
     # ---------------------------------------------------------------- candidates
 
@@ -187,8 +182,7 @@ class _Search:
         out, first = [], 0
         for term, instead in terms:
             columns = tuple(range(first, first + len(term.columns)))
-            signed = all(c.lower == 0.0 for c in term.columns)
-            out.append(_Offer(replace(term, where=(name,)), columns, signed, instead))
+            out.append(_Offer(replace(term, where=(name,)), columns, term.dissipative, instead))
             first += len(columns)
         return out
 
@@ -206,19 +200,23 @@ class _Search:
 
     # ---------------------------------------------------------------- the search
 
-    def found(self) -> Found:
-        before = self._percent(self._errors(self.structure))
-        self._round_off()
-        for _ in range(MOST_TERMS):
-            if not self._take_one_each():
-                break
-        self._drop_idle()
-        after = self._percent(self._errors(self.structure))
-        fit, _ = self.grams.weighted(self.structure)
-        x = np.zeros(self.base.rank)
-        x[self.structure.shared] = fit.x[: int(self.structure.shared.sum())]
-        return Found(
-            self._terms(), self._model(x), tuple(self.steps), tuple(before), tuple(after), self.tried, self.blocks
+    def found(self) -> FoundStructure:
+        """Search from the usual rounding of dry friction on, and from the best; keep what predicts better."""
+        usual = self.structure
+        before = self._percent(self._errors(usual))
+        ways = []
+        for rounded in (False, True):
+            self.structure, self.steps = usual, []
+            if rounded and not self._round_off():
+                continue
+            for _ in range(MOST_TERMS):
+                if not self._take_one_each():
+                    break
+            self._drop_idle()
+            ways.append((self._percent(self._errors(self.structure)), self.structure, self.steps))
+        after, self.structure, self.steps = min(ways, key=lambda way: float(np.mean(way[0])))
+        return FoundStructure(
+            self._terms(), tuple(self.steps), tuple(before), tuple(after), self.tried, self.blocks
         )  # fmt: skip
 
     def _errors(self, structure: Structure) -> Array:
@@ -279,8 +277,8 @@ class _Search:
         chosen = set(self.structure.own[equation])
         return any(set(o.columns) & chosen for o in self.offers[equation] if o.term.kind == offer.term.kind)
 
-    def _round_off(self) -> None:
-        """Give the usual dry friction of each joint the rounding that predicts best; the usual one if none is better.
+    def _round_off(self) -> bool:
+        """Give the usual dry friction of each joint the rounding that predicts best; whether any is not the usual one.
 
         No parameter is added, so that no least gain is asked for, only that it is more than its doubt.
         """
@@ -290,12 +288,11 @@ class _Search:
         for e, joint in enumerate(self.used):
             if joint not in self.usual_dry:
                 continue
-            without = structure.shared.copy()
-            without[self.usual_dry[joint][1]] = False
+            column = self.usual_dry[joint][1]
             trials = []
             for offer in (o for o in self.offers[e] if o.instead):
                 self.tried += 1
-                trial = replace(self.structure.with_own(e, offer.columns), shared=without)
+                trial = self.structure.without(column).with_own(e, offer.columns)
                 trials.append((self.grams.left_out(trial, weights)[1][:, e], offer))
             if not trials:
                 continue
@@ -303,25 +300,26 @@ class _Search:
             a, b, _, doubt = self._compare(e, errors[:, e], after)
             self.steps.append(Step(self.names[e], f"= {_text(offer.term)}", a, b, doubt, a - b > doubt))
             if a - b > doubt:
-                structure = replace(structure.with_own(e, offer.columns), shared=without)
-        self.structure = structure
+                structure = structure.without(column).with_own(e, offer.columns)
+        changed, self.structure = structure is not self.structure, structure
+        return changed
 
     def _drop_idle(self) -> None:
         """Take away, joint by joint, what the terms that came later have made idle."""
+        _, weights = self.grams.weighted(self.structure)
         for e, joint in enumerate(self.used):
             for offer in [o for o in self.offers[e] if set(o.columns) <= set(self.structure.own[e])]:
                 rest = tuple(c for c in self.structure.own[e] if c not in offer.columns)
                 if rest:
-                    self._drop(e, self.structure.with_own(e, rest), _text(offer.term))
+                    self._drop(e, self.structure.with_own(e, rest), _text(offer.term), weights)
             if joint in self.usual_dry and self.structure.own[e]:
                 term, column = self.usual_dry[joint]
                 if self.structure.shared[column]:
-                    without = self.structure.shared.copy()
-                    without[column] = False
-                    self._drop(e, replace(self.structure, shared=without), _text(replace(term, where=(self.names[e],))))
+                    self._drop(e, self.structure.without(column), _text(term), weights)
 
-    def _drop(self, equation: int, smaller: Structure, what: str) -> None:
-        before, after = (self._errors(s)[:, equation] for s in (self.structure, smaller))
+    def _drop(self, equation: int, smaller: Structure, what: str, weights: Array) -> None:
+        self.tried += 1
+        before, after = (self.grams.left_out(s, weights)[1][:, equation] for s in (self.structure, smaller))
         a, b, _, doubt = self._compare(equation, before, after)
         if b - a <= min(doubt, 0.5 * LEAST_GAIN * a):
             self.steps.append(Step(self.names[equation], f"- {what}", a, b, doubt, True))
@@ -365,8 +363,8 @@ def _labels(motions: Sequence[tuple[int, int]]) -> list[NDArray[np.int64]]:
         groups = min(len(logs), 2 * BLOCKS)
         return [np.full(rows, logs.index(log) * groups // len(logs), dtype=np.int64) for log, rows in motions]
     total = sum(rows for _, rows in motions)
-    ends = np.cumsum([rows for _, rows in motions])
-    return [np.arange(end - rows, end, dtype=np.int64) * BLOCKS // total for end, (_, rows) in zip(ends, motions, strict=True)]
+    numbers = np.arange(total, dtype=np.int64) * BLOCKS // total
+    return np.split(numbers, np.cumsum([rows for _, rows in motions])[:-1])
 
 
 def _text(term: Term) -> str:

@@ -22,8 +22,7 @@ from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from steelyard.check import Check
-    from steelyard.friction.separable import Shapes
-    from steelyard.identification._tune import Tuning
+    from steelyard.identification._search import FoundStructure
 
 
 @renamed(score_cutoff="score_cutoff_hz")
@@ -38,7 +37,7 @@ class IdentificationSettings:
     preparation: Preparation = field(default_factory=Preparation)
     score_cutoff_hz: float | None = None
     significant: bool = False
-    fit_shapes: bool = False
+    plain: bool = False
     known_friction: tuple[str, ...] = ()
     controller: str = ""
 
@@ -74,10 +73,8 @@ class Identification:
     # With `significant`: the free fit without the parameters that the data do not support, and how it predicts.
     reduced: Estimate | None = None
     reduced_validation: tuple[Score, ...] = ()
-    # With `tune`: what was tried on the identification logs, and chosen.
-    tuning: Tuning | None = None
-    # With `fit_shapes`: the speeds at which dry friction bends, as they were found.
-    shapes: Shapes | None = None
+    # What the search for the structure tried on the identification logs, and chose; None: the terms were given.
+    structure: FoundStructure | None = None
     # What `check` says of the logs that were identified from (of the first piece of those that are streamed), by name.
     checks: tuple[tuple[str, Check], ...] = ()
     # The same of the logs that it is judged by.

@@ -27,7 +27,7 @@ from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
-from steelyard.regression.schemes import Scheme, make_scheme, scheme_text
+from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_text
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
@@ -38,8 +38,13 @@ if TYPE_CHECKING:
     from steelyard.estimation.simulated.control_loop import ControlLoop
     from steelyard.estimation.simulated.experiment import Experiment
     from steelyard.friction.known import KnownCurves, Rounded
-    from steelyard.friction.separable import Shapes
-    from steelyard.identification._tune import Tuning
+    from steelyard.identification._search import FoundStructure
+
+
+# Terms that go by what a joint carries are fitted again where the model carries something else than it was told, by
+# more than this part (root mean square): its friction would be off by as much.
+_SAME_LOAD = 0.02
+_MOST_REFITS = 3
 
 
 @renamed(score_cutoff="score_cutoff_hz")
@@ -56,6 +61,7 @@ def identify(
     preparation: Preparation | None = None,
     score_cutoff_hz: float | None = None,
     significant: bool = False,
+    plain: bool = False,
     tune: bool = False,
     fit_shapes: bool = False,
     known_friction: KnownCurves | None = None,
@@ -70,7 +76,9 @@ def identify(
         robot: the robot; its nominal inertias serve as prior for what the motion cannot show.
         log: what to identify from; a study of it, made before, brings its preparation and what it has filtered.
         validate: logs to judge by; they take no part in any choice.
-        terms: joint terms (default: rotor, viscous, smoothed Coulomb, offset), by name or as objects.
+        terms: joint terms, by name or as objects, which then stand as they are. Default: rotor, viscous, Coulomb and
+            offset, to which a search on the identification logs adds what each joint's friction and drive need;
+            see `_search.py`.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
             "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or as an object.
         estimator: any name of `steelyard.estimation.ESTIMATORS`; docs/how-to-choose.md says which is for what.
@@ -81,10 +89,9 @@ def identify(
         significant: also take away, one by one, the base parameters that the data do not support. With
             `physical=False` the reduced fit is what is delivered; a physically possible model keeps all of them,
             since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
-        tune: choose the fit's cut-off, the smoothing of dry friction and the source of the velocity by
-            cross-validation on the identification logs (of long ones, on their beginning); see `_tune.py`.
-        fit_shapes: also find, from the identification logs, the speeds at which dry friction bends: the Stribeck speed
-            and the smoothing of the sign, joint by joint; see `steelyard.friction.separable`.
+        plain: take the default terms as they are, without a search.
+        tune: search from `terms` on, too, where they are given.
+        fit_shapes: the same as `tune`, by an older name.
         known_friction: curves that were measured before, by joint (`measure_friction`, or functions of velocity). They
             are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
             is left out.
@@ -103,6 +110,8 @@ def identify(
     )  # fmt: skip
     if known_friction is not None and (tune or fit_shapes):
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
+    if plain and (tune or fit_shapes):
+        raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
     study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
     loop = _loop(controller, study.robot)
     curves, wanted = _known(study.robot, known_friction, terms)
@@ -114,30 +123,28 @@ def identify(
         preparation=study.preparation,
         score_cutoff_hz=score_cutoff_hz,
         significant=significant,
-        fit_shapes=fit_shapes,
+        plain=plain,
         known_friction=tuple(curves),
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
-    tuning: Tuning | None = None
-    if tune:
-        from steelyard.identification._tune import tuned  # few ask for it
-
-        tuning = tuned(study, wanted, score_cutoff_hz)
-        best = tuning.chosen
-        study = study.prepared_as(replace(study.preparation, cutoff_hz=best.cutoff_hz, velocity=best.velocity))
-        settings = replace(settings, preparation=study.preparation)
-    bound = identification_terms(study.robot, wanted, 1.0 if tuning is None else tuning.chosen.smoothing)
-    study = replace(study, terms=bound, known_friction=curves)
-    shapes: Shapes | None = None
-    if fit_shapes:
-        from steelyard.friction import separable
-
-        shapes = separable.fit_shapes(study.terms, study.motions, study.preparation.mask)
-        study = replace(study, terms=shapes.terms)
+    study = replace(study, terms=identification_terms(study.robot, wanted), known_friction=curves)
+    # Estimators that simulate take the terms as they are, and other schemes write the physics otherwise.
+    by_rows = ESTIMATORS[estimator].of.needs == "rows" and isinstance(written, Dynamic)
+    wants = tune or fit_shapes or (terms is None and not plain and known_friction is None)
     task = _Task(study, settings, curves, loop)
+    structure = None
+    if wants and by_rows:
+        from steelyard.identification._search import search  # not needed by all
+
+        usual = replace(study, logs=study.beginnings, _coming={})
+        reference = task.model(_estimates(usual.rows, study.base, task.prior, settings)[1])
+        structure = search(study, reference)
+        task = replace(task, study=replace(study, terms=structure.terms, reference=reference))
     fit = _fit(task)
-    tuned_at = tuning.score_cutoff_hz if tuning is not None else None
-    judged = _judge(task, fit, score_cutoff_hz or tuned_at, validate, names, validate_names)
+    if task.study.terms.needs_rigid:
+        task, fit = _settled(task, fit)
+    study = task.study
+    judged = _judge(task, fit, score_cutoff_hz, validate, names, validate_names)
     found = Identification(
         robot=study.robot,
         settings=settings,
@@ -157,8 +164,7 @@ def identify(
         nominal=(judged.validation if validate else judged.identification)["nominal"],
         reduced=fit.reduced,
         reduced_validation=judged.validation["reduced"],
-        tuning=tuning,
-        shapes=shapes,
+        structure=structure,
         checks=tuple(zip(judged.names, check_study(study), strict=True)) if check else (),
         **(_checked_judges(study, judged, validate) if check else {}),
     )
@@ -233,6 +239,23 @@ def _fit(task: _Task) -> _Fit:
     return _Fit(free, chosen, reduced)
 
 
+def _settled(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
+    """The fit by what the joints carry in the fit itself, where that is not what the reference said."""
+    for _ in range(_MOST_REFITS):
+        found, study = task.model(fit.chosen), task.study
+        if study.carrier is None:
+            break
+        away = total = 0.0
+        for m in (m for k in range(len(study.beginnings)) for m in study.first_motions(k)):
+            carried, said = (model.rigid_torque(m.q, m.dq, m.ddq) for model in (found, study.carrier))
+            away, total = away + np.sum((carried - said) ** 2, axis=0), total + np.sum(carried**2, axis=0)
+        if np.all(away <= _SAME_LOAD**2 * total):
+            break
+        task = replace(task, study=replace(study, reference=found))
+        fit = _fit(task)
+    return task, fit
+
+
 @dataclass(frozen=True, eq=False)
 class _Judged:
     """The delivered model, and the scores of all models by name, log by log."""
@@ -265,6 +288,8 @@ def _judge(
         "nominal": nominal,
         "reduced": None if fit.reduced is None else task.model(fit.reduced),
     }
+    # A motion that is smoothed more than the torque it is held against would be blamed on the model.
+    judging = study if cutoff_hz <= study.cutoff_hz else replace(study, cutoff_hz=cutoff_hz)
     # A streamed log that was fitted to is not gone through again where its one pass has all that the scores need.
     in_the_pass = study.scores_in_the_pass and cutoff_hz == study.cutoff_hz
 
@@ -273,11 +298,11 @@ def _judge(
         alike = all(m.terms is study.terms or not m.terms.parameters for m in models)
         seen = study.parts[number].reduction() if in_the_pass and alike and number in study.parts else None
         if seen is None or not seen.unfiltered:
-            return score_models(models, study.motions_of(study.logs[number]), cutoff_hz, name)
+            return score_models(models, judging.motions_of(study.logs[number]), cutoff_hz, name)
         return score_reduced(models, study.base, seen, study.first_motions(number), cutoff_hz, name)
 
     def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
-        return score_models(models, study.motions_of(validate[number]), cutoff_hz, name)
+        return score_models(models, judging.motions_of(validate[number]), cutoff_hz, name)
 
     return _Judged(
         model,

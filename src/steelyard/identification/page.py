@@ -45,7 +45,14 @@ def identification_report(found: Identification) -> str:
         _torques(found),
         _residuals(found),
     ]
-    sections += [_friction(found), base_parameters_section(found), reduced(found), model_section(found), _how(found)]
+    sections += [
+        _structure(found),
+        _friction(found),
+        base_parameters_section(found),
+        reduced(found),
+        model_section(found),
+        _how(found),
+    ]
     return render_report(
         f"{found.robot.name}: identified model",
         [s for s in sections if s is not None],
@@ -163,6 +170,24 @@ def _friction_torque(found: Identification, q: Array, dq: Array, steady: bool = 
     return model.dynamics.inverse_dynamics(q, dq, still, theta, past)
 
 
+def _structure(found: Identification) -> Section | None:
+    """What the search tried, gained and chose, joint by joint."""
+    if found.structure is None:
+        return None
+    rows: list[Sequence[TableCell]] = [
+        (s.joint, s.change, f"{s.before_percent:.2f}", f"{s.after_percent:.2f}", f"{s.doubt_percent:.2f}",
+         "taken" if s.taken else "left")
+        for s in found.structure.steps
+    ]  # fmt: skip
+    words = (
+        f"{found.structure.sentence} Errors are in per cent of a torque's standard deviation, on blocks of the "
+        "identification logs that took no part in the fit; “=” takes the usual dry friction's place, “+” is added, “-” "
+        "is taken away as idle. A term is taken where it gains more than its doubt (one standard error)."
+    )
+    heads = ["joint", "change", "error before", "after", "doubt", ""]
+    return Section("Structure of friction and drives", join(paragraph(words), table_html(heads, rows)))
+
+
 def _how(found: Identification) -> Section:
     s = found.settings
     rows: list[Sequence[TableCell]] = [
@@ -171,7 +196,7 @@ def _how(found: Identification) -> Section:
         ("prior", s.prior),
         ("cut-off of the fit", f"{found.cutoff_hz:.4g} Hz"),
         ("velocity", found.velocity),
-        *([("tuning", found.tuning.sentence)] if found.tuning is not None else []),
+        *([("structure", found.structure.sentence)] if found.structure is not None else []),
         ("result", found.estimate.result.value),
         *(("note", note) for note in found.estimate.notes),
     ]
@@ -185,8 +210,8 @@ def print_identification(found: Identification, console: Console, folder: str = 
         f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
         f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff_hz:.3g} Hz, velocity {found.velocity}\n"
     )
-    if found.tuning is not None:
-        console.print(f"{found.tuning.sentence}\n")
+    if found.structure is not None:
+        console.print(f"{found.structure.sentence}\n")
     for scores, title in ((found.validation, "not used for the fit"), (found.identification, "used for the fit")):
         for s in scores:
             rows = [

@@ -94,18 +94,12 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         },
         "settings": {
             **found.settings.to_json(),
-            "terms": [{"kind": t.name, "on": t.on} for t in found.model.terms.terms],
+            "terms": [{"kind": t.name, "on": t.on, "where": t.where, **t.options} for t in found.model.terms.terms],
             "cutoff_hz": found.cutoff_hz,
             "score_cutoff_hz": found.score_cutoff_hz,
             "velocity": found.velocity,
         },
-        "tuning": None if found.tuning is None else found.tuning.to_json(),
-        "shapes": None
-        if found.shapes is None
-        else {
-            "lowered_percent": found.shapes.lowered_percent,
-            "list": [{**asdict(s), "relative_error": _finite(s.relative_error)} for s in found.shapes.found],
-        },
+        "structure": None if found.structure is None else found.structure.to_json(),
         "verdict": asdict(found.verdict),
         "physically_consistent": found.possible,
         "base_parameters": {

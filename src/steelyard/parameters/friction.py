@@ -15,11 +15,13 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.scalars import Scalar, absolute, atan, exp, maximum, minimum, sign, tanh
-from steelyard.parameters.term import TERMS, Column, ShapeParameter, Simple, Term
+from steelyard.parameters.term import TERMS, Column, Excited, ShapeParameter, Simple, Term
 
 # Below these speeds (rad/s, m/s) the direction of a filtered velocity is not known, and its sign would be that of
 # noise; dry friction by name is therefore rounded off there (0.01 rad/s is 0.6°/s).
 SMOOTHING_SPEED = {"revolute": 0.01, "prismatic": 0.001}
+# Where friction may bend, as parts of the speed that a joint reached: a bend beyond it cannot be seen.
+BENDS = (0.03, 0.1, 0.3, 1.0)
 _BOTH_WAYS = "differs between the directions; the mean is written"
 
 
@@ -54,6 +56,38 @@ class AsymmetricViscous(Term):
 
     def simple(self, values: Sequence[float]) -> Simple:
         return Simple(damping=0.5 * (values[0] + values[1]), less=_BOTH_WAYS)
+
+
+@TERMS.register("viscous-saturating")
+@dataclass(frozen=True, kw_only=True)
+class SaturatingViscous(Term):
+    """Friction that grows with velocity up to a level: Fvs·sign(u̇)·(1 − exp(−abs(u̇)/speed)); `speed` in rad/s or m/s.
+
+    Lubricants thin with shear and with the heat of it. At speeds that nobody has seen it stays where it was, as a
+    polynomial would not.
+    """
+
+    shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (ShapeParameter("speed"),)
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.speed > 0.0:
+            raise SteelyardError(f"The speed of saturating friction is positive, not {self.speed:g}.")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Fvs", "N m", "N", lower=0.0),)
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        return (sign(du) * (1.0 - exp(absolute(du) * (-1.0 / self.speed))),)
+
+    def simple(self, values: Sequence[float]) -> Simple:
+        return Simple(damping=values[0] / self.speed, less="saturates; its slope at rest is written")
+
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        return [cls(speed=part * excited.top_speed) for part in BENDS]
 
 
 @TERMS.register("quadratic")
@@ -185,6 +219,12 @@ class Stribeck(DryTerm):
         ratio = speed * (1.0 / self.speed)
         fading = ratio if self.power == 1.0 else ratio * ratio
         return (direction * exp(-1.0 * fading),)
+
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        """Friction that falls with speed, rounded off as usual near rest."""
+        usual = SMOOTHING_SPEED[excited.kind]
+        return [cls(speed=part * excited.top_speed, smooth=usual) for part in BENDS]
 
 
 @TERMS.register("stribeck-atan")

@@ -18,10 +18,14 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, sign, tanh
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.parameters.term import TERMS, Along, Column, Simple, Term
+from steelyard.parameters.term import TERMS, Along, Column, Excited, Simple, Term
 
 # The width of a stop by name (rad, m): between the 0.3 mrad of bearings and the 0.1 rad of belts and cables.
 STOP_WIDTH = {"revolute": 0.01, "prismatic": 0.002}
+# Widths that a search tries, as multiples of it, from stiff bearings to belts; a stop must give way several times
+# within a joint's travel, or it is a spring whose level nobody has seen.
+_WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_TIMES_WITHIN_TRAVEL = 5.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,11 @@ class _StopTerm(RememberingTerm):
     def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
         return replace(self, width=STOP_WIDTH[joint_kind])
 
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        widths = [times * STOP_WIDTH[excited.kind] for times in _WIDTHS]
+        return [cls(width=w) for w in widths if _TIMES_WITHIN_TRAVEL * w <= excited.travel]
+
 
 @TERMS.register("stop")
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +209,10 @@ class LoadedCoulomb(RememberingTerm):
     def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
         return replace(self, smooth=times * SMOOTHING_SPEED[joint_kind])
 
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        return [cls(smooth=SMOOTHING_SPEED[excited.kind])]
+
 
 @TERMS.register("lag")
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +241,10 @@ class Lag(RememberingTerm):
     @property
     def dissipative(self) -> bool:
         return False
+
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        return [cls(order=1.0), cls(order=2.0)]
 
     def simple(self, values: Sequence[float]) -> Simple:
         return Simple(less="belongs to the measurement, so it is left out")

@@ -69,6 +69,21 @@ class Simple:
     less: str = ""
 
 
+@dataclass(frozen=True)
+class Excited:
+    """How a joint moved in the logs that a structure is searched by: what it can tell apart, and what it cannot.
+
+    Args:
+        kind: of the joint, "revolute" or "prismatic".
+        top_speed: the speed that it stays below for 95 % of the time, rad/s or m/s.
+        travel: between the ends of its motion, rad or m.
+    """
+
+    kind: str
+    top_speed: float
+    travel: float
+
+
 class Along(ABC):
     """A signal that a term follows along a motion: more than position and velocity at an instant tell.
 
@@ -152,6 +167,14 @@ class Term(ABC):
     def rounded(self, joint_kind: str, times: float = 1.0) -> Term:
         """The term as identification takes it by name on joints of `joint_kind`; `times` scales its speeds."""
         return self
+
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        """What a search for the structure may try of it on a joint that was `excited` so; by default nothing.
+
+        Offer what saturates, or what is bounded by what the logs have shown: another motion may be faster and larger.
+        """
+        return ()
 
     @property
     def inertial(self) -> bool:
