@@ -173,7 +173,7 @@ class _Search:
         name, kind = self.robot.joint_names[joint], self.robot.joints[joint].kind
         speed = float(np.quantile(np.abs(np.concatenate([m.dq[:, joint] for m in motions])), 0.95))
         low, high = (f([f(m.q[:, joint]) for m in motions]) for f in (np.min, np.max))
-        excited = Excited(kind, speed, float(high - low))
+        excited = Excited(kind, speed, float(high - low), self.study.cutoff_hz)
         terms: list[tuple[Term, bool]] = []
         if joint in self.usual_dry:
             usual = self.usual_dry[joint][0]

@@ -91,14 +91,24 @@ class RigidLoad(Along):
 
 @dataclass(frozen=True)
 class Rate(Along):
-    """The derivative of the given `order` (1 or 2) of the torque of links and rotors, by central differences."""
+    """The derivative of the given `order` (1 or 2) of the torque of links and rotors, by central differences.
+
+    Derivatives grow without end with frequency: above `band_hz`, where nobody has seen the lag, the torque is taken
+    off first (zero-phase Butterworth of order 4). 0 leaves it as it is.
+    """
 
     of_torque: ClassVar[bool] = True
     order: int = 1
+    band_hz: float = 0.0
 
     def signal(self, u: Array, rigid: Array, period: float | None) -> Array:
         if period is None or len(rigid) < 3:
             return np.zeros(len(rigid))
+        if 0.0 < self.band_hz < 0.45 / period:
+            from scipy.signal import butter, sosfiltfilt
+
+            padding = min(int(3.0 / (self.band_hz * period)), len(rigid) - 1)
+            rigid = sosfiltfilt(butter(4, 2.0 * self.band_hz * period, output="sos"), rigid, padlen=padding)
         if self.order == 1:
             return np.asarray(np.gradient(rigid, period))
         inner = np.diff(rigid, 2) / period**2
@@ -217,10 +227,14 @@ class LoadedCoulomb(RememberingTerm):
 @TERMS.register("lag")
 @dataclass(frozen=True, kw_only=True)
 class Lag(RememberingTerm):
-    """Torque that is measured late: −Td·dτ_rigid/dt, with `order` 2 also Tdd·d²τ_rigid/dt²; no part of the robot."""
+    """Torque that is measured late: −Td·dτ_rigid/dt, with `order` 2 also Tdd·d²τ_rigid/dt²; no part of the robot.
+
+    Both up to `band_hz`, the frequency up to which it was seen (0: without end).
+    """
 
     bias: ClassVar[bool] = True
     order: float = 1.0
+    band_hz: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -229,7 +243,7 @@ class Lag(RememberingTerm):
 
     @property
     def history(self) -> tuple[Along, ...]:
-        return tuple(Rate(k + 1) for k in range(int(self.order)))
+        return tuple(Rate(k + 1, self.band_hz) for k in range(int(self.order)))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -244,7 +258,7 @@ class Lag(RememberingTerm):
 
     @classmethod
     def candidates(cls, excited: Excited) -> Sequence[Term]:
-        return [cls(order=1.0), cls(order=2.0)]
+        return [cls(order=order, band_hz=excited.cutoff_hz) for order in (1.0,)]
 
     def simple(self, values: Sequence[float]) -> Simple:
         return Simple(less="belongs to the measurement, so it is left out")

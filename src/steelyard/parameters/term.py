@@ -77,11 +77,13 @@ class Excited:
         kind: of the joint, "revolute" or "prismatic".
         top_speed: the speed that it stays below for 95 % of the time, rad/s or m/s.
         travel: between the ends of its motion, rad or m.
+        cutoff_hz: of the low-pass through which it is seen.
     """
 
     kind: str
     top_speed: float
     travel: float
+    cutoff_hz: float
 
 
 class Along(ABC):
