@@ -46,6 +46,7 @@ def test_each_term_is_its_closed_form(u: float, v: float) -> None:
         "coulomb": [s],
         "coulomb-asymmetric": [max(s, 0.0), min(s, 0.0)],
         "viscous-asymmetric": [max(v, 0.0), min(v, 0.0)],
+        "viscous-saturating": [-s * np.expm1(-abs(v))],
         "stribeck-atan": [2 / np.pi * np.arctan(500 * v), 2 / np.pi * np.arctan(5 * v), v],
         "stribeck": [s * np.exp(-abs(v) / 0.1)],
         "friction-table": [*(max(s, 0.0) * np.array(hats(abs(v)))), *(min(s, 0.0) * np.array(hats(abs(v))))],

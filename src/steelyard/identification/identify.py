@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from steelyard.estimation.simulated.control_loop import ControlLoop
     from steelyard.estimation.simulated.experiment import Experiment
     from steelyard.friction.known import KnownCurves, Rounded
-    from steelyard.identification._search import FoundStructure
 
 
 # Terms that go by what a joint carries are fitted again where the model carries something else than it was told, by

@@ -1,0 +1,140 @@
+"""The search for the structure finds the friction that was planted, and nothing where nothing was."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from steelyard.dynamics.model import Model
+from steelyard.identification._blocks import BlockGrams, Structure
+from steelyard.identification.identify import identify
+from steelyard.parameters import Coulomb, LoadedCoulomb, StopElement, Stribeck, Viscous, terms
+from steelyard.parameters.term import TERMS, Excited, Term
+from steelyard.regression.rows import Equation
+from steelyard.robot.library import builtin
+from steelyard.signals.log import Log
+
+ROBOT = builtin("szabo3r")
+RATE = 200.0
+
+
+def motion(seed: int, seconds: float) -> tuple[np.ndarray, ...]:
+    """Sines of a few tenths of a hertz: reversals, and all speeds between."""
+    rng = np.random.default_rng(seed)
+    rates = 2.0 * np.pi * np.array([0.11, 0.23, 0.37, 0.53])
+    size, phase = rng.uniform(0.1, 0.5, (4, ROBOT.dof)), rng.uniform(0.0, 6.0, (4, ROBOT.dof))
+    t = np.arange(int(seconds * RATE)) / RATE
+    angle = t[:, None, None] * rates[:, None] + phase
+    q, dq = (size * np.sin(angle)).sum(1), (size * rates[:, None] * np.cos(angle)).sum(1)
+    return t, q, dq, -(size * rates[:, None] ** 2 * np.sin(angle)).sum(1)
+
+
+PLANTS: dict[str, list[tuple[Term, float]]] = {
+    "coulomb": [(Coulomb(), 1.0)],
+    "stop": [(StopElement(width=0.01), 1.0)],
+    "stribeck": [(Coulomb(smooth=0.001), 0.6), (Stribeck(speed=0.2, smooth=0.001), 0.8)],
+    "coulomb-loaded": [(Coulomb(smooth=0.001), 0.5), (LoadedCoulomb(smooth=0.001), 0.15)],
+}
+
+
+@cache
+def plant(kind: str) -> Model:
+    """Friction of about a fifth of the torque, of the planted kind."""
+    parts = [*PLANTS[kind], (Viscous(), 0.5)]
+    bound = terms(ROBOT, *(term for term, _ in parts))
+    return Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, *(np.full(ROBOT.dof, v) for _, v in parts)]))
+
+
+@cache
+def log(kind: str, seed: int = 0) -> Log:
+    t, q, dq, ddq = motion(seed, 40.0)
+    tau = plant(kind).torque(q, dq, ddq, 1.0 / RATE)
+    noise = np.random.default_rng(seed + 100).normal(size=tau.shape)
+    return Log(ROBOT.joint_names, t, q, dq=dq, tau=tau + 0.02 * np.std(tau, axis=0) * noise)
+
+
+def error_percent(model: Model, truth: Model) -> float:
+    """Of the torques on another motion, without noise, in per cent of their standard deviations."""
+    _, q, dq, ddq = motion(7, 15.0)
+    true = truth.torque(q, dq, ddq, 1.0 / RATE)
+    away = model.torque(q, dq, ddq, 1.0 / RATE) - true
+    return float(100.0 * np.mean(np.sqrt(np.mean(away**2, axis=0)) / np.std(true, axis=0)))
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_the_planted_friction_is_found(kind: str) -> None:
+    """Another motion's torque is predicted several times better than with the fixed terms, which lack or blur it."""
+    found, fixed = (identify(ROBOT, log(kind), check=False, plain=plain) for plain in (False, True))
+    assert found.structure is not None
+    assert fixed.structure is None
+    kinds = {term.kind for term in found.model.terms.terms}
+    assert kind in kinds or (kind == "stribeck" and "viscous-saturating" in kinds)
+    assert error_percent(found.model, plant(kind)) < 0.5 * error_percent(fixed.model, plant(kind))
+    assert found.possible
+
+
+def test_a_jump_is_found_as_a_jump_and_nothing_is_added() -> None:
+    """Dry friction without any rounding: the term that was planted and no other, its level within its error bars."""
+    found = identify(ROBOT, log("coulomb"), check=False)
+    dry = [t for t in found.model.terms.terms if t.kind not in ("rotor", "viscous", "offset")]
+    assert [t.kind for t in dry] == ["coulomb"]
+    for k, name in enumerate(found.base.names):
+        if name.startswith("Fc"):
+            # Three joints: a level beyond four standard errors would come once in five thousand searches.
+            assert abs(found.estimate.beta[k] - 1.0) < 4.0 * found.estimate.standard_errors[k]
+
+
+def test_terms_that_are_given_stand() -> None:
+    given = identify(ROBOT, log("stop"), terms=("rotor", "viscous", "coulomb"), check=False)
+    assert given.structure is None
+    assert [t.kind for t in given.model.terms.terms] == ["rotor", "viscous", "coulomb"]
+    searched = identify(ROBOT, log("stop"), terms=("rotor", "viscous", "coulomb"), tune=True, check=False)
+    assert "stop" in {t.kind for t in searched.model.terms.terms}
+
+
+def test_logs_to_judge_by_decide_nothing() -> None:
+    alone = identify(ROBOT, log("stop"), check=False)
+    judged = identify(ROBOT, log("stop"), [log("coulomb", 3)], check=False)
+    assert alone.structure is not None
+    assert judged.structure is not None
+    assert alone.structure.steps == judged.structure.steps
+
+
+def test_what_is_offered_takes_energy_and_saturates() -> None:
+    """At ten times the speed a candidate asks for no more than 1.1 of what it asked for at the top speed."""
+    excited = Excited("revolute", top_speed=1.0, travel=2.0, cutoff_hz=10.0)
+    for _, cls in TERMS.items():
+        for term in cls.candidates(excited):
+            if not term.dissipative:
+                continue
+            slow, fast = (np.asarray(term.force(0.3, v), dtype=float) for v in (1.0, 10.0))
+            # tanh and 1 − exp reach 63 % at the speed of their bend, which is the top speed at most.
+            assert np.all(np.abs(fast) <= np.maximum(1.6 * np.abs(slow), 1e-12)), term
+            assert np.all(slow * 1.0 >= 0.0), term
+
+
+def test_small_steps_equal_the_whole_solution() -> None:
+    """Schur complements of added columns against the fit with all of them, bounds included (NumPy and SciPy)."""
+    from scipy.optimize import lsq_linear
+
+    rng = np.random.default_rng(0)
+    rows, shared, own = 400, 6, 4
+    A, C = rng.normal(size=(rows, shared)), rng.normal(size=(rows, own))
+    y = A @ rng.normal(size=shared) + C @ np.array([0.5, 0.0, 0.0, -0.7]) + rng.normal(size=rows)
+    equation = Equation("q1", np.arange(shared))
+    grams = BlockGrams([equation], range(shared), [[True] * own], 4, np.zeros(shared, dtype=bool))
+    grams.add(0, np.column_stack([A, y]), C, np.arange(rows) * 4 // rows)
+    start = Structure(np.ones(shared, dtype=bool), ((0,),))
+    weights = np.ones(1)
+    fits, _ = grams.left_out(start, weights)
+    for more in ((1,), (3,), (1, 2)):
+        by_steps = grams.extended(fits, 0, more, 1.0)
+        for b in range(4):
+            out = np.arange(rows) * 4 // rows == b
+            whole = np.column_stack([A, C[:, [0, *more]]])
+            lower = np.r_[np.full(shared, -np.inf), np.zeros(1 + len(more))]
+            x = lsq_linear(whole[~out], y[~out], (lower, np.full(len(lower), np.inf)), tol=1e-14).x
+            # A ridge of 1e-9 of each column's square, and SciPy's own tolerance on active bounds.
+            assert by_steps[b] == pytest.approx(np.sum((y[out] - whole[out] @ x) ** 2), rel=1e-4)
