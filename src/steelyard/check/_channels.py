@@ -43,7 +43,7 @@ def _velocity(joint: Joint, q: Array, dq: Array | None) -> Iterator[Finding]:
     if dq is not None and np.ptp(dq) == 0.0 and np.ptp(q) > STILL[joint.kind]:
         message = f"The velocity of '{joint.name}' is {dq[0]:g} in every sample, while its position changes."
         advice = "Leave the velocity out of the mapping (velocity = []); it is then made from the positions."
-        yield Finding("dead_velocity", "warning", message, advice, joint.name)
+        yield Finding("dead_velocity", "warning", message, advice, joint.name, fix={"velocity": False})
 
 
 def _dead(joint: Joint, tau: Array) -> Iterator[Finding]:
@@ -136,7 +136,7 @@ def _like_degrees(joint: Joint, q: np.ndarray) -> bool:
     if not np.isfinite(room) or room > TURNS:
         return top > TURNS
     # Beyond its limits by far, but within them if they are read as degrees.
-    return top > 1.5 * room and bool(
+    return top > max(1.5 * room, 2.0 * np.pi) and bool(
         np.all(np.deg2rad(q) >= joint.lower - 0.1) and np.all(np.deg2rad(q) <= joint.upper + 0.1)
     )
 
@@ -145,7 +145,7 @@ def _degrees(joint: Joint, top: float) -> Finding:
     room = f"its limits are {joint.lower:.3g} to {joint.upper:.3g}" if np.isfinite(joint.upper) else "it has no limits"
     message = f"The position of '{joint.name}' reaches {top:.4g} rad, and {room}: these look like degrees."
     advice = 'State the unit in the mapping: units.position = "deg" (and units.velocity = "deg/s" if so).'
-    return Finding("degrees", "problem", message, advice, joint.name)
+    return Finding("degrees", "problem", message, advice, joint.name, fix={"units.position": "deg"})
 
 
 def _position(joint: Joint, lowest: float, highest: float) -> Iterator[Finding]:

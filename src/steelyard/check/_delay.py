@@ -147,6 +147,7 @@ ALIKE = 0.8
 LONGEST_VELOCITY_DELAY = 0.5  # s, of a delay that is looked for
 # A delay that makes the velocity differ by less than this part of it does no harm; `prepare` allows as much.
 HARMLESS = 0.1
+ALL_ALIKE = 0.03  # of a factor that all joints share
 
 
 def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterator[Finding]:
@@ -161,16 +162,36 @@ def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterato
     low = longest.filter(logged)
     inner = slice(longest.keep.start, longest.keep.stop)
     lags: dict[str, tuple[float, float]] = {}
-    for k, joint in enumerate(robot.joints):
-        if np.ptp(longest.q[:, k]) > STILL[joint.kind] and np.ptp(logged[:, k]) > 0.0:
-            yield from _joint(joint, made[inner, k], low[inner, k], period, lags)
+    moving = [k for k, j in enumerate(robot.joints) if np.ptp(longest.q[:, k]) > STILL[j.kind]]
+    found = [
+        _joint(robot.joints[k], made[inner, k], low[inner, k], period, lags)
+        for k in moving if np.ptp(logged[:, k]) > 0.0
+    ]  # fmt: skip
+    yield from _factors(found)
+    yield from (e for _, entries in found for e in entries)
     yield from _delays(lags)
+
+
+def _factors(found: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:
+    """One entry in place of those of the joints where all of them are wrong by one and the same factor: the clock."""
+    slopes = [slope for slope, _ in found]
+    kinds = {e.kind for _, entries in found for e in entries}
+    if len(slopes) < 2 or kinds != {"velocity_factor"} or np.ptp(slopes) > ALL_ALIKE * abs(float(np.median(slopes))):
+        return
+    for _, entries in found:
+        entries.clear()
+    factor = float(np.median(slopes))
+    message = (
+        f"All velocities are {factor:.4g} times the derivative of the positions: the clock is wrong, or their unit."
+    )
+    advice = "Check the unit of the time and the sampling rate (units.time, or time = {rate = …}), then units.velocity."
+    yield Finding("clock", "problem", message, advice, fix={"time.factor": 1.0 / factor})
 
 
 def _joint(
     joint: Joint, made: Array, logged: Array, period: float, lags: dict[str, tuple[float, float]]
-) -> Iterator[Finding]:
-    """Likeness and factor; the delay (s), and how much it makes the two differ, go into `lags`."""
+) -> tuple[float, list[Finding]]:
+    """The factor, and what is wrong; the delay (s), and how much it makes the two differ, go into `lags`."""
     shift, common = best_shift(made, logged, int(LONGEST_VELOCITY_DELAY / period))
     a, b = _aligned(made, logged, round(shift))
     slope = float(a @ b / (a @ a))
@@ -180,12 +201,10 @@ def _joint(
     if common < ALIKE:
         message = f"The velocity of '{name}' is not the derivative of its position: {100 * common:.0f} % in common."
         advice = f"Check which column is the velocity of '{name}', or leave the velocity out (velocity = [])."
-        yield Finding("velocity_unlike", "warning", message, advice, name)
-        return
-    if abs(slope - 1.0) > FACTOR:
-        yield _wrong_factor(name, slope)
+        return slope, [Finding("velocity_unlike", "warning", message, advice, name, fix={"velocity": False})]
     if abs(shift) > 1.5 and abs(shift) * period > 2e-3:
         lags[name] = shift * period, float(np.std(logged / slope - made) / np.std(made))
+    return slope, [_wrong_factor(name, slope)] if abs(slope - 1.0) > FACTOR else []
 
 
 def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Finding]:
@@ -211,13 +230,16 @@ def _wrong_factor(name: str, slope: float) -> Finding:
     seen = f"The velocity of '{name}' is {slope:.4g} times the derivative of its position"
     if abs(abs(slope) / DEGREES - 1.0) < FACTOR:
         advice = 'State units.velocity = "deg/s" in the mapping.'
-        return Finding("velocity_degrees", "problem", f"{seen}: it looks like degrees per second.", advice, name)
+        return Finding("velocity_degrees", "problem", f"{seen}: it looks like degrees per second.", advice, name,
+                       fix={"units.velocity": "deg/s"})  # fmt: skip
     if abs(abs(slope) * DEGREES - 1.0) < FACTOR:
         advice = 'State units.position = "deg" in the mapping.'
-        return Finding("degrees", "problem", f"{seen}: the position looks like degrees.", advice, name)
+        return Finding("degrees", "problem", f"{seen}: the position looks like degrees.", advice, name,
+                       fix={"units.position": "deg"})  # fmt: skip
     if abs(slope + 1.0) < FACTOR:
         advice = f"Turn the sign of the velocity (or of the position) of '{name}' with sign in the mapping."
-        return Finding("velocity_sign", "problem", f"{seen}: its sign is wrong.", advice, name)
+        return Finding("velocity_sign", "problem", f"{seen}: its sign is wrong.", advice, name,
+                       fix={"sign.velocity": {name: -1.0}})  # fmt: skip
     advice = f"Check unit, gear ratio and side (motor or joint) of position and velocity of '{name}'."
     return Finding("velocity_factor", "warning", f"{seen}.", advice, name)
 

@@ -67,6 +67,8 @@ GAIN = 2.0
 NOISE = 1e-4
 # Beyond a factor of three, a description is not inaccurate: the torque is in another unit.
 SCALE = 3.0
+# All torques together: nearer to 1 than this, inertias that were estimated from a drawing may be the reason.
+COMMON_SCALE = (0.67, 1.9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +82,9 @@ class States:
     tau: Array
 
     @classmethod
-    def of(cls, seen: Evidence) -> States:
-        rows = seen.thinned(MOST_ROWS)
+    def of(cls, seen: Evidence, most: int = MOST_ROWS) -> States:
+        """At most so many rows (`most`) of what was `seen`."""
+        rows = seen.thinned(most)
         return cls(seen.robot, seen.q[rows], seen.dq[rows], seen.ddq[rows], seen.tau[rows])
 
     def exchanged(self, order: Sequence[int], torque_only: bool) -> States:
@@ -208,7 +211,8 @@ def _swap(states: States, found: Match, flips: Sequence[int]) -> Finding | None:
     advice = (
         f"Check the order of the joints ('{first}', '{second}') in the mapping: joints = […], or the columns' names."
     )
-    return Finding("order", "problem", message, advice, f"{first}, {second}")
+    fix = {"exchange torques" if torque_only else "exchange": [first, second]}
+    return Finding("order", "problem", message, advice, f"{first}, {second}", fix=fix)
 
 
 def _exchange(count: int, a: int, b: int) -> list[int]:
@@ -226,8 +230,8 @@ def _scale(robot: Robot, found: Match) -> Iterator[Finding]:
     """Torques that are plain multiples of the description's, joint by joint or all of them."""
     telling = [int(j) for j in np.flatnonzero(found.telling & (found.left < WELL))]
     odd = [j for j in telling if not 1.0 / SCALE < abs(found.slope[j]) < SCALE]
-    if odd and len(odd) == len(telling) and len(odd) > 1:
-        middle = float(np.median(np.abs(found.slope[odd])))
+    middle = float(np.median(np.abs(found.slope[telling]))) if telling else 1.0
+    if len(telling) > 1 and not COMMON_SCALE[0] < middle < COMMON_SCALE[1] and len(odd) in (0, len(telling)):
         if middle > 1.0:
             advice = (
                 "Check the unit and side (motor or joint) of the torque, and whether the inertias are placeholders."
@@ -297,7 +301,7 @@ def check_gravity(states: States) -> Iterator[Finding]:
         f"({', '.join(f'{x:.4g}' for x in stated)})."
     )
     advice = f"State how the robot is mounted: gravity = [{vector}] in the mapping, rounded to the true direction."
-    yield Finding("gravity", "problem", message, advice)
+    yield Finding("gravity", "problem", message, advice, fix={"gravity": [round(float(x), 2) for x in found]})
 
 
 def _direction(G: Array, y: Array, stated: Array) -> tuple[Array, float, float, float]:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from steelyard.check._artefacts import (
+    check_computed,
+    check_drop_outs,
+    check_echo,
+    check_hidden_limit,
+    check_overshoot,
+)
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
 from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import States, check_description, check_gravity
 from steelyard.check._evidence import Evidence, Fit, gather
+from steelyard.check._mistakes import check_clock, check_together, check_zeros
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
     check_explained,
@@ -43,12 +51,13 @@ MOST_ADVICES = 5
 FATAL = ("no_torque", "current", "short", "nothing_moves", "all_dead")
 # First what spoils everything, then what spoils a joint, then what would make a good log better.
 _ORDER = (
-    *FATAL, "degrees", "velocity_degrees", "order", "gravity", "sign", "dead_torque", "velocity_sign", "torque_scale",
-    "velocity_factor", "unexplained", "quantised", "saturated", "motionless", "delay", "position_steps",
+    *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",
+    "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor", "unexplained", "inconsistent",
+    "quantised", "saturated", "motionless", "delay", "position_steps",
     "rank", "condition", "hidden",
 )  # fmt: skip
-# Positions in degrees make nonsense of every row; what a check would say of them would be wrong.
-_SPOILS_ROWS = ("degrees",)
+# Positions in degrees, or zeros among them, make nonsense of every row; what a check would say of them would be wrong.
+_SPOILS_ROWS = ("degrees", "drop_out")
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,11 @@ def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
 
 
 def _of_channels(robot: Robot, log: Log) -> list[Finding]:
-    return [*check_times(log), *_needed(robot, log), *check_channels(robot, log), *check_limits(robot, log)]
+    cut = list(check_channels(robot, log))
+    hard = {e.joint for e in cut if e.kind == "saturated"}
+    hidden = [e for e in check_hidden_limit(robot, log) if e.joint not in hard]
+    lost = check_drop_outs(robot, log)
+    return [*check_times(log), *_needed(robot, log), *cut, *hidden, *lost, *check_limits(robot, log)]
 
 
 def _spoilt(entries: Sequence[Finding]) -> bool:
@@ -146,7 +159,9 @@ def _told(robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation |
 
 
 def _without_echoes(entries: list[Finding]) -> list[Finding]:
-    """Leave out what only repeats what another entry of the same joint says better."""
+    """Leave out what only repeats what another entry of the same joint says, or says better."""
+    first = {(e.kind, e.joint): e for e in reversed(entries) if e.kind in ("saturated", "sign")}
+    entries = [e for e in entries if first.get((e.kind, e.joint), e).message == e.message or e.severity == "ok"]
     said = {(e.kind, e.joint) for e in entries}
     better = {"unexplained": ("dead_torque", "quantised"), "velocity_limit": ("velocity_degrees",)}
     return [e for e in entries if not any((kind, e.joint) in said for kind in better.get(e.kind, ()))]
@@ -193,15 +208,21 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
     late = check_delay(seen, friction_share(seen, fits))
     steps = check_rounding(log, seen)
     warming = check_warming(seen, fits)
-    return [*velocity, *mixed_up, *check_explained(seen, fits), *late, *steps, *warming, *motion], excitation
+    beyond = check_overshoot(seen, fits)
+    return [*velocity, *mixed_up, *check_explained(seen, fits), *beyond, *late, *steps, *warming, *motion], excitation
 
 
 def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     """Gravity, order, sign and scale: the explanation that mends most comes first and keeps the others silent."""
+    echoes = list(check_echo(seen))
+    if not echoes and seen.robot.has_inertia:
+        echoes = list(check_computed(seen))
+    if echoes:
+        return echoes
     powers = friction_power(seen, fits)
     giving_energy = list(giving(seen, fits, powers))
     if not seen.robot.has_inertia:
-        return giving_energy
+        return giving_energy or list(check_together(seen, fits))
     every = len(giving_energy) == len(powers) > 0
     tilted = [] if every else list(check_gravity(States.of(seen)))
     if tilted:
@@ -210,7 +231,14 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     if any(e.kind == "order" for e in found):
         return found
     named = {e.joint for e in found if e.kind == "sign"}
-    return [*found, *(e for e in giving_energy if e.joint not in named)]
+    found = [*found, *(e for e in giving_energy if e.joint not in named)]
+    if any(e.severity == "problem" for e in found):
+        return found
+    between = list(check_together(seen, fits))
+    if any(e.severity == "problem" for e in between):
+        # What mends most says it; that a single joint's torque looks too large is the same seen from elsewhere.
+        return [*(e for e in found if e.kind != "torque_scale"), *between]
+    return [*found, *between, *(list(check_zeros(seen)) or check_clock(seen))]
 
 
 def advices(entries: Sequence[Finding]) -> tuple[str, ...]:

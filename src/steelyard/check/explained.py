@@ -84,7 +84,8 @@ def giving(seen: Evidence, fits: Mapping[int, Fit], powers: Mapping[int, float])
 def wrong_sign(name: str, reason: str) -> Finding:
     """That the torque of the joint `name` has the wrong sign, for this `reason`, and what to do about it."""
     advice = f"Turn the sign of the torque of '{name}' (sign.torque, or torque_constants, in the mapping)."
-    return Finding("sign", "problem", f"The torque of '{name}' has the wrong sign: {reason}.", advice, name)
+    message = f"The torque of '{name}' has the wrong sign: {reason}."
+    return Finding("sign", "problem", message, advice, name, fix={"sign.torque": {name: -1.0}})
 
 
 # What the excitation means: joints that hardly move, parameters that do not show, and which joint should move.

@@ -37,6 +37,7 @@ class Finding:
         joint: whose it is; None where it concerns the whole log.
         count: how often it was seen.
         row: of the file, from 1, where it happens first; None where it concerns no row.
+        fix: what mends it, by the key of the mapping that would hold it; numbers by joint where they are a joint's.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Finding:
     joint: str | None = None
     count: int = 1
     row: int | None = None
+    fix: Mapping[str, Any] | None = None
 
     @property
     def rank(self) -> int:

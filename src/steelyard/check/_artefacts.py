@@ -1,0 +1,152 @@
+"""What is written in place of a measurement: zeros, a limit, an echo of the motion, a number that was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from steelyard.check._channels import STILL
+from steelyard.check._description import States, nominal_torque
+from steelyard.check._evidence import Evidence, Fit, fit
+from steelyard.ground.arrays import Array
+from steelyard.robot.robot import Joint, Robot
+from steelyard.signals.log import Finding, Log, Severity
+
+# A drop-out begins and ends with a jump of so many ordinary steps, and of this part of the standard deviation.
+_JUMP, _FAR = 8.0, 0.15
+_FEW, _MANY = 3, 0.002  # drop-outs: how often at least, and the share of the log from which they spoil a result
+
+
+def check_drop_outs(robot: Robot, log: Log) -> Iterator[Finding]:
+    """Samples at exactly zero that their neighbours do not lead to, signal by signal."""
+    for what, signal in (("torque", log.tau), ("position", log.q)):
+        if signal is None:
+            continue
+        for k, joint in enumerate(robot.joints):
+            if what == "position" or robot.torque_used[k]:
+                yield from _dropped(joint, what, signal[:, k])
+
+
+def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
+    zero = x == 0.0
+    if not np.any(zero) or np.mean(zero) > 0.5:
+        return
+    steps = np.abs(np.diff(x))
+    inner = steps[~(zero[1:] | zero[:-1])]
+    ordinary = float(np.median(inner)) if len(inner) else 0.0
+    far = max(_JUMP * ordinary, _FAR * float(np.std(x[~zero])), STILL[joint.kind] if what == "position" else 0.0)
+    edges = zero[1:] != zero[:-1]
+    jumps = int(np.sum(edges & (steps > far)))
+    if jumps < 2 * _FEW or jumps < 0.5 * int(np.sum(edges)):
+        return
+    count = int(np.sum(zero))
+    message = f"The {what} of '{joint.name}' drops to zero {jumps // 2} times, {count} samples in all."
+    advice = f"Cut these parts out (window), or find out why the {what} of '{joint.name}' is lost."
+    severity: Severity = "problem" if count > _MANY * len(x) else "warning"
+    yield Finding("drop_out", severity, message, advice, joint.name)
+
+
+# A limit that noise hides: so much more time just at the extreme than just below it, again and again.
+_CROWDED, _VISITS, _SHARE = 5.0, 3, 0.02
+
+
+def check_hidden_limit(robot: Robot, log: Log) -> Iterator[Finding]:
+    """Torques that come back to one and the same extreme and stay there, as far as noise lets them."""
+    if log.tau is None:
+        return
+    for k, joint in enumerate(robot.joints):
+        x = log.tau[:, k]
+        if not robot.torque_used[k] or len(x) < 500 or np.ptp(log.q[:, k]) < STILL[joint.kind]:
+            continue
+        if len(np.unique(x[:1024])) < 256:
+            continue  # few levels: runs of one value are looked for elsewhere
+        words = [word for word, y in (("above", x), ("below", -x)) if _crowded(y)]
+        if words:
+            message = f"The torque of '{joint.name}' crowds at its extreme {' and '.join(words)}: its drive saturates."
+            advice = f"Move '{joint.name}' more gently so that its drive does not saturate, or cut these parts out."
+            yield Finding("saturated", "warning", message, advice, joint.name)
+
+
+def _crowded(x: Array) -> bool:
+    noise = float(np.median(np.abs(np.diff(x, 2)))) / 0.6745 / np.sqrt(6.0)
+    band = max(6.0 * noise, 0.01 * float(np.ptp(x)))
+    top = float(np.quantile(x, 0.999))
+    if 4.0 * band > np.ptp(x):
+        return False
+    at, below = x > top - band, (x > top - 2.0 * band) & (x <= top - band)
+    if np.mean(at) < _SHARE or np.sum(at) < _CROWDED * max(int(np.sum(below)), 1):
+        return False
+    # Visits: from well below up to the limit.
+    state, visits = False, 0
+    for up, low in zip(at, x < top - 3.0 * band, strict=True):
+        if up and not state:
+            state, visits = True, visits + 1
+        elif low:
+            state = False
+    return visits >= _VISITS
+
+
+# By a fit to its motion a torque would go beyond its own extreme, by a standard deviation of what is left, for this
+# share of the rows, and where it should be highest it is this much (of the same) too low. In sound logs of four real
+# arms the share is 0.7 % at most; cut off at 60 or 70 % of its range a torque has 1 to 4 %.
+_BEYOND, _TOO_LOW = 0.008, -1.0
+
+
+def check_overshoot(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
+    """Torques that do not go where the motion asks for more than they ever show: a limit, noise or not."""
+    for joint, y in zip(seen.joints, seen.y, strict=True):
+        rest = fits[joint].residual
+        y = y[:: max(1, -(-len(y) // len(rest)))][: len(rest)]
+        size = float(np.std(rest))
+        if fits[joint].left > 0.3 or len(rest) < 200:
+            continue
+        words = []
+        for word, sign in (("above", 1.0), ("below", -1.0)):
+            wanted = sign * (y - rest)
+            beyond = float(np.mean(wanted > float(np.max(sign * y)) + size))
+            top = wanted > np.quantile(wanted, 0.97)
+            if beyond > _BEYOND and float(np.mean(sign * rest[top])) < _TOO_LOW * size:
+                words.append(word)
+        if words:
+            name = seen.robot.joints[joint].name
+            message = f"The torque of '{name}' stays {' and '.join(words)} short of what its motion needs: cut off?"
+            advice = f"Move '{name}' more gently so that its drive does not saturate, or cut these parts out."
+            yield Finding("saturated", "warning", message, advice, name)
+
+
+# What is left of a torque beside a multiple of one signal, if it is an echo; friction and weight leave far more.
+_ECHO = 2e-3
+# A torque that the description explains to this part of its variance without any friction was never measured.
+_COMPUTED = 2e-3
+
+
+def check_echo(seen: Evidence) -> Iterator[Finding]:
+    """Torques that are multiples of the position or the velocity."""
+    rows = seen.thinned(2000)
+    for j in seen.joints:
+        joint, y = seen.robot.joints[j], seen.tau[rows, j]
+        if np.ptp(y) == 0.0 or np.ptp(seen.q[rows, j]) < STILL[joint.kind] or seen.robot.dof == 1:
+            continue
+        for what, signal in (("position", seen.q), ("velocity", seen.dq)):
+            left = fit(np.column_stack([signal[rows, j], np.ones_like(y)]), y).left
+            if left < _ECHO:
+                message = f"The torque of '{joint.name}' is a multiple of its {what}, but for {100 * left:.2g} %."
+                advice = f"Log what the drive of '{joint.name}' measures, not what it is told."
+                yield Finding("echo", "problem", message, advice, joint.name)
+                break
+
+
+def check_computed(seen: Evidence) -> Iterator[Finding]:
+    """Torques that are those of the description, exactly and without friction."""
+    states = States.of(seen, 400)
+    nominal = nominal_torque(states.robot, states.q, states.dq, states.ddq)
+    used = [j for j in seen.joints if np.ptp(states.tau[:, j]) > 0.0 and np.ptp(nominal[:, j]) > 0.0]
+    left = [float(np.var(states.tau[:, j] - nominal[:, j]) / np.var(states.tau[:, j])) for j in used]
+    exact = [states.robot.joints[j].name for j, x in zip(used, left, strict=True) if x < _COMPUTED]
+    if len(exact) >= 2 and 2 * len(exact) > len(used):
+        message = (
+            f"The torques of {', '.join(exact)} are those of the description without friction: computed, not measured."
+        )
+        advice = "Log measured torques or currents, not a controller's feed-forward."
+        yield Finding("echo", "problem", message, advice)
