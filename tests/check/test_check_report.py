@@ -41,7 +41,7 @@ def test_command_line(tmp_path: Path) -> None:
     told = CliRunner().invoke(
         app, ["check", "rotradi", str(tmp_path / "bad.csv"), "--json", "--terms", "viscous,coulomb"]
     )
-    assert told.exit_code == 0, told.output
+    assert told.exit_code == 1, told.output
     data = json.loads(told.output)
     assert data["grade"] == "mend"
     assert [e["joint"] for e in data["entries"] if e["kind"] == "sign"] == ["q2"]

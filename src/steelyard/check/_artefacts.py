@@ -99,7 +99,7 @@ def check_overshoot(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding
         rest = fits[joint].residual
         y = y[:: max(1, -(-len(y) // len(rest)))][: len(rest)]
         size = float(np.std(rest))
-        if fits[joint].left > 0.3 or len(rest) < 200:
+        if fits[joint].left > 0.06 or len(rest) < 200:
             continue
         words = []
         for word, sign in (("above", 1.0), ("below", -1.0)):

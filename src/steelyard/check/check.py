@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Grade = Literal["good", "usable", "mend", "unusable"]
 MOST_ADVICES = 5
 # What makes a log useless as it stands, whatever else it holds.
-FATAL = ("no_torque", "current", "short", "nothing_moves", "all_dead")
+FATAL = ("no_torque", "current", "short", "aligned", "nothing_moves", "all_dead")
 # First what spoils everything, then what spoils a joint, then what would make a good log better.
 _ORDER = (
     *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",
@@ -75,6 +75,11 @@ class Check(Outcome):
     def of(self, kind: str) -> tuple[Finding, ...]:
         """The entries of one `kind`."""
         return tuple(e for e in self.entries if e.kind == kind)
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command: 0 if the log can be identified from, 1 if it must be mended first, 2 if it is of no use."""
+        return {"good": 0, "usable": 0, "mend": 1, "unusable": 2}[self.grade]
 
     @property
     def complaints(self) -> tuple[Finding, ...]:
@@ -190,9 +195,9 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
     except LogError as error:
         return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
     except StructureError as error:
-        return [Finding("short", "problem", str(error), "Log a longer motion.")], None
+        return [_unfit(error)], None
     velocity = list(check_velocity(robot, seen.motions, log))
-    if any(e.kind == "degrees" for e in velocity):
+    if any(e.kind in ("degrees", "clock") for e in velocity):
         return velocity, None
     if min(len(y) for y in seen.y) < seen.base.rank:
         message = f"After filtering {min(len(y) for y in seen.y)} rows remain for {seen.base.rank} base parameters."
@@ -210,6 +215,13 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
     warming = check_warming(seen, fits)
     beyond = check_overshoot(seen, fits)
     return [*velocity, *mixed_up, *check_explained(seen, fits), *beyond, *late, *steps, *warming, *motion], excitation
+
+
+def _unfit(error: StructureError) -> Finding:
+    """Why there are no rows: a description that is not exact, or a log that is too short."""
+    if "snap" in str(error):
+        return Finding("aligned", "problem", str(error), "Make nearly right angles exact: --snap 1e-4 (snap=1e-4).")
+    return Finding("short", "problem", str(error), "Log a longer motion.")
 
 
 def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:

@@ -11,7 +11,7 @@ from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
 
 
-@command("check", epilog="Example: steelyard check arm.urdf run.parquet --map columns.toml")
+@command("check", epilog="Example: steelyard check arm.urdf run.parquet --map columns.toml --fix mended.toml")
 def check(
     robot: opt.RobotSource,
     log: Annotated[str, typer.Argument(metavar="LOG", help="The log to look at.")],
@@ -20,11 +20,30 @@ def check(
     gravity: opt.Gravity = "",
     term_names: opt.TermNames = "",
     snap: opt.Snap = None,
+    fix: Annotated[
+        str, typer.Option("--fix", metavar="F", help="Write a mapping (TOML) that mends what can be mended.")
+    ] = "",
     as_json: opt.AsJson = False,
 ) -> None:
-    """Look at a log before identifying from it: is it sound, what can it show, what to do."""
+    """Look at a log before identifying from it: is it sound, what can it show, what to do.
+
+    Exits with 0 if it can be identified from, 1 if it must be mended first, 2 if it is of no use.
+    """
     from steelyard.check import check_log
 
     loaded = opt.robot_from(robot, joints, gravity, snap)
     [read] = opt.logs_from([log], loaded, mapping)
-    deliver(lambda: check_log(loaded, read, opt.words(term_names) or None), as_json=as_json)
+    found = deliver(lambda: check_log(loaded, read, opt.words(term_names) or None), as_json=as_json)
+    if fix:
+        from pathlib import Path
+
+        from steelyard.check.fix import as_toml, mended
+        from steelyard.ground.documents import read_document
+        from steelyard.ground.files import write_whole
+
+        data, by_hand = mended(found, loaded, read, read_document(Path(mapping)) if mapping else {})
+        write_whole(Path(fix), as_toml(data).encode())
+        for text in by_hand if not as_json else ():
+            typer.echo(f"Not in {fix}: {text}")
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)

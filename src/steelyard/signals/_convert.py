@@ -79,6 +79,8 @@ def _signal(signal: str, table: Table, layout: Layout, mapping: LogMapping, robo
     key = {"current": "torque", "acceleration": "velocity"}.get(signal, signal)
     if key in mapping.sign:
         x *= each(mapping.sign[key], f"sign of {key}")
+    if effort and mapping.torque_scale:
+        x *= each(mapping.torque_scale, "torque_scale")
     if signal == "position" and mapping.offset:
         x += each(mapping.offset, "offset", 0.0)
     if len(layout.needed) != robot.dof or matrix is not None:

@@ -83,7 +83,18 @@ def _compact(unit: str) -> str:
 COLUMN_KEYS = ("position", "velocity", "acceleration", "torque", "current")
 _SIDES = ("position", "velocity", "torque")
 KEYS = (
-    *("joints", "time", *COLUMN_KEYS, "torque_constants", "gear_ratio", "side", "coupling", "units", "sign"),
+    *(
+        "joints",
+        "time",
+        *COLUMN_KEYS,
+        "torque_constants",
+        "torque_scale",
+        "gear_ratio",
+        "side",
+        "coupling",
+        "units",
+        "sign",
+    ),
     *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench"),
 )
 
@@ -101,10 +112,10 @@ def _parse_mapping(document: Field) -> dict[str, Any]:
     for key in (*COLUMN_KEYS, "temperature"):
         if key in entries:
             out[key] = _columns(entries[key], count)
-    for key in ("torque_constants", "gear_ratio", "offset"):
+    for key in ("torque_constants", "torque_scale", "gear_ratio", "offset"):
         if key in entries:
             out[key] = _numbers(entries[key], count)
-    for key in ("torque_constants", "gear_ratio"):
+    for key in ("torque_constants", "torque_scale", "gear_ratio"):
         if 0.0 in out.get(key, ()):
             entries[key].fail("0 makes every torque vanish; state it, or leave its joint out of torque_used.")
     if "side" in entries:
@@ -254,6 +265,7 @@ class LogMapping:
         temperature: columns of the joints' temperatures, °C, one per joint, or a pattern.
         wrench: six columns of a force–torque sensor: forces along x, y, z (N), then torques about them (N m).
         torque_constants: N m (or N) per A of each motor, seen from the joint side of its gear, sign included.
+        torque_scale: what a torque (or what its current makes) is multiplied with, per joint, after everything else.
         gear_ratio: turns of the motor per turn of its output, sign included; rad/m for one that moves a slide.
         side: of position, velocity and torque: "motor" or "joint", what the file holds. On the motor side x is
             divided by the gear ratio and torque multiplied by it, then the coupling is applied; a torque from
@@ -282,6 +294,7 @@ class LogMapping:
     temperature: _Columns = None
     wrench: tuple[str, ...] = ()
     torque_constants: tuple[float, ...] = ()
+    torque_scale: tuple[float, ...] = ()
     gear_ratio: tuple[float, ...] = ()
     side: Mapping[str, str] = field(default_factory=dict)
     coupling: tuple[tuple[float, ...], ...] = ()
