@@ -209,6 +209,7 @@ _ADVICE = {
     "reset": "Split the file where the clock starts again.",
     "disorder": "Sort the log by time, or log the controller's own stamps.",
     "isolated": "Cut the log there (window = [first, last] in the mapping).",
+    "repeated": "They are left out; log every sample once, at the rate at which the drives answer.",
     "remark": "",
 }
 # The reader's remark about zero torques is repeated joint by joint by the check of dead channels.

@@ -219,6 +219,14 @@ def _verdict(made: Designed) -> Verdict:
         f"Expected standard errors are {number(float(gain), 2)} times smaller than that motion's (median).",
         "Rehearse it before anyone moves hardware: steelyard rehearse ROBOT RUN.",
     )
+    unseen = [note for note in made.notes if "not looked at" in note or "were not kept" in note]
+    if not unseen and not any(
+        "apart" in name or "distance" in name or "collision" in name for name in made.plan.margins
+    ):
+        unseen = ["Collisions were not looked at (--collision)."]
+    if unseen:
+        sentence = "The motion keeps to the limits that were looked at; look at the arm in motion before you play it."
+        return Verdict("warning", sentence, (*unseen, *points))
     return Verdict("good", "The motion keeps to all limits at every instant.", points)
 
 

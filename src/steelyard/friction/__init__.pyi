@@ -7,10 +7,9 @@ from .known import read_friction
 from .laws import LAWS, Choice, FittedLaw, Law, choose_law, fit_law
 from .measure import FrictionCurves, JointFriction, measure_friction
 from .plateaus import Plateau, find_plateaus
-from .separable import Shape, Shapes, fit_shapes
 
 __all__ = [
     "LAWS", "BreakAway", "Choice", "FittedLaw", "FrictionCurves", "FrictionDrift", "FrictionExperiment",
-    "JointFriction", "Law", "Plateau", "Shape", "Shapes", "break_away", "choose_law", "design_sweeps",
-    "find_plateaus", "fit_law", "fit_shapes", "friction_drift", "measure_friction", "read_friction",
+    "JointFriction", "Law", "Plateau", "break_away", "choose_law", "design_sweeps",
+    "find_plateaus", "fit_law", "friction_drift", "measure_friction", "read_friction",
 ]  # fmt: skip

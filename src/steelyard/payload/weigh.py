@@ -73,6 +73,8 @@ def repeats(loads: Sequence[Load]) -> Repeats:
 
 # Part of a column that must be left beside the others for it to count as seen.
 _INDEPENDENT = 1e-8
+# A mass that is negative by so many standard errors is no accident.
+_LIGHTER = 5.0
 
 
 @renamed(cutoff="cutoff_hz", spread="residual_std")
@@ -214,6 +216,11 @@ def _load(
         notes.append(
             f"The mass, {theta[0]:.3g} ± {np.sqrt(covariance[0, 0]):.2g} kg, is hardly more than its uncertainty; "
             "there may be no load, or the motion shows it too little."
+        )
+    if theta[0] < -_LIGHTER * np.sqrt(covariance[0, 0]):
+        raise SteelyardError(
+            f"The load would weigh {theta[0]:.3g} ± {np.sqrt(covariance[0, 0]):.2g} kg: the logs with and without it "
+            "look exchanged; give those that carry it as --with (with_load)."
         )
     boundary = False
     if physical and all(shown):
