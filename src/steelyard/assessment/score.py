@@ -26,7 +26,13 @@ _KEPT_ROWS = 100_000
 @dataclass(frozen=True)
 class JointScore:
     """Errors of one joint's torque: root mean square (N m, N), percent of the torque's standard deviation, R²,
-    and percent of the torque's own root mean square."""
+    and percent of the torque's own root mean square.
+
+    `raw` are the same figures of unfiltered torques. `moving` and `standing` tell apart the samples in which the joint
+    moves and those in which it stands, where friction may be anything: their `share` of all, `rmse`, and
+    `nrmse_percent` of the standard deviation over all samples, so that the squares add up to the whole by their
+    shares. Where there is none, it is empty.
+    """
 
     joint: str
     rmse: float
@@ -34,6 +40,13 @@ class JointScore:
     r2: float
     relative_error_percent: float
     raw: dict[str, float] = field(default_factory=dict)
+    moving: dict[str, float] = field(default_factory=dict)
+    standing: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def moving_nrmse_percent(self) -> float:
+        """What a model of friction can be judged by; the whole where the joint never moves, or nobody looked."""
+        return self.moving.get("nrmse_percent", self.nrmse_percent)
 
 
 @renamed(cutoff="cutoff_hz")
@@ -54,6 +67,15 @@ class Score:
     @property
     def mean_nrmse_percent(self) -> float:
         return float(np.mean([j.nrmse_percent for j in self.joints]))
+
+    @property
+    def mean_moving_nrmse_percent(self) -> float:
+        return float(np.mean([j.moving_nrmse_percent for j in self.joints]))
+
+    @property
+    def stands(self) -> bool:
+        """Whether some joint stands in some samples."""
+        return any(j.standing for j in self.joints)
 
     def to_json(self) -> dict[str, Any]:
         joints = [asdict(j) for j in self.joints]
@@ -105,7 +127,7 @@ def score_models(
         raw, measured, pairs = _torques(models, m, every, used, score_cutoff_hz)
         count += len(raw)
         for (smooth, sharp), (predicted, unfiltered) in zip(sums, pairs, strict=True):
-            smooth.add(measured, predicted)
+            smooth.add(measured, predicted, None if m.standing is None else m.standing[every][:, used])
             sharp.add(raw, unfiltered)
         if sum(len(k[0]) for k in kept) <= _KEPT_ROWS:
             # Five rows to a period of the cut-off show all that the filter has left.
@@ -121,7 +143,14 @@ def score_models(
     out = []
     for (smooth, sharp), predicted in zip(sums, predictions, strict=True):
         joints = tuple(
-            JointScore(robot.joint_names[j], **smooth.figures(k), raw=sharp.figures(k)) for k, j in enumerate(used)
+            JointScore(
+                robot.joint_names[j],
+                **smooth.figures(k),
+                raw=sharp.figures(k),
+                moving=smooth.part(k, False),
+                standing=smooth.part(k, True),
+            )
+            for k, j in enumerate(used)
         )
         out.append(Score(name, score_cutoff_hz, count, joints, t, q, dq, measured, predicted))
     return tuple(out)
@@ -164,7 +193,9 @@ def score_reduced(
             smooth = _figures(rows, float(np.sum((triangle @ way) ** 2)), total, float(np.sum(triangle[:, -1] ** 2)))
             # An unfiltered torque has the filtered one's sum, but for its ends.
             raw = _figures(rows, float(way @ gram @ way), total, float(gram[-1, -1]))
-            joints.append(JointScore(joint.joint, **smooth, raw=raw))
+            # Where rows of a joint that stands are left out of the fit, a second pass scores it instead.
+            all_of_it = {"share": 1.0, "rmse": smooth["rmse"], "nrmse_percent": smooth["nrmse_percent"]}
+            joints.append(JointScore(joint.joint, **smooth, raw=raw, moving=all_of_it, standing={}))
         out.append(replace(plotted, samples=seen.samples, joints=tuple(joints)))
     return tuple(out)
 
@@ -187,18 +218,31 @@ class _Sums:
 
     def __init__(self, joints: int) -> None:
         self.count = 0
-        self._error, self._value, self._square = (np.zeros(joints) for _ in range(3))
+        self._error, self._value, self._square, self._stood, self._standing = (np.zeros(joints) for _ in range(5))
 
-    def add(self, measured: Array, predicted: Array) -> None:
+    def add(self, measured: Array, predicted: Array, standing: NDArray[np.bool_] | None = None) -> None:
         self.count += len(measured)
         error = measured - predicted
         self._error += np.einsum("ij,ij->j", error, error)
         self._value += np.einsum("ij->j", measured)  # a third of the time that np.sum takes
         self._square += np.einsum("ij,ij->j", measured, measured)
+        if standing is not None and standing.any():
+            self._stood += np.sum(standing, axis=0)
+            self._standing += np.sum(error**2, axis=0, where=standing)
 
     def figures(self, joint: int) -> dict[str, float]:
         sums = (float(x[joint]) for x in (self._error, self._value, self._square))
         return _figures(self.count, *sums)
+
+    def part(self, joint: int, standing: bool) -> dict[str, float]:
+        """What a joint's score has as `moving` or `standing`."""
+        stood, error = float(self._stood[joint]), float(self._standing[joint])
+        count, sum_of_squares = (stood, error) if standing else (self.count - stood, float(self._error[joint]) - error)
+        if count <= 0.0:
+            return {}
+        whole, rmse = self.figures(joint), float(np.sqrt(max(sum_of_squares, 0.0) / count))
+        scale = whole["nrmse_percent"] / whole["rmse"] if whole["rmse"] > 0.0 else 0.0
+        return {"share": count / self.count, "rmse": rmse, "nrmse_percent": rmse * scale}
 
 
 def _figures(count: int, error: float, value: float, square: float) -> dict[str, float]:

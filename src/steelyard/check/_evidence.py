@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,10 +47,11 @@ def gather(study: Study, number: int) -> Evidence:
     """What a study has made of a log's beginning: its motions, and the rows of its torques, whatever the fit leaves."""
     robot, base = study.robot, study.base
     motions = tuple(m for m in study.first_motions(number) if m.long_enough)
-    data = study.parts.get(number) if study.scores_in_the_pass else None
+    whole = study.scores_in_the_pass and not any(m.leaves_out for m in motions)
+    data = study.parts.get(number) if whole else None
     blocks = () if data is None else data.first_blocks()  # the same rows, kept where they are few
     if data is None or not blocks:
-        data = observe(study.dynamics, base, lambda: motions)
+        data = observe(study.dynamics, base, lambda: [replace(m, fit_standing=True) for m in motions])
     parts: list[list[tuple[Array, Array]]] = [[] for _ in data.equations]
     for block in blocks or data.blocks():
         parts[block.equation].append((block.A, block.y))

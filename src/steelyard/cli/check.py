@@ -19,6 +19,7 @@ def check(
     joints: opt.Joints = "",
     gravity: opt.Gravity = "",
     term_names: opt.TermNames = "",
+    velocity: opt.Velocity = "auto",
     snap: opt.Snap = None,
     fix: Annotated[
         str, typer.Option("--fix", metavar="F", help="Write a mapping (TOML) that mends what can be mended.")
@@ -30,10 +31,12 @@ def check(
     Exits with 0 if it can be identified from, 1 if it must be mended first, 2 if it is of no use.
     """
     from steelyard.check import check_log
+    from steelyard.signals.prepare import Preparation, as_velocity
 
     loaded = opt.robot_from(robot, joints, gravity, snap)
     [read] = opt.logs_from([log], loaded, mapping)
-    found = deliver(lambda: check_log(loaded, read, opt.words(term_names) or None), as_json=as_json)
+    settings = Preparation(velocity=as_velocity(velocity))
+    found = deliver(lambda: check_log(loaded, read, opt.words(term_names) or None, settings), as_json=as_json)
     if fix:
         from pathlib import Path
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # IdentifyOptions of the command that are arguments of `identify_files` by the same name.
 _PASSED_ON = (
-    "scheme", "estimator", "physical", "prior", "mask", "delay", "period", "holdout",
+    "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "period", "holdout",
     "holdout_blocks", "significant", "plain", "tune", "fit_shapes",
 )  # fmt: skip
 
@@ -52,6 +52,7 @@ class IdentifyOptions:
     score_cutoff: Annotated[
         float | None, typer.Option(metavar="HZ", help="Low-pass of the scores; default: that of the fit.")
     ] = None
+    velocity: opt.Velocity = "auto"
     mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0
     delay: Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")] = 0.0
     period: Annotated[

@@ -31,6 +31,10 @@ TermNames = Annotated[str, typer.Option("--terms", metavar="T,…", help="Joint 
 Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")]
 PriorOption = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]
 Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")]
+Velocity = Annotated[
+    str,
+    typer.Option(metavar="V", help="measured, differentiated (from the positions), or auto: the better one."),
+]
 Validate = Annotated[list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")]
 Horizon = Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")]
 Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.")]

@@ -20,7 +20,7 @@ from steelyard.identification._blocks import BlockGrams, Structure
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
-from steelyard.regression.observe import observe
+from steelyard.regression.observe import observe, standstill_rows
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
@@ -142,8 +142,10 @@ class _Search:
         self.grams = BlockGrams(rows.equations, self.base.independent, own, self.blocks, self._bounded())
         for m, table, label in zip(motions, tables, labels, strict=True):
             rigid = self.reference.rigid_torque(m.q, m.dq, m.ddq)
+            out = standstill_rows(study.dynamics, m)
             for e, part in enumerate(table):
-                self.grams.add(e, part, self._candidates(m, rigid, e), label)
+                stays = slice(None) if out is None else ~out[m.keep, self.used[e]]
+                self.grams.add(e, part[stays], self._candidates(m, rigid, e)[stays], label[stays])
         self.deviations = self.grams.deviations
         self.structure = Structure(shared, ((),) * len(self.used))
         self.tried = 1
@@ -351,7 +353,8 @@ class _Search:
 def _tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
     """[A y] of every equation at the motion's rows, through its filter."""
     parts: list[list[Array]] = [[] for _ in rows.equations]
-    for block in observe(study.dynamics, study.base, lambda: (motion,), rows=rows).source():
+    whole = replace(motion, fit_standing=True)  # rows of standstill are left out later, with their candidates
+    for block in observe(study.dynamics, study.base, lambda: (whole,), rows=rows).source():
         parts[block.equation].append(np.column_stack([block.A, block.y]))
     return [np.concatenate(p) for p in parts]
 

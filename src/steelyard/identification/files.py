@@ -15,7 +15,7 @@ from steelyard.identification.identify import identify
 from steelyard.robot.robot import Robot
 from steelyard.signals.excerpt import average_periods
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
+from steelyard.signals.prepare import Preparation, as_velocity
 from steelyard.signals.read import read_log
 from steelyard.signals.source import Source, open_log
 
@@ -30,6 +30,7 @@ def identify_files(
     holdout: float | None = None,
     holdout_blocks: str = "",
     cutoff_hz: float | None = None,
+    velocity: str = "auto",
     mask: float = 0.0,
     delay: float = 0.0,
     period: float | None = None,
@@ -45,6 +46,7 @@ def identify_files(
         holdout: keeps the last share of each log to judge by.
         holdout_blocks: "seconds:every" keeps every so many-th block.
         cutoff_hz: of the low-pass, Hz; None: by the rule.
+        velocity: "measured", "differentiated" (from the positions), or "auto": the better one.
         mask: rows of joints slower than this, rad/s (m/s), do not count.
         delay: how far the torques lag behind the positions, s.
         period: of a periodic motion, s: averages the identification logs over their periods.
@@ -70,7 +72,7 @@ def identify_files(
             robot,
             used,
             judged,
-            preparation=Preparation(cutoff_hz=cutoff_hz, mask=mask, delay=delay),
+            preparation=Preparation(cutoff_hz=cutoff_hz, velocity=as_velocity(velocity), mask=mask, delay=delay),
             names=names,
             validate_names=judged_names,
             **options,

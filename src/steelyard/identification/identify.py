@@ -112,6 +112,9 @@ def identify(
     if plain and (tune or fit_shapes):
         raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
     study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
+    if study.preparation.standing == "auto" and ESTIMATORS[estimator].of.family == "linear":
+        # Others need the rows of all joints at every instant.
+        study = replace(study, preparation=replace(study.preparation, standing="leave_out"))
     loop = _loop(controller, study.robot)
     curves, wanted = _known(study.robot, known_friction, terms)
     settings = IdentificationSettings(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 
-from steelyard.assessment.score import Score
+from steelyard.assessment.score import JointScore, Score
 from steelyard.check.page import checked
 from steelyard.friction.page import friction_curve
 from steelyard.ground.arrays import Array
@@ -72,6 +72,14 @@ def _judged(found: Identification) -> tuple[Score, ...]:
     return found.validation or found.identification
 
 
+def _apart(s: Score, j: JointScore) -> tuple[float | None, ...]:
+    """If a joint of `s` stands: the error of `j` moving and standing, in percent of the std, and how long it stands."""
+    if not s.stands:
+        return ()
+    share = 100.0 * j.standing.get("share", 0.0)
+    return (j.moving.get("nrmse_percent"), j.standing.get("nrmse_percent"), share)
+
+
 def _scores(found: Identification) -> Section:
     unit = effort_unit(found.robot)
 
@@ -79,7 +87,8 @@ def _scores(found: Identification) -> Section:
         out = []
         for s in scores:
             rows: list[Sequence[TableCell]] = [
-                (j.joint, j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, j.raw["rmse"]) for j in s.joints
+                (j.joint, j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, j.raw["rmse"], *_apart(s, j))
+                for j in s.joints
             ]
             columns: list[TableColumn | str] = [
                 "joint",
@@ -89,6 +98,8 @@ def _scores(found: Identification) -> Section:
                 TableColumn("of rms", "%", places=1),
                 TableColumn("RMSE, unfiltered", unit),
             ]
+            if s.stands:
+                columns += [TableColumn(name, "%", places=1) for name in ("moving", "standing", "of the time")]
             out.append(table_html(columns, rows, f"{title}: {s.log} ({s.samples:,} samples)"))
         return out
 
@@ -96,7 +107,8 @@ def _scores(found: Identification) -> Section:
         paragraph(
             f"Predicted against measured torque, both through a zero-phase Butterworth of order 4 at "
             f"{found.score_cutoff_hz:.3g} Hz. The root mean square error is also given as a share of the torque's "
-            "standard deviation (of std) and of its root mean square (of rms)."
+            "standard deviation (of std) and of its root mean square (of rms). Where a joint stands, friction is "
+            "whatever holds it, which no model can know: errors while it moves and while it stands are told apart."
         ),
         *table("Not used for the fit", found.validation),
         *table("Used for the fit", found.identification),
@@ -219,6 +231,12 @@ def print_identification(found: Identification, console: Console, folder: str = 
                 for j in s.joints
             ]
             columns = ["joint", "RMSE", "% of std", "R²", "relative %"]
+            if s.stands:
+                columns += ["moving %", "standing %", "of the time %"]
+                rows = [
+                    [*row, *("" if x is None else f"{x:.1f}" for x in _apart(s, j))]
+                    for row, j in zip(rows, s.joints, strict=True)
+                ]
             console.print(table(f"{s.log} ({title}, scored at {s.cutoff_hz:.3g} Hz)", columns, rows, right=columns[1:]))
     console.print(f"[bold]{found.verdict.sentence}[/bold]")
     for reason in found.verdict.reasons:

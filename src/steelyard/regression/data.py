@@ -28,7 +28,8 @@ class Block:
     """Consecutive rows of one equation: y = A θ[columns] + noise, free of gaps in time.
 
     Where rows were filtered and thinned, `unfiltered` is the Gram matrix of the same rows before the filter,
-    and `samples` says how many they were kept from.
+    and `samples` says how many they were kept from. Around a `partial` block rows of a joint that stands were left
+    out, so that sums over it do not tell all errors of a model.
     """
 
     equation: int
@@ -36,6 +37,7 @@ class Block:
     y: Array
     unfiltered: Array | None = None
     samples: int = 0
+    partial: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +161,12 @@ class RegressionData:
             sums = np.zeros(len(self.equations))
             unfiltered = [np.zeros((e.width, e.width)) for e in self.equations]
             samples = np.zeros(len(self.equations), dtype=int)
+            partial = False
             with one_blas_thread():
                 few = 8 * self.beginning * sum(e.width for e in self.equations)
                 for block in self._pass(few or _FEW_BYTES, first=few > 0):
                     e = block.equation
+                    partial |= block.partial
                     both = np.column_stack([block.A, block.y])
                     triangles.add(e, both)
                     spectra.add(e, both)
@@ -171,7 +175,7 @@ class RegressionData:
                         unfiltered[e] += block.unfiltered
                         samples[e] += block.samples
                 factor = triangles.factor(self.parameters)
-            whole = tuple(unfiltered) if samples.min() > 0 and samples.min() == samples.max() else ()
+            whole = tuple(unfiltered) if not partial and 0 < samples.min() == samples.max() else ()
             self._reduction.append(Reduction(factor, spectra, sums, whole, int(samples.min())))
         return self._reduction[0]
 

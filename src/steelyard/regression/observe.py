@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
@@ -26,6 +27,8 @@ _CHUNK = 20_000
 _LONGEST_CHUNK = 100_000
 # Motions with fewer samples are left to the evaluator, which knows when machine code pays.
 _FEW = 4_000
+# A joint that moves in fewer of a motion's rows than this part of them keeps those in which it stands.
+_FEWEST_MOVING = 0.1
 # Dry friction over the residuals' standard deviation, as arms have it: 5 to 10 on the real logs that we know.
 _FRICTION_TO_NOISE = 5.0
 
@@ -42,7 +45,8 @@ def observe(
 ) -> RegressionData:
     """The rows of all motions over the columns of `base`; `motions` starts a pass over them, `dynamics` is the physics.
 
-    `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there.
+    `mask` (rad/s, m/s) drops a joint's rows below a speed; `reversals` lets them count less and less there. Without
+    either, rows of a joint that stands are left out where the motion says so.
 
     `rows`, traced before, saves whoever observes many times the tracing. `unfiltered` adds up, beside the rows, the
     Gram matrices of the same rows before the filter, for long logs, whose chunks are then quick to transform, too;
@@ -85,6 +89,7 @@ def _blocks(
     kept = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)
     size = (kept if unfiltered is None else quick_length(kept)) * step
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
+    left_out = standstill_rows(rows.dynamics, motion) if mask == 0.0 and reversals == 0.0 else None
     table = _Table(rows, motion)
     for first in range(start, stop, size):
         last = min(first + size, stop)
@@ -96,12 +101,47 @@ def _blocks(
         for e, equation in enumerate(rows.equations):
             begin = int(rows.firsts[e])
             part = filtered[:, begin : begin + equation.width]
+            if left_out is not None and left_out[every, used[e]].any():
+                yield from _moving_rows(e, part, ~left_out[every, used[e]])
+                continue
             if mask > 0.0:
                 part = part[speeds[:, used[e]] >= mask]
             elif reversals > 0.0:
                 part = part * _trust(speeds[:, used[e]], reversals)[:, None]
             if len(part):
                 yield Block(e, part[:, :-1], part[:, -1], grams[e], last - first)
+
+
+def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | None:
+    """Where, `(samples, joints)`, a joint's equation feels dry friction of something that stands, up to any limit.
+
+    None where no row is to be left out: `motion` has no standstill, or its rows are fitted to. Dry friction is that of
+    the terms of `dynamics`. A joint that hardly moves in this motion keeps its rows: they are all there is to tell its load.
+    """
+    if motion.standing is None or not motion.leaves_out:
+        return None
+    out = np.zeros_like(motion.standing)
+    for term, coordinate in dynamics.terms.placed:
+        if term.dry:
+            own = np.array(coordinate.weights, dtype=float) != 0.0
+            out[:, own] |= _widened(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]
+    return out & (np.mean(~out[motion.keep], axis=0) >= _FEWEST_MOVING)
+
+
+def _widened(flags: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
+    """`flags` and so many `samples` on either side: what the filter carries over from a stand-still, as at an end."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    out = flags.copy()
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        out[max(a - samples, 0) : b + samples] = True
+    return out
+
+
+def _moving_rows(equation: int, part: Array, moving: NDArray[np.bool_]) -> Iterator[Block]:
+    """The rows of `part` that are `moving`, stretch by stretch: across a stand-still they do not follow one another."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], moving, [False]]).astype(np.int8)))
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        yield Block(equation, part[a:b, :-1], part[a:b, -1], partial=True)
 
 
 class _Table:

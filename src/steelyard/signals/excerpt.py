@@ -9,10 +9,9 @@ import numpy as np
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import segments_of
+from steelyard.signals.prepare import STANDING_SHARE, segments_of
 
-# A joint stands still below this part of its own top speed; stand-stills shorter than `SHORTEST` seconds are reversals.
-_SLOW = 0.01
+# Stand-stills shorter than this (s) are reversals.
 SHORTEST = 0.5
 
 
@@ -45,7 +44,7 @@ def _still(log: Log, start: int, stop: int) -> Array:
     else:
         speed = np.abs(np.gradient(log.q[start:stop], log.t[start:stop], axis=0))
     top = np.quantile(speed, 0.99, axis=0)
-    return np.asarray(np.all(speed <= np.maximum(_SLOW * top, 1e-9), axis=1))
+    return np.asarray(np.all(speed <= np.maximum(STANDING_SHARE * top, 1e-9), axis=1))
 
 
 def average_periods(log: Log, period: float) -> Log:

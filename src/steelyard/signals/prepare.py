@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from steelyard.errors import LogError
+from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
 from steelyard.signals.log import Log
 from steelyard.signals.repeats import without_repeats
+from steelyard.signals.rounding import velocity_noise
 
 # The cut-off that is chosen when none is given: this many times the band of the motion. Friction's jumps at reversals
 # live above the motion; too low a cut-off blurs them into the viscous and inertial columns, too high a one lets in the
@@ -25,8 +27,21 @@ LOWEST_CUTOFF = 1.0
 _UNEVEN = 1.15
 # Gaps of at most this part of a log do not change the band of its motion.
 _BRIDGED = 0.02
+# A joint stands below this part of its own top speed.
+STANDING_SHARE = 0.01
 # Samples by which the source of the velocity is chosen: a standard deviation of so many is known to one percent.
 _TELLING = 10_000
+
+
+VelocitySource = Literal["auto", "measured", "differentiated"]
+
+
+def as_velocity(name: str) -> VelocitySource:
+    """The source of velocities that is called `name`; any other word is refused."""
+    for known in get_args(VelocitySource):
+        if name == known:
+            return cast(VelocitySource, known)
+    raise UnknownNameError("source of the velocity", name, get_args(VelocitySource))
 
 
 @renamed(cutoff="cutoff_hz")
@@ -40,17 +55,19 @@ class Preparation:
     both ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many
     as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
     the torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much
-    later.
+    later. `standing` rows of a joint with dry friction are left out of the fit ("leave_out") or not ("keep"); "auto":
+    `identify` leaves them out where its estimator takes rows one by one.
     """
 
     cutoff_hz: float | None = None
     order: int = 4
-    velocity: Literal["auto", "measured", "differentiated"] = "auto"
+    velocity: VelocitySource = "auto"
     derivative: Derivative = "central"
     trim: float | None = None
     decimation: int | None = None
     mask: float = 0.0
     delay: float = 0.0
+    standing: Literal["auto", "leave_out", "keep"] = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +76,9 @@ class Motion:
 
     q, dq and ddq are smooth; `tau` is as measured. `filter` acts on both sides of y = A θ; `keep` are the rows
     that remain after trimming and decimation. `history` are signals that terms follow along the motion,
-    `(samples, signals)`, where somebody has filled them in; `history_key` says which (`Terms.history_key`).
+    `(samples, signals)`, where somebody has filled them in; `history_key` says which (`Terms.history_key`). `standing`
+    `(samples, joints)` tells where a joint stands (None: nobody looked), and `fit_standing` whether its rows are fitted
+    to even so.
     """
 
     t: Array
@@ -72,10 +91,17 @@ class Motion:
     velocity: str
     history: Array | None = None
     history_key: tuple[object, ...] = ()
+    standing: NDArray[np.bool_] | None = None
+    fit_standing: bool = True
 
     @property
     def rows(self) -> int:
         return len(range(*self.keep.indices(len(self.t))))
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether rows of some joint may be left out of a fit, because it stands."""
+        return not self.fit_standing and self.standing is not None and bool(self.standing.any())
 
     @property
     def long_enough(self) -> bool:
@@ -164,7 +190,37 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     # Differentiation raises what noise is left, so the filter acts once more after it.
     dq = measured if how == "measured" and measured is not None else low_pass(slope)
     ddq = low_pass(derivative(dq, h, settings.derivative))
-    return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, how)
+    raw = piece.dq if how == "measured" and piece.dq is not None else piece.q
+    still = standing(q, dq, velocity_noise(raw, low_pass, how == "measured"), low_pass)
+    kept = settings.standing != "leave_out"
+    return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, how, standing=still, fit_standing=kept)
+
+
+def standing(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
+    """Where each joint stands: friction is then whatever holds it, a set and not a number.
+
+    That is where its speed cannot be told from zero (three standard deviations of its noise) or is less than a
+    hundredth of its top speed, for longer than the filter remembers, and where it gets nowhere in as long a time before
+    or after: a third of the way that it would go at that speed. Slow creeping is motion.
+
+    Args:
+        q: prepared positions (rad, m), `(samples, joints)`.
+        dq: prepared velocities (rad/s, m/s).
+        noise: standard deviation of these, per joint.
+        low_pass: that they went through.
+    """
+    out = np.zeros(q.shape, dtype=bool)
+    limits = np.maximum(3.0 * noise, STANDING_SHARE * np.quantile(np.abs(dq), 0.99, axis=0))
+    memory = min(low_pass.memory, len(q) - 1)
+    gone = np.abs(q[memory:] - q[:-memory]) > limits * memory * low_pass.period / 3.0
+    rows = np.arange(len(q))
+    # Of the window after a row and the one before it; at the ends there is only one.
+    nowhere = ~(gone[np.minimum(rows, len(gone) - 1)] & gone[np.maximum(rows - memory, 0)])
+    for joint, slow in enumerate(((np.abs(dq) <= limits) & nowhere).T):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]]).astype(np.int8)))
+        for a, b in zip(edges[::2], edges[1::2], strict=True):
+            out[a:b, joint] = b - a >= memory
+    return out
 
 
 def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Array | None]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
 from steelyard.signals._clock import gap_limit
-from steelyard.signals.log import Finding, Log, Severity
+from steelyard.signals.log import Finding, Log
 
 _Flags = NDArray[np.bool_]
 # A signal that in fewer rows than this part of them keeps its value is not one that was sampled more slowly: a
@@ -91,9 +91,8 @@ def _dropped(log: Log, drop: _Flags, dead: list[int]) -> Log:
     count = int(drop.sum())
     row = int(log.meta.get("rows", [1])[0]) + int(np.argmax(drop))
     share = 100.0 * count / len(log)
-    severity: Severity = "warning" if share > 1.0 else "note"
     message = f"{count} rows ({share:.2g} %) repeat the row before in every signal; left out."
-    findings = [Finding("repeated", severity, message, "Log each of the robot's answers once.", count=count, row=row)]
+    findings = [Finding("repeated", "note", message, "Log each of the robot's answers once.", count=count, row=row)]
     if dead:
         times = "once" if len(dead) == 1 else f"{len(dead)} times"
         message = f"The log stops {times} while the robot moves on, first until {log.t[dead[0]]:.4g} s; cut there."

@@ -53,6 +53,25 @@ def acceleration_noise(low_pass: LowPass) -> float:
     return float(np.linalg.norm(low_pass(low_pass(twice))))
 
 
+def velocity_noise(x: Array, low_pass: LowPass, measured: bool) -> Array:
+    """Standard deviation, per joint, of the noise that is left in velocities prepared by `low_pass`.
+
+    Args:
+        x: velocities (rad/s, m/s) where they are `measured`, else positions (rad, m), on a uniform clock, unfiltered.
+        low_pass: that they go through.
+        measured: whether x are velocities.
+    """
+    if len(x) < 8:
+        return np.zeros(x.shape[1])
+    # Third differences of a motion are next to nothing; those of white noise of one have a variance of 1 + 9 + 9 + 1.
+    white = np.sqrt(np.mean(np.diff(x, 3, axis=0) ** 2, axis=0) / 20.0)
+    length = 4 * low_pass.memory + 1
+    pulse = np.zeros((length, 1))
+    pulse[length // 2] = 1.0
+    through = low_pass(pulse) if measured else low_pass(derivative(low_pass(pulse), low_pass.period))
+    return np.asarray(white * np.linalg.norm(through))
+
+
 def rounded_again(log: Log, steps: Array, cutoff_hz: float, rng: np.random.Generator) -> Log:
     """`log` with a second rounding error of the same kind: that of its smoothed positions, moved off the ticks.
 
