@@ -233,7 +233,8 @@ class _Search:
 
     def _compare(self, equation: int, before: Array, after: Array) -> tuple[float, float, float, float]:
         """Of an equation's squared errors: per cent before and after, the gain as a part, and the doubt in per cent."""
-        rows, scale = self.grams.rows[:, equation], 100.0 / self.deviations[equation]
+        # A joint may stand throughout a block, which then has no error.
+        rows, scale = np.maximum(self.grams.rows[:, equation], 1), 100.0 / self.deviations[equation]
         a, b = (float(scale * np.sqrt(x.sum() / rows.sum())) for x in (before, after))
         differences = scale * (np.sqrt(before / rows) - np.sqrt(after / rows))
         doubt = float(np.std(differences, ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else np.inf

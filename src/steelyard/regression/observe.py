@@ -116,7 +116,7 @@ def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | N
     """Where, `(samples, joints)`, a joint's equation feels dry friction of something that stands, up to any limit.
 
     None where no row is to be left out: `motion` has no standstill, or its rows are fitted to. Dry friction is that of
-    the terms of `dynamics`. A joint that hardly moves in this motion keeps its rows: they are all there is to tell its load.
+    the terms of `dynamics`. A joint that hardly moves in this motion keeps its rows: they alone tell its load.
     """
     if motion.standing is None or not motion.leaves_out:
         return None
@@ -125,7 +125,7 @@ def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | N
         if term.dry:
             own = np.array(coordinate.weights, dtype=float) != 0.0
             out[:, own] |= _widened(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]
-    return out & (np.mean(~out[motion.keep], axis=0) >= _FEWEST_MOVING)
+    return np.asarray(out & (np.mean(~out[motion.keep], axis=0) >= _FEWEST_MOVING))
 
 
 def _widened(flags: NDArray[np.bool_], samples: int) -> NDArray[np.bool_]:
