@@ -6,9 +6,14 @@ table is docs/faults.md, by benchmarks/faults.py.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from planted import Bench, Planted, identify, planted
 from sound_logs import healthy, simulated_base
+
+from steelyard.errors import SteelyardError
+from steelyard.identification.files import identify_files
 
 # One or two of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
 ALWAYS = {
@@ -48,6 +53,15 @@ def test_a_planted_fault_is_never_trusted(bench: Bench, fault: Planted) -> None:
     told = bench.tell(fault)
     assert told.harmful or fault.known or told.grade == "refused"  # else it would be no test
     assert told.grade != "good"
+
+
+def test_the_fitted_file_is_refused_as_a_judge_by_name(tmp_path: Path) -> None:
+    case = simulated_base().case
+    for name in ("run.npz", "other.npz"):
+        case.fit[0].save(tmp_path / name)
+    for judge in ("run.npz", "other.npz"):
+        with pytest.raises(SteelyardError, match=r"'run\.npz' that is fitted to"):
+            identify_files(case.robot, [tmp_path / "run.npz"], [tmp_path / judge])
 
 
 def test_a_few_sound_logs_are_left_in_peace() -> None:

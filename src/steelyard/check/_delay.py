@@ -57,6 +57,7 @@ MOST_ROWS = 2000
 # A shift counts if it leaves less than this part of what was left without it, for one joint on its own if it leaves
 # CLEARLY less, and if it is longer than half a period and a millisecond.
 BETTER, CLEARLY, SHORTEST = 0.75, 0.3, 1e-3
+LONG = 0.015  # s; gears and lubricant of one joint alone lag by some milliseconds
 # Beyond this the torque explains nothing, and a shift of it neither.
 LEFT = 0.3
 # Friction follows a reversal late by itself (gears wind up, lubricant builds up); a torque that is friction for more
@@ -87,7 +88,7 @@ def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Findi
     for j, lag in late.items():
         name = seen.robot.joints[j].name
         # A joint on its own may also have friction of another kind than the terms can describe.
-        severity: Severity = "warning" if found[j][1] < CLEARLY else "note"
+        severity: Severity = "warning" if found[j][1] < CLEARLY or abs(lag) > LONG else "note"
         yield _entry(f"The torque of '{name}' is", lag, severity, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ def identify_files(
     """
     if holdout is not None and holdout_blocks:
         raise SteelyardError("--holdout and --holdout-blocks exclude each other; choose one.")
+    _refuse_copies(logs, validate)
     judged: list[Source] = [open_log(path, robot, mapping) for path in validate]
     names, judged_names = [p.stem for p in logs], [p.stem for p in validate]
     used: list[Source] = []
@@ -77,6 +79,18 @@ def identify_files(
             validate_names=judged_names,
             **options,
         )
+
+
+def _refuse_copies(logs: Sequence[Path], validate: Sequence[Path]) -> None:
+    """A file that is fitted to judges nothing, by whatever name it comes again."""
+    for judge in validate:
+        for log in logs:
+            # Compared byte by byte only where the sizes agree.
+            if judge.is_file() and log.is_file() and filecmp.cmp(judge, log, shallow=False):
+                raise SteelyardError(
+                    f"{judge}: this is the log '{log.name}' that is fitted to, and judges nothing; give --validate "
+                    "another one, or keep a part of it back with --holdout 0.3."
+                )
 
 
 def _averaged(log: Source, period: float) -> Log:
