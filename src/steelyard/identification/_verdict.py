@@ -34,6 +34,7 @@ BEYOND_NOISE = 2.5
 NEGLIGIBLE = 1.0  # percent of the torque's standard deviation
 # Percent by which the sum of squares may rise for the sake of a robot that can exist; sound logs rise by 0 to 10.
 FAR_FROM_POSSIBLE = 25.0
+LONG_LAG = 0.035  # s
 # Mass of all links over the cube of the reach, kg/m³: arms from hobby servos to palletisers have 5 to 150.
 LIGHTEST, HEAVIEST = 0.3, 1000.0
 NOT_JUDGED_BY_OTHERS = (
@@ -138,9 +139,18 @@ def _bodies(found: Identification) -> Iterator[_Against]:
             f"No robot that can exist fits these logs well: the free fit leaves {rise:.0f} % less. Look for a wrong "
             "sign, scale, zero or clock, or friction of another kind.",
         )
+    links = found.robot.inertial_count
+    values = zip(found.model.dynamics.parameters[links:], found.model.theta[links:], strict=True)
+    late = {p.name: abs(float(v)) for p, v in values if p.unit == "s" and abs(float(v)) > LONG_LAG}
+    if late:
+        named = ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in late.items())
+        yield (
+            "usable",
+            f"The torque lags by more than drives do ({named}): log torque and position with the stamps of one clock, or "
+            "give the --delay.",
+        )
     if not found.settings.physical:
         return
-    links = found.robot.inertial_count
     mass, reach = float(np.sum(found.model.theta[:links:10])), reach_of(found.robot)
     density = mass / reach**3 if reach > 0.05 else 10.0
     if not LIGHTEST < density < HEAVIEST:
