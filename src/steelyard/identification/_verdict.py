@@ -34,7 +34,7 @@ BEYOND_NOISE = 2.5
 NEGLIGIBLE = 1.0  # percent of the torque's standard deviation
 # Percent by which the sum of squares may rise for the sake of a robot that can exist; sound logs rise by 0 to 10.
 FAR_FROM_POSSIBLE = 25.0
-LONG_LAG = 0.035  # s
+LONG_LAG, COMMON_LAG = 0.035, 0.01  # s, of one joint and of most
 # Mass of all links over the cube of the reach, kg/m³: arms from hobby servos to palletisers have 5 to 150.
 LIGHTEST, HEAVIEST = 0.3, 1000.0
 NOT_JUDGED_BY_OTHERS = (
@@ -141,13 +141,16 @@ def _bodies(found: Identification) -> Iterator[_Against]:
         )
     links = found.robot.inertial_count
     values = zip(found.model.dynamics.parameters[links:], found.model.theta[links:], strict=True)
-    late = {p.name: abs(float(v)) for p, v in values if p.unit == "s" and abs(float(v)) > LONG_LAG}
-    if late:
-        named = ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in late.items())
+    lags = {p.name: abs(float(v)) for p, v in values if p.unit == "s"}
+    late = {name: lag for name, lag in lags.items() if lag > LONG_LAG}
+    # A drive lags by itself; that most lag alike comes from their stamps.
+    together = {name: lag for name, lag in lags.items() if lag > COMMON_LAG}
+    if late or 2 * len(together) > found.robot.dof:
+        named = ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in (late or together).items())
         yield (
             "usable",
-            f"The torque lags by more than drives do ({named}): log torque and position with the stamps of one clock, or "
-            "give the --delay.",
+            f"The torque lags by more than drives do ({named}): log torque and position with the stamps of one clock, "
+            "or give the --delay.",
         )
     if not found.settings.physical:
         return
