@@ -145,7 +145,7 @@ def _bodies(found: Identification) -> Iterator[_Against]:
     late = {name: lag for name, lag in lags.items() if lag > LONG_LAG}
     # A drive lags by itself; that most lag alike comes from their stamps.
     together = {name: lag for name, lag in lags.items() if lag > COMMON_LAG}
-    if late or 2 * len(together) > found.robot.dof:
+    if late or 2 * len(together) >= found.robot.dof:
         named = ", ".join(f"{name} {1e3 * value:.0f} ms" for name, value in (late or together).items())
         yield (
             "usable",
