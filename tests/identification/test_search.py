@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics.model import Model
-from steelyard.identification._blocks import BlockGrams, Structure
+from steelyard.identification._blocks import BlockGrams, Weighted
 from steelyard.identification.identify import identify
 from steelyard.parameters import Coulomb, LoadedCoulomb, StopElement, Stribeck, Viscous, terms
 from steelyard.parameters.term import TERMS, Excited, Term
@@ -124,13 +124,14 @@ def test_small_steps_equal_the_whole_solution() -> None:
     A, C = rng.normal(size=(rows, shared)), rng.normal(size=(rows, own))
     y = A @ rng.normal(size=shared) + C @ np.array([0.5, 0.0, 0.0, -0.7]) + rng.normal(size=rows)
     equation = Equation("q1", np.arange(shared))
-    grams = BlockGrams([equation], range(shared), [[True] * own], 4, np.zeros(shared, dtype=bool))
+    bounded = np.arange(shared + own) >= shared
+    grams = BlockGrams([equation], range(shared), [own], 4, bounded)
     grams.add(0, np.column_stack([A, y]), C, np.arange(rows) * 4 // rows)
-    start = Structure(np.ones(shared, dtype=bool), ((0,),))
-    weights = np.ones(1)
-    fits, _ = grams.left_out(start, weights)
+    start = np.arange(shared + own) <= shared
+    sums = Weighted(grams, np.ones(1))
+    fits, _ = sums.left_out(start)
     for more in ((1,), (3,), (1, 2)):
-        by_steps = grams.extended(fits, 0, more, 1.0)
+        by_steps = sums.extended(fits, 0, [shared + np.array(more)])[0]
         for b in range(4):
             out = np.arange(rows) * 4 // rows == b
             whole = np.column_stack([A, C[:, [0, *more]]])

@@ -1,10 +1,15 @@
-"""Gram matrices of the rows, block of time by block of time: what a search for the structure does its sums with."""
+"""Gram matrices of the rows, block of time by block of time: what a search for the structure does its sums with.
+
+Columns are numbered through: first those that all equations share, then each equation's own candidates. A structure is
+the set of columns that a model has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,41 +23,17 @@ _RIDGE = 1e-9
 _NEW = 1e-5
 
 Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """Which columns a model has: of those that all equations share, and of each equation's own candidates."""
-
-    shared: NDArray[np.bool_]
-    own: tuple[tuple[int, ...], ...]
-
-    def without(self, column: int) -> Structure:
-        """Without one of the columns that all equations share."""
-        return replace(self, shared=self.shared & (np.arange(len(self.shared)) != column))
-
-    def with_own(self, equation: int, columns: Sequence[int]) -> Structure:
-        """With these candidates of the `equation`, and the same of all others."""
-        return replace(self, own=tuple(tuple(columns) if e == equation else o for e, o in enumerate(self.own)))
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """The fit of a structure: `x` over its columns, the inverse of its normal matrix, and where columns stand in both
-    an equation's Gram matrix (`sources`) and x (`places`). What is `bounded` is not negative."""
+class Fit:
+    """The least squares of a structure: `x` over all columns, zero where it has none; its `columns`, and the inverse of
+    their normal matrix."""
 
     x: Array
+    columns: Index
     inverse: Array
-    places: tuple[Index, ...]
-    sources: tuple[Index, ...]
-    bounded: NDArray[np.bool_]
-
-    def away(self, equation: int, width: int) -> Array:
-        """What a row [A y] of the `equation`, so wide, is multiplied with to give its residual."""
-        v = np.zeros(width)
-        v[self.sources[equation]] = -self.x[self.places[equation]]
-        v[-1] = 1.0
-        return v
 
 
 class BlockGrams:
@@ -61,33 +42,36 @@ class BlockGrams:
     Args:
         equations: whose rows come in, over columns of the parameter vector.
         shared: the columns of the parameter vector that are solved for.
-        own: for each equation and each of its candidates, whether its parameter cannot be negative.
+        own: how many candidates each equation has.
         blocks: how many blocks there are.
-        bounded: which of the shared columns' parameters cannot be negative.
+        bounded: which of all columns' parameters cannot be negative.
     """
 
     def __init__(
-        self,
-        equations: Sequence[Equation],
-        shared: Sequence[int],
-        own: Sequence[Sequence[bool]],
-        blocks: int,
-        bounded: NDArray[np.bool_],
+        self, equations: Sequence[Equation], shared: Sequence[int], own: Sequence[int], blocks: int, bounded: Mask
     ) -> None:
-        place = {int(c): k for k, c in enumerate(shared)}
-        self.shared, self.blocks = len(shared), blocks
-        self._bounded = [np.concatenate([bounded, np.asarray(o, dtype=bool), [False]]) for o in own]
-        self._columns = [[place[int(c)] for c in e.columns] for e in equations]
-        self.widths = [self.shared + len(o) + 1 for o in own]
-        self.grams = [[np.zeros((w, w)) for w in self.widths] for _ in range(blocks)]
-        self.rows = np.zeros((blocks, len(self.widths)))
-        self.sums = np.zeros((blocks, len(self.widths)))
+        self.shared, self.blocks, self.bounded = len(shared), blocks, bounded
+        self._columns = [e.among(shared)[1] for e in equations]
+        firsts = self.shared + np.concatenate([[0], np.cumsum(own)]).astype(int)
+        self.size = int(firsts[-1])
+        # Of each equation: its own columns, and all of them, in the order of its Gram matrix.
+        self.own = [np.arange(a, b) for a, b in pairwise(firsts.tolist())]
+        self.every = [np.concatenate([np.arange(self.shared), o]) for o in self.own]
+        self.grams = [[np.zeros((len(e) + 1, len(e) + 1)) for e in self.every] for _ in range(blocks)]
+        self.rows, self.sums = np.zeros((2, blocks, len(self.every)))
 
-    def add(self, equation: int, table: Array, candidates: Array, blocks: NDArray[np.int64]) -> None:
-        """Take in rows [A y] of an `equation` (its number) and its `candidates` beside them; `blocks` says whose."""
+    def add(self, equation: int, table: Array, candidates: Array, blocks: Index) -> None:
+        """Take in rows of an equation.
+
+        Args:
+            equation: its number.
+            table: [A y] over the equation's columns.
+            candidates: the columns of its candidates beside them.
+            blocks: to which block each row belongs.
+        """
         for b in np.unique(blocks):
             mine = blocks == b
-            part = np.zeros((int(mine.sum()), self.widths[equation]))
+            part = np.zeros((int(mine.sum()), len(self.every[equation]) + 1))
             part[:, self._columns[equation]] = table[mine, :-1]
             part[:, self.shared : -1] = candidates[mine]
             part[:, -1] = table[mine, -1]
@@ -96,111 +80,129 @@ class BlockGrams:
             self.sums[b, equation] += part[:, -1].sum()
 
     @cached_property
-    def total(self) -> list[Array]:
-        """Of all blocks together, equation by equation; to be asked for when all rows are in."""
-        return [np.asarray(np.sum([g[e] for g in self.grams], axis=0)) for e in range(len(self.widths))]
-
-    @cached_property
     def deviations(self) -> Array:
-        """The standard deviation of every equation's right side."""
+        """The standard deviation of every equation's right side; to be asked for when all rows are in."""
         count = self.rows.sum(axis=0)
-        squares = np.array([g[-1, -1] for g in self.total])
+        squares = np.array([sum(g[e][-1, -1] for g in self.grams) for e in range(len(self.every))])
         return np.asarray(np.sqrt(np.maximum(squares / count - (self.sums.sum(axis=0) / count) ** 2, 1e-300)))
 
-    def solve(self, grams: Sequence[Array], structure: Structure, weights: Array) -> Solution:
-        """Weighted least squares within the bounds; `weights` are 1/σ of the equations."""
-        kept = np.flatnonzero(structure.shared)
-        n = len(kept) + sum(len(o) for o in structure.own)
-        normal, right, bounded = np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=bool)
-        places, sources, first = [], [], len(kept)
-        for e, own in enumerate(structure.own):
-            place = np.concatenate([np.arange(len(kept)), first + np.arange(len(own))])
-            source = np.concatenate([kept, self.shared + np.asarray(own, dtype=np.int64)])
-            first += len(own)
-            gram = weights[e] ** 2 * grams[e]
-            normal[np.ix_(place, place)] += gram[np.ix_(source, source)]
-            right[place] += gram[source, -1]
-            bounded[place] = self._bounded[e][source]
-            places.append(place)
-            sources.append(source)
-        scale = np.sqrt(np.diag(normal))
-        scale[scale == 0.0] = 1.0
-        normal /= np.outer(scale, scale)
-        normal[np.diag_indices(n)] += _RIDGE
-        inverse = np.linalg.inv(normal) / np.outer(scale, scale)
-        x, inverse = _within_bounds(inverse @ right, inverse, bounded)
-        return Solution(x, inverse, tuple(places), tuple(sources), bounded)
-
-    def weighted(self, structure: Structure, rounds: int = 4) -> tuple[Solution, Array]:
-        """The fit to everything, equations weighted by their own residuals, and the weights."""
-        grams, count = self.total, self.rows.sum(axis=0)
-        weights = 1.0 / self.deviations
+    def weighted(self, structure: Mask, rounds: int = 4) -> Weighted:
+        """The sums with every equation weighted by its own residuals in the fit of `structure` to everything."""
+        count, weights = self.rows.sum(axis=0), 1.0 / self.deviations
         for _ in range(rounds):
-            fit = self.solve(grams, structure, weights)
-            squares = np.array([self._square(g, fit.away(e, len(g))) for e, g in enumerate(grams)])
+            sums = Weighted(self, weights)
+            squares = np.sum([self.squares(b, sums.fit(structure).x) for b in range(self.blocks)], axis=0)
             weights = 1.0 / np.sqrt(np.maximum(squares / count, 1e-18 * self.deviations**2))
-        return fit, weights
+        return Weighted(self, weights)
 
-    def left_out(self, structure: Structure, weights: Array) -> tuple[list[Solution], Array]:
-        """The fits without each block, and the squared errors on that block, `(blocks, equations)`."""
-        total = self.total
-        fits, errors = [], np.zeros(self.rows.shape)
-        for b, own in enumerate(self.grams):
-            fit = self.solve([t - g for t, g in zip(total, own, strict=True)], structure, weights)
-            errors[b] = [self._square(g, fit.away(e, len(g))) for e, g in enumerate(own)]
-            fits.append(fit)
-        return fits, errors
+    def squares(self, block: int, x: Array) -> Array:
+        """The squared errors of a fit `x` on a block, equation by equation."""
+        return np.array([self.square(block, e, x[:, None])[0] for e in range(len(self.every))])
 
-    def extended(self, fits: Sequence[Solution], equation: int, columns: Sequence[int], weight: float) -> Array:
-        """The `equation`'s squared errors on each block if it had these `columns` more, from the fits without them.
+    def square(self, block: int, equation: int, x: Array) -> Array:
+        """The same of one equation, for several fits, `x` `(columns, fits)`."""
+        away = np.vstack([-x[self.every[equation]], np.ones((1, x.shape[1]))])
+        return np.asarray(np.maximum(np.einsum("ik,ik->k", away, self.grams[block][equation] @ away), 0.0))
 
-        By a block of Schur's complement, a trial costs a few products of small matrices. Not a number where the columns
-        say nothing new.
+
+class Weighted:
+    """Normal equations of all columns and every block, with `weights` (1/σ) of the equations of `grams`."""
+
+    def __init__(self, grams: BlockGrams, weights: Array) -> None:
+        self.grams = grams
+        self._parts = np.zeros((grams.blocks, grams.size + 1, grams.size + 1))
+        for part, block in zip(self._parts, grams.grams, strict=True):
+            for every, gram, weight in zip(grams.every, block, weights, strict=True):
+                place = np.append(every, grams.size)
+                part[np.ix_(place, place)] += weight**2 * gram
+        self._whole = self._parts.sum(axis=0)
+
+    def fit(self, structure: Mask, without: int | None = None) -> Fit:
+        """Least squares within the bounds, to all blocks or `without` one."""
+        normal = self._normal(without)
+        columns = np.flatnonzero(structure)
+        inner = normal[np.ix_(columns, columns)]
+        scale = np.sqrt(np.diag(inner))
+        scale[scale == 0.0] = 1.0
+        inner = inner / np.outer(scale, scale)
+        inner[np.diag_indices(len(inner))] += _RIDGE
+        inverse = np.linalg.inv(inner) / np.outer(scale, scale)
+        x, inverse = _within_bounds(inverse @ normal[columns, -1], inverse, self.grams.bounded[columns])
+        return Fit(self._spread_out(columns, x), columns, inverse)
+
+    def left_out(self, structure: Mask) -> tuple[list[Fit], Array]:
+        """The fits without each block, and their squared errors on that block, `(blocks, equations)`."""
+        fits = [self.fit(structure, b) for b in range(self.grams.blocks)]
+        return fits, np.array([self.grams.squares(b, fit.x) for b, fit in enumerate(fits)])
+
+    def extended(self, fits: Sequence[Fit], equation: int, offers: Sequence[Index]) -> Array:
+        """The equation's squared errors on each block if it had one of `offers` more, `(offers, blocks)`.
+
+        Each of them are columns; `fits` are those without each block. Not a number where they say nothing new.
         """
-        total = self.total[equation]
-        more = self.shared + np.asarray(columns, dtype=np.int64)
-        out = np.full(self.blocks, np.nan)
-        for b, fit in enumerate(fits):
-            own = self.grams[b][equation]
-            step = self._step(total - own, fit, equation, more, weight)
-            if step is not None:
-                out[b] = self._square(own, step)
+        if not offers:
+            return np.zeros((0, len(fits)))
+        return np.column_stack(
+            [self.grams.square(b, equation, self.with_more(fit, offers, b)) for b, fit in enumerate(fits)]
+        )
+
+    def with_more(self, fit: Fit, offers: Sequence[Index], without: int | None = None) -> Array:
+        """The fit with each of `offers` more columns, by Schur's complement, `(columns, offers)`.
+
+        Not a number where they say nothing new. `without` is the block that the fit was made without.
+        """
+        normal = self._normal(without)
+        out = np.full((self.grams.size, len(offers)), np.nan)
+        single = [k for k, o in enumerate(offers) if len(o) == 1]
+        if single:
+            self._with_one(fit, normal, single, np.concatenate([offers[k] for k in single]), out)
+        for k, offer in enumerate(offers):
+            if len(offer) > 1:
+                self._with_several(fit, normal, offer, out[:, k])
         return out
 
-    def coefficients(self, fit: Solution, equation: int, columns: Sequence[int], weight: float) -> Array | None:
-        """What `columns` of the `equation` would be given in the fit to everything; None where they say nothing new."""
-        more = self.shared + np.asarray(columns, dtype=np.int64)
-        step = self._step(self.total[equation], fit, equation, more, weight)
-        return None if step is None else -step[more]
-
-    def _step(self, gram: Array, fit: Solution, equation: int, more: Index, weight: float) -> Array | None:
-        """What a row is multiplied with to give its residual after `more` columns joined the fit, within the bounds."""
-        place, source = fit.places[equation], fit.sources[equation]
-        side = np.zeros((len(fit.x), len(more)))
-        side[place] = weight**2 * gram[np.ix_(source, more)]
+    def _with_one(self, fit: Fit, normal: Array, places: Sequence[int], more: Index, out: Array) -> None:
+        """Single columns, all at once; those that lead beyond a bound one by one."""
+        side = normal[np.ix_(fit.columns, more)]
         moved = fit.inverse @ side
-        corner = weight**2 * gram[np.ix_(more, more)]
+        corner = normal[more, more]
+        rest = corner - np.einsum("ik,ik->k", side, moved)
+        new = rest > _NEW * corner
+        given = (normal[more, -1] - side.T @ fit.x[fit.columns]) / np.where(new, rest, 1.0)
+        x = fit.x[fit.columns, None] - moved * given
+        beyond = np.any(x[self.grams.bounded[fit.columns]] < 0.0, axis=0) | (self.grams.bounded[more] & (given < 0.0))
+        for k in np.flatnonzero(new):
+            if beyond[k]:
+                self._with_several(fit, normal, more[k : k + 1], out[:, places[k]])
+            else:
+                out[:, places[k]] = 0.0
+                out[fit.columns, places[k]], out[more[k], places[k]] = x[:, k], given[k]
+
+    def _with_several(self, fit: Fit, normal: Array, more: Index, out: Array) -> None:
+        side = normal[np.ix_(fit.columns, more)]
+        moved = fit.inverse @ side
+        corner = normal[np.ix_(more, more)]
         rest = corner - side.T @ moved
         if np.any(np.diag(rest) <= _NEW * np.diag(corner)):
-            return None
+            return
         inner = np.linalg.inv(rest)
-        given = inner @ (weight**2 * gram[more, -1] - side.T @ fit.x)
-        x = np.concatenate([fit.x - moved @ given, given])
-        bounded = np.concatenate([fit.bounded, self._bounded[equation][more]])
-        if np.any(x[bounded] < 0.0):
-            turned = moved @ inner
-            inverse = np.block([[fit.inverse + turned @ moved.T, -turned], [-turned.T, inner]])
-            x, _ = _within_bounds(x, inverse, bounded)
-        v = np.zeros(len(gram))
-        v[source], v[more], v[-1] = -x[place], -x[len(fit.x) :], 1.0
-        return v
+        given = inner @ (normal[more, -1] - side.T @ fit.x[fit.columns])
+        turned = moved @ inner
+        inverse = np.block([[fit.inverse + turned @ moved.T, -turned], [-turned.T, inner]])
+        columns = np.concatenate([fit.columns, more])
+        x = np.concatenate([fit.x[fit.columns] - moved @ given, given])
+        out[:] = self._spread_out(columns, _within_bounds(x, inverse, self.grams.bounded[columns])[0])
 
-    @staticmethod
-    def _square(gram: Array, v: Array) -> float:
-        return max(float(v @ gram @ v), 0.0)
+    def _normal(self, without: int | None) -> Array:
+        return self._whole if without is None else np.asarray(self._whole - self._parts[without])
+
+    def _spread_out(self, columns: Index, x: Array) -> Array:
+        out = np.zeros(self.grams.size)
+        out[columns] = x
+        return out
 
 
-def _within_bounds(x: Array, inverse: Array, bounded: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _within_bounds(x: Array, inverse: Array, bounded: Mask) -> tuple[Array, Array]:
     """The fit `x` without what is negative and must not be, the worst first, and its normal matrix's inverse.
 
     Columns go one by one and do not come back, which is enough to compare structures.

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.identification._blocks import BlockGrams, Structure
+from steelyard.identification._blocks import BlockGrams, Index, Mask, Weighted
+from steelyard.identification._doubt import Doubt, jackknife
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
@@ -61,6 +61,7 @@ class FoundStructure:
 
     Attributes:
         terms: the chosen terms, bound to the robot.
+        doubt: how far parameters wander from block to block, and between structures as good.
         steps: what was offered, joint by joint and round by round.
         before_percent: of each joint, the error on left-out blocks with the usual terms, % of the torque's deviation.
         after_percent: the same with the chosen ones.
@@ -69,6 +70,7 @@ class FoundStructure:
     """
 
     terms: Terms
+    doubt: Doubt
     steps: tuple[Step, ...]
     before_percent: tuple[float, ...]
     after_percent: tuple[float, ...]
@@ -111,47 +113,49 @@ def search(study: Study, reference: Model) -> FoundStructure:
         return _Search(study, reference).found()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Offer:
-    """A candidate of one joint: its term there, and its columns among the joint's candidates.
+    """A candidate of one joint: its term there, and its columns.
 
-    `signed`: it takes energy, so that its parameters are positive; `instead`: it takes the usual dry friction's place.
+    `instead`: it takes the usual dry friction's place.
     """
 
     term: Term
-    columns: tuple[int, ...]
-    signed: bool
+    columns: Index
     instead: bool
 
 
 class _Search:
     def __init__(self, study: Study, reference: Model) -> None:
-        self.study, self.robot, self.base, self.reference = study, study.robot, study.base, reference
+        self.study, self.robot, self.base = study, study.robot, study.base
         self.used = [int(j) for j in np.flatnonzero(self.robot.torque_used)]
         self.names = [self.robot.joint_names[j] for j in self.used]
         numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
         motions = [m for _, m in numbered]
         rows = Rows(study.dynamics, self.base.independent)
-        tables = [_tables(study, rows, m) for m in motions]
         labels = _labels([(k, m.rows) for k, m in numbered])
-        self.blocks = 1 + max(int(one.max()) for one in labels)
-        shared = np.ones(self.base.rank, dtype=bool)
         self.usual_dry = self._usual_dry()
-        self.offers = [self._offers(j, motions) for j in self.used]
-        own = [[o.signed for o in offers for _ in o.columns] for offers in self.offers]
-        self.grams = BlockGrams(rows.equations, self.base.independent, own, self.blocks, self._bounded())
-        for m, table, label in zip(motions, tables, labels, strict=True):
-            rigid = self.reference.rigid_torque(m.q, m.dq, m.ddq)
+        self.offers: list[list[_Offer]] = []
+        size, bounded = self.base.rank, [self._bounded()]
+        for j in self.used:
+            self.offers.append(self._offers(j, motions, size))
+            size += sum(len(o.columns) for o in self.offers[-1])
+            bounded += [np.full(len(o.columns), o.term.dissipative) for o in self.offers[-1]]
+        own = [sum(len(o.columns) for o in offers) for offers in self.offers]
+        blocks = 1 + max(int(one.max()) for one in labels)
+        self.grams = BlockGrams(rows.equations, self.base.independent, own, blocks, np.concatenate(bounded))
+        for m, label in zip(motions, labels, strict=True):
+            rigid = reference.rigid_torque(m.q, m.dq, m.ddq)
             out = standstill_rows(study.dynamics, m)
-            for e, part in enumerate(table):
+            for e, table in enumerate(_tables(study, rows, m)):
                 stays = slice(None) if out is None else ~out[m.keep, self.used[e]]
-                self.grams.add(e, part[stays], self._candidates(m, rigid, e)[stays], label[stays])
+                self.grams.add(e, table[stays], self._candidates(m, rigid, e)[stays], label[stays])
         self.deviations = self.grams.deviations
-        self.structure = Structure(shared, ((),) * len(self.used))
+        self.structure = np.arange(size) < self.base.rank
         self.tried = 1
         self.steps: list[Step] = []
 
-    def _bounded(self) -> NDArray[np.bool_]:
+    def _bounded(self) -> Mask:
         """Which base parameters cannot be negative: those that are a single parameter of a term with such a bound."""
         lower = np.concatenate([np.full(self.robot.inertial_count, -np.inf), self.study.terms.lower])
         alone = np.count_nonzero(self.base.matrix, axis=1) == 1
@@ -170,8 +174,8 @@ class _Search:
             column += len(term.columns)
         return out
 
-    def _offers(self, joint: int, motions: Sequence[Motion]) -> list[_Offer]:
-        """What may be tried on a joint: other roundings of its dry friction first, then what the terms offer."""
+    def _offers(self, joint: int, motions: Sequence[Motion], first: int) -> list[_Offer]:
+        """What may be tried on a joint: other roundings of its dry friction, and what the terms offer."""
         name, kind = self.robot.joint_names[joint], self.robot.joints[joint].kind
         speed = float(np.quantile(np.abs(np.concatenate([m.dq[:, joint] for m in motions])), 0.95))
         low, high = (f([f(m.q[:, joint]) for m in motions]) for f in (np.min, np.max))
@@ -181,19 +185,17 @@ class _Search:
             usual = self.usual_dry[joint][0]
             terms += [(other, True) for times in ROUNDINGS if (other := usual.rounded(kind, times)) != usual]
         terms += [(term, False) for _, cls in TERMS.items() for term in cls.candidates(excited)]
-        out, first = [], 0
+        out = []
         for term, instead in terms:
-            columns = tuple(range(first, first + len(term.columns)))
-            out.append(_Offer(replace(term, where=(name,)), columns, term.dissipative, instead))
-            first += len(columns)
+            out.append(_Offer(replace(term, where=(name,)), first + np.arange(len(term.columns)), instead))
+            first += len(term.columns)
         return out
 
     def _candidates(self, motion: Motion, rigid: Array, equation: int) -> Array:
         """The columns of an equation's candidates at the motion's rows, through its filter."""
         terms = Terms(self.robot, tuple(o.term for o in self.offers[equation]))
         history = terms.along(motion.q, motion.dq, motion.filter.period, rigid)
-        signals = (list(x.T) for x in (motion.q, motion.dq, motion.ddq, history))
-        entries = terms.torque(*signals)
+        entries = terms.torque(*(list(x.T) for x in (motion.q, motion.dq, motion.ddq, history)))
         count = sum(len(t.columns) for t in terms.terms)
         raw = np.zeros((len(motion.t), count))
         for k in range(count):
@@ -205,150 +207,187 @@ class _Search:
     def found(self) -> FoundStructure:
         """Search from the usual rounding of dry friction on, and from the best; keep what predicts better."""
         usual = self.structure
-        before = self._percent(self._errors(usual))
+        start = self.grams.weighted(usual)
+        before = self._percent(start.left_out(usual)[1])
         ways = []
         for rounded in (False, True):
             self.structure, self.steps = usual, []
-            if rounded and not self._round_off():
+            if rounded and not self._round_off(start):
                 continue
             for _ in range(MOST_TERMS):
                 if not self._take_one_each():
                     break
-            self._drop_idle()
-            ways.append((self._percent(self._errors(self.structure)), self.structure, self.steps))
-        after, self.structure, self.steps = min(ways, key=lambda way: float(np.mean(way[0])))
+            sums = self.grams.weighted(self.structure)
+            self._drop_idle(sums)
+            after = self._percent(sums.left_out(self.structure)[1])
+            ways.append((after, self.structure, self.steps, sums))
+        after, self.structure, self.steps, sums = min(ways, key=lambda way: float(np.mean(way[0])))
+        terms = self._terms()
+        doubt = self._doubt(terms, sums)
         return FoundStructure(
-            self._terms(), tuple(self.steps), tuple(before), tuple(after), self.tried, self.blocks
+            terms, doubt, tuple(self.steps), tuple(before), tuple(after), self.tried, self.grams.blocks
         )  # fmt: skip
-
-    def _errors(self, structure: Structure) -> Array:
-        """Squared errors on left-out blocks, `(blocks, equations)`."""
-        _, weights = self.grams.weighted(structure)
-        self.tried += 1
-        return self.grams.left_out(structure, weights)[1]
 
     def _percent(self, errors: Array) -> list[float]:
         rms = np.sqrt(errors.sum(axis=0) / self.grams.rows.sum(axis=0))
         return [float(x) for x in 100.0 * rms / self.deviations]
 
-    def _compare(self, equation: int, before: Array, after: Array) -> tuple[float, float, float, float]:
-        """Of an equation's squared errors: per cent before and after, the gain as a part, and the doubt in per cent."""
+    def _compare(self, equation: int, before: Array, after: Array) -> tuple[float, float, float]:
+        """Of an equation's squared errors on each block: per cent before and after, and the difference's doubt."""
         # A joint may stand throughout a block, which then has no error.
-        rows, scale = np.maximum(self.grams.rows[:, equation], 1), 100.0 / self.deviations[equation]
+        rows, scale = np.maximum(self.grams.rows[:, equation], 1.0), 100.0 / self.deviations[equation]
         a, b = (float(scale * np.sqrt(x.sum() / rows.sum())) for x in (before, after))
         differences = scale * (np.sqrt(before / rows) - np.sqrt(after / rows))
         doubt = float(np.std(differences, ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else np.inf
-        return a, b, 1.0 - b / max(a, 1e-300), doubt
+        return a, b, doubt
 
-    def _worth(self, a: float, b: float, gain: float, doubt: float) -> bool:
-        return gain > LEAST_GAIN and a - b > doubt
+    def _with(self, *columns: Index) -> Mask:
+        out = self.structure.copy()
+        out[np.concatenate(columns)] = True
+        return out
+
+    def _without(self, *columns: Index | int) -> Mask:
+        out = self.structure.copy()
+        for c in columns:
+            out[c] = False
+        return out
+
+    def _open(self, equation: int) -> list[_Offer]:
+        """What can still be added to a joint; of what may be the sensor's, one of each kind."""
+        offers = [o for o in self.offers[equation] if not o.instead]
+        taken = {o.term.kind for o in offers if o.term.bias and self.structure[o.columns].all()}
+        return [o for o in offers if not self.structure[o.columns].any() and o.term.kind not in taken]
 
     def _take_one_each(self) -> bool:
         """A round: every joint takes its best candidate if it is worth it; whether any did."""
-        fit, weights = self.grams.weighted(self.structure)
-        fits, errors = self.grams.left_out(self.structure, weights)
-        taken = False
-        structure = self.structure
-        for e, offers in enumerate(self.offers):
-            own = self.structure.own[e]
-            best: tuple[_Offer, Array] | None = None
-            for offer in offers:
-                if offer.instead or set(offer.columns) & set(own) or self._excluded(offer, e):
-                    continue
-                given = self.grams.coefficients(fit, e, offer.columns, weights[e])
-                self.tried += 1
-                if given is None or (offer.signed and np.any(given <= 0.0)):
-                    continue
-                trial = self.grams.extended(fits, e, offer.columns, weights[e])
-                if np.all(np.isfinite(trial)) and (best is None or trial.sum() < best[1].sum()):
-                    best = offer, trial
-            if best is None:
+        sums = self.grams.weighted(self.structure)
+        whole = sums.fit(self.structure)
+        fits, errors = sums.left_out(self.structure)
+        taken = []
+        for e in range(len(self.used)):
+            offers = self._open(e)
+            columns = [o.columns for o in offers]
+            trials = sums.extended(fits, e, columns)
+            self.tried += len(offers)
+            for k, x in enumerate(sums.with_more(whole, columns).T):
+                # What takes energy must do so in the fit to everything.
+                if offers[k].term.dissipative and not np.all(x[columns[k]] > 0.0):
+                    trials[k] = np.nan
+            totals = trials.sum(axis=1)
+            if not np.any(np.isfinite(totals)):
                 continue
-            a, b, gain, doubt = self._compare(e, errors[:, e], best[1])
-            worth = self._worth(a, b, gain, doubt)
-            self.steps.append(Step(self.names[e], f"+ {_text(best[0].term)}", a, b, doubt, worth))
-            if worth:
-                structure = structure.with_own(e, (*own, *best[0].columns))
-                taken = True
-        self.structure = structure
-        return taken
+            best = int(np.nanargmin(totals))
+            a, b, doubt = self._compare(e, errors[:, e], trials[best])
+            worth = a - b > max(doubt, LEAST_GAIN * a)
+            self.steps.append(Step(self.names[e], f"+ {_text(offers[best].term)}", a, b, doubt, worth))
+            taken += [columns[best]] if worth else []
+        if taken:
+            self.structure = self._with(*taken)
+        return bool(taken)
 
-    def _excluded(self, offer: _Offer, equation: int) -> bool:
-        """One of a kind that is not a sum of its members: a lag is of one order."""
-        if not offer.term.bias:
-            return False
-        chosen = set(self.structure.own[equation])
-        return any(set(o.columns) & chosen for o in self.offers[equation] if o.term.kind == offer.term.kind)
-
-    def _round_off(self) -> bool:
+    def _round_off(self, sums: Weighted) -> bool:
         """Give the usual dry friction of each joint the rounding that predicts best; whether any is not the usual one.
 
         No parameter is added, so that no least gain is asked for, only that it is more than its doubt.
         """
-        _, weights = self.grams.weighted(self.structure)
-        errors = self.grams.left_out(self.structure, weights)[1]
-        structure = self.structure
+        errors = sums.left_out(self.structure)[1]
+        changes: list[tuple[int, Index]] = []
         for e, joint in enumerate(self.used):
-            if joint not in self.usual_dry:
-                continue
-            column = self.usual_dry[joint][1]
             trials = []
             for offer in (o for o in self.offers[e] if o.instead):
                 self.tried += 1
-                trial = self.structure.without(column).with_own(e, offer.columns)
-                trials.append((self.grams.left_out(trial, weights)[1][:, e], offer))
+                trial = self._with(offer.columns)
+                trial[self.usual_dry[joint][1]] = False
+                trials.append((sums.left_out(trial)[1][:, e], offer))
             if not trials:
                 continue
             after, offer = min(trials, key=lambda t: float(t[0].sum()))
-            a, b, _, doubt = self._compare(e, errors[:, e], after)
+            a, b, doubt = self._compare(e, errors[:, e], after)
             self.steps.append(Step(self.names[e], f"= {_text(offer.term)}", a, b, doubt, a - b > doubt))
-            if a - b > doubt:
-                structure = structure.without(column).with_own(e, offer.columns)
-        changed, self.structure = structure is not self.structure, structure
-        return changed
+            changes += [(self.usual_dry[joint][1], offer.columns)] if a - b > doubt else []
+        if changes:
+            self.structure = self._with(*(new for _, new in changes))
+            self.structure[[old for old, _ in changes]] = False
+        return bool(changes)
 
-    def _drop_idle(self) -> None:
+    def _drop_idle(self, sums: Weighted) -> None:
         """Take away, joint by joint, what the terms that came later have made idle."""
-        _, weights = self.grams.weighted(self.structure)
         for e, joint in enumerate(self.used):
-            for offer in [o for o in self.offers[e] if set(o.columns) <= set(self.structure.own[e])]:
-                rest = tuple(c for c in self.structure.own[e] if c not in offer.columns)
-                if rest:
-                    self._drop(e, self.structure.with_own(e, rest), _text(offer.term), weights)
-            if joint in self.usual_dry and self.structure.own[e]:
-                term, column = self.usual_dry[joint]
-                if self.structure.shared[column]:
-                    self._drop(e, self.structure.without(column), _text(term), weights)
-
-    def _drop(self, equation: int, smaller: Structure, what: str, weights: Array) -> None:
-        self.tried += 1
-        before, after = (self.grams.left_out(s, weights)[1][:, equation] for s in (self.structure, smaller))
-        a, b, _, doubt = self._compare(equation, before, after)
-        if b - a <= min(doubt, 0.5 * LEAST_GAIN * a):
-            self.steps.append(Step(self.names[equation], f"- {what}", a, b, doubt, True))
-            self.structure = smaller
+            chosen = [(o.term, o.columns) for o in self.offers[e] if self.structure[o.columns].all()]
+            if not chosen:
+                continue
+            if joint in self.usual_dry and self.structure[self.usual_dry[joint][1]]:
+                chosen.append((self.usual_dry[joint][0], np.array([self.usual_dry[joint][1]])))
+            before = sums.left_out(self.structure)[1][:, e]
+            for term, columns in chosen if len(chosen) > 1 else ():
+                self.tried += 1
+                smaller = self._without(columns)
+                after = sums.left_out(smaller)[1][:, e]
+                a, b, doubt = self._compare(e, before, after)
+                if b - a <= min(doubt, 0.5 * LEAST_GAIN * a):
+                    self.steps.append(Step(self.names[e], f"- {_text(term)}", a, b, doubt, True))
+                    self.structure, before = smaller, after
 
     def _terms(self) -> Terms:
         """The usual terms without what was replaced, and what was chosen, joints with the same term together."""
-        gone = {
-            (term, self.robot.joint_names[joint])
-            for joint, (term, column) in self.usual_dry.items()
-            if not self.structure.shared[column]
-        }
+        gone = {(t, self.robot.joint_names[j]) for j, (t, c) in self.usual_dry.items() if not self.structure[c]}
         kept: list[Term] = []
         for term in self.study.terms.terms:
             names = self.robot.joint_names if term.where is None else term.where
             left = tuple(n for n in names if (term, n) not in gone)
-            if len(left) == len(names):
-                kept.append(term)
-            elif left:
-                kept.append(replace(term, where=left))
+            if left:
+                kept.append(term if len(left) == len(names) else replace(term, where=left))
         chosen: dict[Term, list[str]] = {}
-        for e, own in enumerate(self.structure.own):
-            for offer in self.offers[e]:
-                if set(offer.columns) <= set(own):
+        for e, offers in enumerate(self.offers):
+            for offer in offers:
+                if self.structure[offer.columns].all():
                     chosen.setdefault(replace(offer.term, where=None), []).append(self.names[e])
         return Terms(self.robot, (*kept, *(replace(t, where=tuple(n)) for t, n in chosen.items())))
+
+    # ---------------------------------------------------------------- how far to believe it
+
+    def _doubt(self, terms: Terms, sums: Weighted) -> Doubt:
+        """How far parameters wander without a block each, and between structures that are about as good."""
+        whole = sums.fit(self.structure)
+        fits, errors = sums.left_out(self.structure)
+        between = np.zeros(self.grams.size)
+        for e in range(len(self.used)):
+            more = [o.columns for o in self._open(e)]
+            tried = zip(sums.with_more(whole, more).T, sums.extended(fits, e, more), strict=True)
+            near = [x for x, after in tried if self._close(e, errors[:, e], after)]
+            if near:
+                between += np.mean([(x - whole.x) ** 2 for x in near], axis=0)
+            for offer in (o for o in self.offers[e] if self.structure[o.columns].all() and not o.instead):
+                less = self._without(offer.columns)
+                a, b, _ = self._compare(e, errors[:, e], sums.left_out(less)[1][:, e])
+                # What is still not explained leans on the parameters as what the term explains would, by its size.
+                left = min(a**2 / max(b**2 - a**2, 1e-300), 1.0)
+                between += left * (sums.fit(less).x - whole.x) ** 2
+        wander = jackknife([fit.x for fit in fits])
+        names = self._names(terms)
+        by_name = [{names[c]: float(v[c]) for c in np.flatnonzero(self.structure)} for v in (wander, between)]
+        return Doubt(by_name[0], by_name[1], self.grams.blocks)
+
+    def _close(self, equation: int, before: Array, after: Array) -> bool:
+        if not np.all(np.isfinite(after)):
+            return False
+        a, b, doubt = self._compare(equation, before, after)
+        return b - a <= doubt
+
+    def _names(self, terms: Terms) -> list[str]:
+        """What `terms` call the parameters of all columns; those that the structure has not have none."""
+        after = iter(terms.parameters)
+        placed: dict[tuple[Term, str, int], list[str]] = {}
+        for term, c in terms.placed:
+            placed[replace(term, where=None), c.side, c.index] = [next(after).name for _ in term.columns]
+        usual = [p.name for p in self.base.parameters[: self.robot.inertial_count]]
+        for term, c in self.study.terms.placed:
+            usual += placed.get((replace(term, where=None), c.side, c.index), [""] * len(term.columns))
+        names = [usual[c] for c in self.base.independent]
+        for joint, offers in zip(self.used, self.offers, strict=True):
+            for o in offers:
+                names += placed.get((replace(o.term, where=None), "joint", joint), [""] * len(o.columns))
+        return names
 
 
 def _tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
@@ -360,7 +399,7 @@ def _tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
     return [np.concatenate(p) for p in parts]
 
 
-def _labels(motions: Sequence[tuple[int, int]]) -> list[NDArray[np.int64]]:
+def _labels(motions: Sequence[tuple[int, int]]) -> list[Index]:
     """To which block each row belongs, motion by motion, for motions given as (log, rows)."""
     logs = sorted({log for log, _ in motions})
     if len(logs) >= ENOUGH_LOGS:

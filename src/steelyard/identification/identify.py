@@ -21,6 +21,7 @@ from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_b
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.identification._copies import copied_from
+from steelyard.identification._doubt import doubted
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.term import Term
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 # Terms that go by what a joint carries are fitted again where the model carries something else than it was told, by
 # more than this part (root mean square): its friction would be off by as much.
-_SAME_LOAD = 0.02
+_SAME_LOAD = 0.05
 _MOST_REFITS = 3
 
 
@@ -145,6 +146,8 @@ def identify(
     fit = _fit(task)
     if task.study.terms.needs_rigid:
         task, fit = _settled(task, fit)
+    if structure is not None:
+        fit = replace(fit, free=doubted(fit.free, structure.doubt), chosen=doubted(fit.chosen, structure.doubt))
     study = task.study
     judged = _judge(task, fit, score_cutoff_hz, validate, names, validate_names)
     found = Identification(

@@ -122,7 +122,7 @@ def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | N
         return None
     out = np.zeros_like(motion.standing)
     for term, coordinate in dynamics.terms.placed:
-        if term.dry:
+        if term.dry or (term.history and term.dissipative):
             own = np.array(coordinate.weights, dtype=float) != 0.0
             out[:, own] |= _widened(np.all(motion.standing[:, own], axis=1), motion.filter.memory // 3)[:, None]
     return np.asarray(out & (np.mean(~out[motion.keep], axis=0) >= _FEWEST_MOVING))
