@@ -171,12 +171,12 @@ class Weighted:
         given = (normal[more, -1] - side.T @ fit.x[fit.columns]) / np.where(new, rest, 1.0)
         x = fit.x[fit.columns, None] - moved * given
         beyond = np.any(x[self.grams.bounded[fit.columns]] < 0.0, axis=0) | (self.grams.bounded[more] & (given < 0.0))
-        for k in np.flatnonzero(new):
-            if beyond[k]:
-                self._with_several(fit, normal, more[k : k + 1], out[:, places[k]])
-            else:
-                out[:, places[k]] = 0.0
-                out[fit.columns, places[k]], out[more[k], places[k]] = x[:, k], given[k]
+        for k, place in enumerate(places):
+            if new[k] and beyond[k]:
+                self._with_several(fit, normal, more[k : k + 1], out[:, place])
+            elif new[k]:
+                out[:, place] = 0.0
+                out[fit.columns, place], out[more[k], place] = x[:, k], given[k]
 
     def _with_several(self, fit: Fit, normal: Array, more: Index, out: Array) -> None:
         side = normal[np.ix_(fit.columns, more)]

@@ -34,6 +34,9 @@ ENOUGH_LOGS = 3
 LEAST_GAIN = 0.02
 # Terms that a joint may be given beside the usual ones; later ones gain next to nothing.
 MOST_TERMS = 4
+# Of the squared error that is left, the part that is taken to be friction of a shape that was not offered, not noise.
+# Chosen by coverage on simulated arms (docs/theory/structure.md).
+_MISFIT = 0.05
 # The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
 # than usual is friction that remembers, and is offered as such.
 ROUNDINGS = (0.0, 0.3)
@@ -360,8 +363,8 @@ class _Search:
             for offer in (o for o in self.offers[e] if self.structure[o.columns].all() and not o.instead):
                 less = self._without(offer.columns)
                 a, b, _ = self._compare(e, errors[:, e], sums.left_out(less)[1][:, e])
-                # What is still not explained leans on the parameters as what the term explains would, by its size.
-                left = min(a**2 / max(b**2 - a**2, 1e-300), 1.0)
+                # What is still not explained, but for noise, leans on the parameters as what the term explains would.
+                left = min(_MISFIT * a**2 / max(b**2 - a**2, 1e-300), 1.0)
                 between += left * (sums.fit(less).x - whole.x) ** 2
         wander = jackknife([fit.x for fit in fits])
         names = self._names(terms)

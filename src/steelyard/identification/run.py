@@ -67,6 +67,8 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
     estimate = found.estimate
     errors = estimate.standard_errors
     shift = estimate.details.get("rounding_shift")
+    # What the error bars are made of, where a search for the structure told.
+    parts = {name: estimate.details.get(name) for name in ("noise_error", "motion_error", "structure_error")}
     rows = [
         {
             "name": found.base.names[k],
@@ -78,6 +80,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "relative_percent": _finite(100.0 * errors[k] / abs(estimate.beta[k]) if estimate.beta[k] else math.inf),
             "free_value": float(found.free.beta[k]),
             "rounding_shift": None if shift is None else float(shift[k]),
+            **{name: None if part is None else float(part[k]) for name, part in parts.items()},
         }
         for k in range(found.base.rank)
     ]
