@@ -8,8 +8,7 @@ all of them saturate and have a sign, so that they cannot run away on a motion t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.identification._blocks import BlockGrams, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
+from steelyard.identification.structure import FoundStructure, Step
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
@@ -40,64 +40,6 @@ _MISFIT = 0.05
 # The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
 # than usual is friction that remembers, and is offered as such.
 ROUNDINGS = (0.0, 0.3)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One joint's best offer of a round.
-
-    Its error on left-out blocks (% of the torque's standard deviation) before and after, the standard error of the
-    difference, and whether it was taken.
-    """
-
-    joint: str
-    change: str
-    before_percent: float
-    after_percent: float
-    doubt_percent: float
-    taken: bool
-
-
-@dataclass(frozen=True, eq=False)
-class FoundStructure:
-    """What the search tried and chose.
-
-    Attributes:
-        terms: the chosen terms, bound to the robot.
-        doubt: how far parameters wander from block to block, and between structures as good.
-        steps: what was offered, joint by joint and round by round.
-        before_percent: of each joint, the error on left-out blocks with the usual terms, % of the torque's deviation.
-        after_percent: the same with the chosen ones.
-        tried: how many structures were compared.
-        blocks: how many blocks were left out in turn.
-    """
-
-    terms: Terms
-    doubt: Doubt
-    steps: tuple[Step, ...]
-    before_percent: tuple[float, ...]
-    after_percent: tuple[float, ...]
-    tried: int
-    blocks: int
-
-    @property
-    def sentence(self) -> str:
-        """The search in one sentence."""
-        head = f"{self.tried} structures of friction and drive tried, {self.blocks} blocks left out in turn"
-        if not any(s.taken for s in self.steps):
-            return f"{head}: the usual terms stand."
-        return (
-            f"{head}: on what was left out {np.mean(self.after_percent):.2f} % of the torques' standard deviations "
-            f"instead of {np.mean(self.before_percent):.2f} % with the usual terms."
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "tried": self.tried,
-            "blocks": self.blocks,
-            "left_out_error_percent": {"usual": list(self.before_percent), "chosen": list(self.after_percent)},
-            "steps": [asdict(s) for s in self.steps],
-        }
 
 
 def search(study: Study, reference: Model) -> FoundStructure:

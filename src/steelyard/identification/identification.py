@@ -22,7 +22,7 @@ from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from steelyard.check import Check
-    from steelyard.identification._search import FoundStructure
+    from steelyard.identification.structure import FoundStructure
 
 
 @renamed(score_cutoff="score_cutoff_hz")
