@@ -16,7 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.identification._blocks import BlockGrams, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
-from steelyard.identification.structure import FoundStructure, Step
+from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
@@ -98,7 +98,7 @@ class _Search:
         self.deviations = self.grams.deviations
         self.structure = np.arange(size) < self.base.rank
         self.tried = 1
-        self.steps: list[Step] = []
+        self.steps: list[StructureStep] = []
 
     def _bounded(self) -> Mask:
         """Which base parameters cannot be negative: those that are a single parameter of a term with such a bound."""
@@ -224,7 +224,7 @@ class _Search:
             best = int(np.nanargmin(totals))
             a, b, doubt = self._compare(e, errors[:, e], trials[best])
             worth = a - b > max(doubt, LEAST_GAIN * a)
-            self.steps.append(Step(self.names[e], f"+ {_text(offers[best].term)}", a, b, doubt, worth))
+            self.steps.append(StructureStep(self.names[e], f"+ {_text(offers[best].term)}", a, b, doubt, worth))
             taken += [columns[best]] if worth else []
         if taken:
             self.structure = self._with(*taken)
@@ -248,7 +248,7 @@ class _Search:
                 continue
             after, offer = min(trials, key=lambda t: float(t[0].sum()))
             a, b, doubt = self._compare(e, errors[:, e], after)
-            self.steps.append(Step(self.names[e], f"= {_text(offer.term)}", a, b, doubt, a - b > doubt))
+            self.steps.append(StructureStep(self.names[e], f"= {_text(offer.term)}", a, b, doubt, a - b > doubt))
             changes += [(self.usual_dry[joint][1], offer.columns)] if a - b > doubt else []
         if changes:
             self.structure = self._with(*(new for _, new in changes))
@@ -270,7 +270,7 @@ class _Search:
                 after = sums.left_out(smaller)[1][:, e]
                 a, b, doubt = self._compare(e, before, after)
                 if b - a <= min(doubt, 0.5 * LEAST_GAIN * a):
-                    self.steps.append(Step(self.names[e], f"- {_text(term)}", a, b, doubt, True))
+                    self.steps.append(StructureStep(self.names[e], f"- {_text(term)}", a, b, doubt, True))
                     self.structure, before = smaller, after
 
     def _terms(self) -> Terms:

@@ -12,7 +12,7 @@ from steelyard.parameters.terms import Terms
 
 
 @dataclass(frozen=True)
-class Step:
+class StructureStep:
     """One joint's best offer of a round.
 
     Its error on left-out blocks (% of the torque's standard deviation) before and after, the standard error of the
@@ -43,7 +43,7 @@ class FoundStructure:
 
     terms: Terms
     doubt: Doubt
-    steps: tuple[Step, ...]
+    steps: tuple[StructureStep, ...]
     before_percent: tuple[float, ...]
     after_percent: tuple[float, ...]
     tried: int
