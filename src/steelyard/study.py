@@ -124,6 +124,15 @@ class Study:
         )
 
     @cached_property
+    def opening(self) -> Study:
+        """The same question to the beginnings of the logs alone."""
+        if self.logs == self.beginnings:
+            return self
+        made = replace(self, logs=self.beginnings, _coming={})
+        vars(made).update(base=self.base, dynamics=self.dynamics)
+        return made
+
+    @cached_property
     def base(self) -> BaseParameters:
         """The base parameters of the robot with its terms."""
         return base_parameters(self.robot, self.terms)

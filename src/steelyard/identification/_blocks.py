@@ -83,15 +83,20 @@ class BlockGrams:
     def deviations(self) -> Array:
         """The standard deviation of every equation's right side; to be asked for when all rows are in."""
         count = self.rows.sum(axis=0)
-        squares = np.array([sum(g[e][-1, -1] for g in self.grams) for e in range(len(self.every))])
+        squares = np.array([g[-1, -1] for g in self.totals])
         return np.asarray(np.sqrt(np.maximum(squares / count - (self.sums.sum(axis=0) / count) ** 2, 1e-300)))
+
+    @cached_property
+    def totals(self) -> list[Array]:
+        """The Gram matrix of every equation over all blocks; to be asked for when all rows are in."""
+        return [np.sum([g[e] for g in self.grams], axis=0) for e in range(len(self.every))]
 
     def weighted(self, structure: Mask, rounds: int = 4) -> Weighted:
         """The sums with every equation weighted by its own residuals in the fit of `structure` to everything."""
         count, weights = self.rows.sum(axis=0), 1.0 / self.deviations
         for _ in range(rounds):
-            sums = Weighted(self, weights)
-            squares = np.sum([self.squares(b, sums.fit(structure).x) for b in range(self.blocks)], axis=0)
+            x = Weighted(self, weights).fit(structure).x
+            squares = [_square(g, x[every, None])[0] for g, every in zip(self.totals, self.every, strict=True)]
             weights = 1.0 / np.sqrt(np.maximum(squares / count, 1e-18 * self.deviations**2))
         return Weighted(self, weights)
 
@@ -101,21 +106,41 @@ class BlockGrams:
 
     def square(self, block: int, equation: int, x: Array) -> Array:
         """The same of one equation, for several fits, `x` `(columns, fits)`."""
-        away = np.vstack([-x[self.every[equation]], np.ones((1, x.shape[1]))])
-        return np.asarray(np.maximum(np.einsum("ik,ik->k", away, self.grams[block][equation] @ away), 0.0))
+        return _square(self.grams[block][equation], x[self.every[equation]])
+
+
+def _square(gram: Array, x: Array) -> Array:
+    """The squared errors of fits `x` `(columns, fits)` on the rows of a Gram matrix."""
+    away = np.vstack([-x, np.ones((1, x.shape[1]))])
+    return np.asarray(np.maximum(np.einsum("ik,ik->k", away, gram @ away), 0.0))
 
 
 class Weighted:
     """Normal equations of all columns and every block, with `weights` (1/σ) of the equations of `grams`."""
 
     def __init__(self, grams: BlockGrams, weights: Array) -> None:
-        self.grams = grams
-        self._parts = np.zeros((grams.blocks, grams.size + 1, grams.size + 1))
-        for part, block in zip(self._parts, grams.grams, strict=True):
-            for every, gram, weight in zip(grams.every, block, weights, strict=True):
-                place = np.append(every, grams.size)
-                part[np.ix_(place, place)] += weight**2 * gram
-        self._whole = self._parts.sum(axis=0)
+        self.grams, self._weights = grams, weights
+
+    @cached_property
+    def _whole(self) -> Array:
+        return self._joined(self.grams.totals)
+
+    @cached_property
+    def _without(self) -> list[Array]:
+        """Of all blocks but one each."""
+        return [self._whole - self._joined(block) for block in self.grams.grams]
+
+    def _joined(self, grams: Sequence[Array]) -> Array:
+        out = np.zeros((self.grams.size + 1, self.grams.size + 1))
+        first, last = slice(0, self.grams.shared), slice(self.grams.size, None)
+        for own, gram, weight in zip(self.grams.own, grams, self._weights, strict=True):
+            begin = int(own[0]) if len(own) else self.grams.size
+            # Slices, which are added in place, as lists of places are not.
+            places = ((first, first), (slice(begin, begin + len(own)), slice(first.stop, -1)), (last, slice(-1, None)))
+            for to, rows in places:
+                for across, columns in places:
+                    out[to, across] += weight**2 * gram[rows, columns]
+        return out
 
     def fit(self, structure: Mask, without: int | None = None) -> Fit:
         """Least squares within the bounds, to all blocks or `without` one."""
@@ -162,21 +187,44 @@ class Weighted:
         return out
 
     def _with_one(self, fit: Fit, normal: Array, places: Sequence[int], more: Index, out: Array) -> None:
-        """Single columns, all at once; those that lead beyond a bound one by one."""
+        """Single columns, all at once, within the bounds.
+
+        As `_within_bounds` does it, but the inverse with one column more is that of the fit and a square of a vector,
+        of which only the columns that go are written out.
+        """
+        n, bounded = len(fit.columns), self.grams.bounded
         side = normal[np.ix_(fit.columns, more)]
         moved = fit.inverse @ side
         corner = normal[more, more]
         rest = corner - np.einsum("ik,ik->k", side, moved)
-        new = rest > _NEW * corner
-        given = (normal[more, -1] - side.T @ fit.x[fit.columns]) / np.where(new, rest, 1.0)
-        x = fit.x[fit.columns, None] - moved * given
-        beyond = np.any(x[self.grams.bounded[fit.columns]] < 0.0, axis=0) | (self.grams.bounded[more] & (given < 0.0))
-        for k, place in enumerate(places):
-            if new[k] and beyond[k]:
-                self._with_several(fit, normal, more[k : k + 1], out[:, place])
-            elif new[k]:
-                out[:, place] = 0.0
-                out[fit.columns, place], out[more[k], place] = x[:, k], given[k]
+        new = np.flatnonzero(rest > _NEW * corner)
+        more, moved, inner = more[new], moved[:, new], 1.0 / rest[new]
+        given = (normal[more, -1] - side[:, new].T @ fit.x[fit.columns]) * inner
+        # The inverse is [fit.inverse 0; 0 0] + v vᵀ.
+        v = np.vstack([-moved, np.ones(len(new))]) * np.sqrt(inner)
+        x = np.vstack([fit.x[fit.columns, None] - moved * given, given])
+        mask = np.vstack([np.tile(bounded[fit.columns, None], len(new)), bounded[more]])
+        variance = v**2
+        variance[:n] += np.diag(fit.inverse)[:, None]
+        gone: list[Array] = []
+        while np.any(outside := mask & (x < 0.0)):
+            k = np.flatnonzero(outside.any(axis=0))
+            sizes = np.sqrt(np.maximum(variance[:, k], 1e-300))
+            worst = np.argmin(np.where(outside[:, k], x[:, k] / sizes, np.inf), axis=0)
+            column = v[:, k] * v[worst, k]
+            column[:n] += np.where(worst < n, fit.inverse[:, np.minimum(worst, n - 1)], 0.0)
+            for other in gone:
+                column -= other[:, k] * other[worst, k]
+            each = np.arange(len(k))
+            pivot = column[worst, each]
+            x[:, k] -= column * (x[worst, k] / pivot)
+            x[worst, k] = 0.0
+            gone.append(np.zeros_like(x))
+            gone[-1][:, k] = column / np.sqrt(pivot)
+            variance -= gone[-1] ** 2
+        for here, k in enumerate(new):
+            out[:, places[k]] = 0.0
+            out[fit.columns, places[k]], out[more[here], places[k]] = x[:n, here], x[n, here]
 
     def _with_several(self, fit: Fit, normal: Array, more: Index, out: Array) -> None:
         side = normal[np.ix_(fit.columns, more)]
@@ -194,7 +242,7 @@ class Weighted:
         out[:] = self._spread_out(columns, _within_bounds(x, inverse, self.grams.bounded[columns])[0])
 
     def _normal(self, without: int | None) -> Array:
-        return self._whole if without is None else np.asarray(self._whole - self._parts[without])
+        return self._whole if without is None else self._without[without]
 
     def _spread_out(self, columns: Index, x: Array) -> Array:
         out = np.zeros(self.grams.size)

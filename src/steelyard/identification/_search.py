@@ -37,6 +37,8 @@ MOST_TERMS = 4
 # Of the squared error that is left, the part that is taken to be friction of a shape that was not offered, not noise.
 # Chosen by coverage on simulated arms (docs/theory/structure.md).
 _MISFIT = 0.05
+# Left-out errors that differ by less than this part are the same.
+_ROUNDING = 1e-6
 # The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
 # than usual is friction that remembers, and is offered as such.
 ROUNDINGS = (0.0, 0.3)
@@ -269,7 +271,8 @@ class _Search:
                 smaller = self._without(columns)
                 after = sums.left_out(smaller)[1][:, e]
                 a, b, doubt = self._compare(e, before, after)
-                if b - a <= min(doubt, 0.5 * LEAST_GAIN * a):
+                # What stands at its bound changes nothing but rounding.
+                if b - a <= max(min(doubt, 0.5 * LEAST_GAIN * a), _ROUNDING * a):
                     self.steps.append(StructureStep(self.names[e], f"- {_text(term)}", a, b, doubt, True))
                     self.structure, before = smaller, after
 
@@ -299,7 +302,12 @@ class _Search:
         for e in range(len(self.used)):
             more = [o.columns for o in self._open(e)]
             tried = zip(sums.with_more(whole, more).T, sums.extended(fits, e, more), strict=True)
-            near = [x for x, after in tried if self._close(e, errors[:, e], after)]
+            # A candidate that stands at its bound is no other structure.
+            near = [
+                x
+                for c, (x, after) in zip(more, tried, strict=True)
+                if np.any(x[c] != 0.0) and self._close(e, errors[:, e], after)
+            ]
             if near:
                 between += np.mean([(x - whole.x) ** 2 for x in near], axis=0)
             for offer in (o for o in self.offers[e] if self.structure[o.columns].all() and not o.instead):

@@ -139,8 +139,7 @@ def identify(
     if wants and by_rows:
         from steelyard.identification._search import search  # not needed by all
 
-        usual = replace(study, logs=study.beginnings, _coming={})
-        reference = task.model(_estimates(usual.rows, study.base, task.prior, settings)[1])
+        reference = task.model(_estimates(study.opening.rows, study.base, task.prior, settings)[1])
         structure = search(study, reference)
         task = replace(task, study=replace(study, terms=structure.terms, reference=reference))
     fit = _fit(task)
