@@ -222,9 +222,9 @@ class Weighted:
             gone.append(np.zeros_like(x))
             gone[-1][:, k] = column / np.sqrt(pivot)
             variance -= gone[-1] ** 2
-        for here, k in enumerate(new):
-            out[:, places[k]] = 0.0
-            out[fit.columns, places[k]], out[more[here], places[k]] = x[:n, here], x[n, here]
+        for here, place in enumerate(places[int(i)] for i in new):
+            out[:, place] = 0.0
+            out[fit.columns, place], out[more[here], place] = x[:n, here], x[n, here]
 
     def _with_several(self, fit: Fit, normal: Array, more: Index, out: Array) -> None:
         side = normal[np.ix_(fit.columns, more)]

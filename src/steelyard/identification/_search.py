@@ -14,7 +14,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.identification._blocks import BlockGrams, Index, Mask, Weighted
+from steelyard.identification._blocks import BlockGrams, Fit, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
@@ -300,16 +300,7 @@ class _Search:
         fits, errors = sums.left_out(self.structure)
         between = np.zeros(self.grams.size)
         for e in range(len(self.used)):
-            more = [o.columns for o in self._open(e)]
-            tried = zip(sums.with_more(whole, more).T, sums.extended(fits, e, more), strict=True)
-            # A candidate that stands at its bound is no other structure.
-            near = [
-                x
-                for c, (x, after) in zip(more, tried, strict=True)
-                if np.any(x[c] != 0.0) and self._close(e, errors[:, e], after)
-            ]
-            if near:
-                between += np.mean([(x - whole.x) ** 2 for x in near], axis=0)
+            between += self._by_others(e, sums, whole, fits, errors[:, e])
             for offer in (o for o in self.offers[e] if self.structure[o.columns].all() and not o.instead):
                 less = self._without(offer.columns)
                 a, b, _ = self._compare(e, errors[:, e], sums.left_out(less)[1][:, e])
@@ -321,11 +312,27 @@ class _Search:
         by_name = [{names[c]: float(v[c]) for c in np.flatnonzero(self.structure)} for v in (wander, between)]
         return Doubt(by_name[0], by_name[1], self.grams.blocks)
 
-    def _close(self, equation: int, before: Array, after: Array) -> bool:
-        if not np.all(np.isfinite(after)):
-            return False
-        a, b, doubt = self._compare(equation, before, after)
-        return b - a <= doubt
+    def _by_others(self, equation: int, sums: Weighted, whole: Fit, fits: Sequence[Fit], errors: Array) -> Array:
+        """How far parameters move, squared, if a joint had one term more that predicts about as well as none.
+
+        The mean over all of them; in full by the best one, where it predicts better by more than its doubt and was not
+        taken only because it gains little: what it explains leans on the parameters.
+        """
+        more = [o.columns for o in self._open(equation)]
+        near, best, least = [], np.zeros(self.grams.size), np.inf
+        for c, x, after in zip(
+            more, sums.with_more(whole, more).T, sums.extended(fits, equation, more), strict=True
+        ):  # fmt: skip
+            # A candidate that stands at its bound is no other structure.
+            if not np.all(np.isfinite(after)) or np.all(x[c] == 0.0):
+                continue
+            a, b, doubt = self._compare(equation, errors, after)
+            moved = (x - whole.x) ** 2
+            if b - a <= doubt:
+                near.append(moved)
+            if a - b > doubt and b < least:
+                best, least = moved, b
+        return np.maximum(np.mean(near, axis=0), best) if near else best
 
     def _names(self, terms: Terms) -> list[str]:
         """What `terms` call the parameters of all columns; those that the structure has not have none."""
