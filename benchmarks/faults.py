@@ -18,7 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "faults"))
 
-from planted import Bench, Told, identify, planted  # type: ignore[import-not-found]
+from fault_logs import Bench, Told, identify, planted  # type: ignore[import-not-found]
 from sound_logs import Base, healthy, real_base, simulated_base  # type: ignore[import-not-found]
 
 PLACES = ("fit", "both", "validation", "robot")

@@ -44,7 +44,9 @@ def _shell(block: str) -> None:
         program, *arguments = shlex.split(line)
         if program == "steelyard":
             done = CliRunner().invoke(app, arguments)
-            assert done.exit_code == 0, f"{line}\n{done.output}{done.exception or ''}"
+            # `check` says by its exit code that a log must be mended, which a page may be about.
+            fine = (0, 1) if arguments[0] == "check" else (0,)
+            assert done.exit_code in fine, f"{line}\n{done.output}{done.exception or ''}"
         elif program == "gcc" and shutil.which("gcc") is None:
             pytest.skip("no C compiler here")
         else:

@@ -19,6 +19,7 @@ from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot import load_robot
 from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import read_log
 from steelyard.simulation import PID
 
@@ -44,6 +45,7 @@ def experiment(smoothing: float) -> Experiment:
     return Experiment.from_logs(
         robot, terms(robot, "viscous", "coulomb", "offset"), log, controller=CONTROLLER,
         references=(wanted[:, None], still, still), smoothing=smoothing,
+        preparation=Preparation(cutoff_hz=100.0),  # as the published values were found
     )  # fmt: skip
 
 

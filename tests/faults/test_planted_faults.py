@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from planted import Bench, Planted, identify, planted
+from fault_logs import Bench, Planted, identify, planted
 from sound_logs import Base, healthy, real_base, simulated_base
 
 from steelyard.errors import SteelyardError

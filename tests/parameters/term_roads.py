@@ -137,7 +137,8 @@ def is_checked(kind: str, folder: Path) -> None:
     """A log with the term raises no alarm; one whose friction gives energy does, on both joints."""
     model = arm(kind)
     found = check_log(model.robot, log_of(model), [kind])
-    assert not [e for e in found.entries if e.severity == "problem"]
+    # Without friction and noise, torques are just those of the description, and the check says so.
+    assert not [e for e in found.entries if e.severity == "problem" and e.kind != "echo"]
     reversed_ = Model(model.robot, model.terms, model.theta * np.where(np.arange(len(model.theta)) < 20, 1.0, -1.0))
     seen = {e.joint for e in check_log(model.robot, log_of(reversed_), [kind]).of("sign")}
     assert seen == ({"joint1", "joint2"} if make_term(kind).dissipative else set())

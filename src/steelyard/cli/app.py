@@ -53,7 +53,8 @@ def _joined(names: list[str], joint: str) -> str:
 # Every command with its help: `steelyard --help` shows them without importing one. Tests hold the table to the modules:
 # a command stands in the module of its first word, and its docstring is its help.
 COMMANDS = {
-    "check": "Look at a log before identifying from it: is it sound, what can it show, what to do.",
+    "check": "Look at a log before identifying from it: is it sound, what can it show, what to do. Exits with 0 if it "
+    "can be identified from, 1 if it must be mended first, 2 if it is of no use.",
     "demo": "The whole story on a simulated 6-axis arm: motion, log, check, identification, report.",
     "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
     "friction": "Measure friction over velocity, joint by joint, and find the law behind it.",

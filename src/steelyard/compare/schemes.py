@@ -126,7 +126,8 @@ def compare_schemes(
         progress(scheme)
         begun = time.perf_counter()
         try:
-            found = identify(robot, study, judged, scheme=scheme, **options)
+            # All by the same terms, or there would be nothing to compare.
+            found = identify(robot, study, judged, scheme=scheme, **{"plain": True} | options)
         except SteelyardError as error:
             results.append(SchemeResult(scheme, time.perf_counter() - begun, reason=str(error)))
             continue

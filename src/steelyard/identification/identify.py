@@ -31,7 +31,7 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_text
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
+from steelyard.signals.prepare import MOTION_FACTOR, Preparation
 from steelyard.signals.source import Source, pieces_of
 from steelyard.study import Study
 
@@ -113,9 +113,9 @@ def identify(
     if plain and (tune or fit_shapes):
         raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
     study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
-    if study.preparation.standing == "auto" and ESTIMATORS[estimator].of.family == "linear":
+    if ESTIMATORS[estimator].of.family == "linear":
         # Others need the rows of all joints at every instant.
-        study = replace(study, preparation=replace(study.preparation, standing="leave_out"))
+        study = replace(study, preparation=_for_rows(study.preparation, written))
     loop = _loop(controller, study.robot)
     curves, wanted = _known(study.robot, known_friction, terms)
     settings = IdentificationSettings(
@@ -173,6 +173,13 @@ def identify(
         **(_checked_judges(study, judged, validate) if check else {}),
     )
     return replace(found, verdict=verdict_of(found))
+
+
+def _for_rows(settings: Preparation, scheme: Scheme) -> Preparation:
+    """What the preparation leaves open, as a fit to rows wants it."""
+    standing = "leave_out" if settings.standing == "auto" else settings.standing
+    factor = MOTION_FACTOR if isinstance(scheme, Dynamic) else 1.0
+    return replace(settings, standing=standing, motion_factor=settings.motion_factor or factor)
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,7 +179,8 @@ def fit_region(
             f"Only {100 * share:.0f} % of the log lies in region '{region.name}'; is it the log of another region, or "
             "is the region about another frame?"
         )
-    found = identify(robot, list(logs), terms=terms, names=[region.name] * len(logs), **options)
+    # Models of all regions have the same terms, or they could not be joined.
+    found = identify(robot, list(logs), terms=terms, names=[region.name] * len(logs), **{"plain": True} | options)
     seconds = float(sum(log.t[-1] - log.t[0] for log in logs))
     return LocalModel.of(region, found, seconds, share, motion)
 

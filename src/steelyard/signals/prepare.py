@@ -23,8 +23,9 @@ from steelyard.signals.rounding import velocity_noise
 # 20 to 45 all is flat.
 CUTOFF_FACTOR = 20.0
 LOWEST_CUTOFF = 1.0
-# The motion is smoothed at this many times the cut-off of the equations. A filter that acts on both sides of y = A θ
-# changes nothing; one that acts on the motion alone takes away, up to three times over, what the torque still has.
+# Where torques are fitted, the motion is smoothed at this many times the cut-off of the equations. A filter that acts
+# on both sides of y = A θ changes nothing; one that acts on the motion alone takes away, up to three times over, what
+# the torque still has. (Other schemes differentiate energies and momenta, and want the motion as smooth as they are.)
 MOTION_FACTOR = 2.0
 # Mean over median of a clock's steps beyond which the mean is its period.
 _UNEVEN = 1.15
@@ -59,7 +60,8 @@ class Preparation:
     as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
     the torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much
     later. `standing` rows of a joint with dry friction are left out of the fit ("leave_out") or not ("keep"); "auto":
-    `identify` leaves them out where its estimator takes rows one by one.
+    `identify` leaves them out where its estimator takes rows one by one. The motion is smoothed at `motion_factor`
+    times the cut-off; None: 1, and 2 where `identify` fits torques.
     """
 
     cutoff_hz: float | None = None
@@ -71,6 +73,7 @@ class Preparation:
     mask: float = 0.0
     delay: float = 0.0
     standing: Literal["auto", "leave_out", "keep"] = "auto"
+    motion_factor: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +186,7 @@ def prepare(log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = Tr
 
 def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice) -> Motion:
     h = piece.period
-    smooth = LowPass(min(MOTION_FACTOR * low_pass.cutoff_hz, 0.45 / h), h, settings.order)
+    smooth = LowPass(min((settings.motion_factor or 1.0) * low_pass.cutoff_hz, 0.45 / h), h, settings.order)
     q, measured = _together(smooth, piece.q, piece.dq)
     slope = derivative(q, h, settings.derivative)
     how = settings.velocity

@@ -54,6 +54,9 @@ def _held(log: Log, names: list[str]) -> _Flags:
         for column in signals[name].T:
             # Most logs are through after a look at one column.
             rows = rows[column[rows] == column[rows - 1]]
+    for x in log.channels.values() if len(names) == len(signals) else ():
+        other = x.reshape(len(log), -1)
+        rows = rows[np.all(other[rows] == other[rows - 1], axis=1)]
     held = np.zeros(len(log), dtype=bool)
     held[rows] = True
     held[[start for start, _ in log.segments]] = False
@@ -68,6 +71,8 @@ def _holds(log: Log, names: list[str]) -> tuple[_Flags, list[int]] | None:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], held, [False]]).astype(np.int8)))
     begins, ends = edges[::2], edges[1::2]  # rows begins … ends − 1 repeat row begins − 1
     fresh = np.flatnonzero(~held)
+    if len(fresh) < 3:
+        return None  # nothing ever changes: whether it was logged or stood, there is no clock in it
     steps = np.diff(log.t[fresh])
     inner = ~np.isin(fresh[1:], [start for start, _ in log.segments])
     limit = gap_limit(steps[inner])

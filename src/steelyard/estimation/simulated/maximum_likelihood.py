@@ -48,8 +48,8 @@ class MaximumLikelihood(Estimator[Experiment]):
     tolerance: float = 1e-2
 
     def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
-        experiment.terms.refuse_history("Maximum likelihood")
         start = starting_point(experiment, base, prior)
+        experiment.terms.refuse_history("Maximum likelihood")
         if experiment.mask > 0.0:
             raise EstimationError("Maximum likelihood needs all rows; set the preparation's mask to zero.")
         likelihood = _Likelihood.of(experiment, base, start)
