@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,9 +23,12 @@ from steelyard.parameters import (
     Rotor,
     Spring,
     StribeckAtan,
+    Terms,
     Viscous,
+    identification_terms,
     terms,
 )
+from steelyard.parameters.terms import DEFAULT_TERMS
 from steelyard.robot import Transmission
 from steelyard.robot.library import builtin
 
@@ -188,3 +193,28 @@ def test_settings_are_kept_in_the_term() -> None:
     assert first == pytest.approx(0.5)
     assert second == pytest.approx(2 / np.pi * np.arctan(0.01))
     assert Offset().potential(2.0) == (2.0,)
+
+
+def test_a_motor_that_moves_two_joints_has_inertia_and_friction_of_its_own_by_default() -> None:
+    """Its torque goes by the sum of the joints' motions, which no term on a joint can say."""
+    plain = builtin("szabo3r")
+    coupled = replace(plain, transmission=Transmission(np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])))
+    uncoupled = replace(plain, transmission=Transmission(np.diag([1.0, 2.0, -1.0])))
+    usual = [p.name for p in identification_terms(plain).parameters]
+    assert [p.name for p in identification_terms(uncoupled).parameters] == usual
+    more = [p.name for p in identification_terms(coupled).parameters]
+    assert more == [*usual, "Ia_motor2", "Fv_motor2", "Fc_motor2"]
+    # What is asked for by name is all that there is.
+    assert [p.name for p in identification_terms(coupled, DEFAULT_TERMS).parameters] == usual
+
+    s = states(coupled, 40, seed=2)
+    truth = terms(coupled, Viscous(on="drive", where=("motor2",)))
+    expected = Dynamics(coupled, truth).torque_regressor(s.q, s.dq, s.ddq)[..., -1].ravel()
+
+    def left(which: Terms) -> float:
+        columns = Dynamics(coupled, which).torque_regressor(s.q, s.dq, s.ddq).reshape(len(expected), -1)
+        return float(np.linalg.norm(expected - columns @ np.linalg.lstsq(columns, expected, rcond=None)[0]))
+
+    size = float(np.linalg.norm(expected))
+    assert left(identification_terms(coupled)) < 1e-9 * size
+    assert left(identification_terms(coupled, DEFAULT_TERMS)) > 0.1 * size

@@ -313,17 +313,27 @@ def identification_terms(
 
     Args:
         robot: whose joints they act on.
-        which: terms by name or as objects; default: rotor, viscous, coulomb and offset. A name may carry a side and
-            options: "rotor@drive", "coulomb:smooth=0.02", "viscous@drive:where=motor6".
+        which: terms by name or as objects; default: rotor, viscous, coulomb and offset, and rotor, viscous and coulomb
+            of each motor that moves several joints at once. A name may carry a side and options: "rotor@drive",
+            "coulomb:smooth=0.02", "viscous@drive:where=motor6".
         smoothing: dry friction by name is rounded off at the speeds of `SMOOTHING_SPEED` times this; "coulomb:smooth=0"
             takes the bare sign.
     """
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
-    for item in which if which is not None else DEFAULT_TERMS:
+    for item in which if which is not None else (*DEFAULT_TERMS, *_coupled_drives(robot)):
         made.extend(_by_name(robot, item, smoothing) if isinstance(item, str) else [item])
     return terms(robot, *made)
+
+
+def _coupled_drives(robot: Robot) -> list[str]:
+    """What a motor that moves several joints has of its own: it turns and rubs by the sum of their motions."""
+    if robot.transmission is None:
+        return []
+    coupled = np.count_nonzero(robot.transmission.matrix, axis=1) > 1
+    names = [name for name, several in zip(robot.transmission.motors, coupled, strict=True) if several]
+    return [f"{kind}@drive:where={'+'.join(names)}" for kind in ("rotor", "viscous", "coulomb")] if names else []
 
 
 def smoothable(which: Sequence[str | Term] | Terms | None) -> bool:
