@@ -2,13 +2,13 @@
 
 Zero-phase Butterworth of order 4, central differences, Pinocchio's regressor with rotor, viscous, Coulomb and offset
 columns, least squares over the columns' row space, every joint weighted by its residuals until they stand still.
-Coulomb friction is sign(q̇) with a ramp between ±0.01 rad/s, which gives the published figures to the printed digit.
+Coulomb friction is sign(q̇) with a ramp, between ±0.01 rad/s where the data's page names no other.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from scipy.signal import butter, decimate, sosfiltfilt
 
 Array = np.ndarray
-RAMP = 0.01  # rad/s, m/s
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,9 @@ class Recipe:
     rotor: bool = True
     coupled: tuple[int, int] | None = None
     window_after: bool = False  # the window is cut after filtering, not before
+    ramp: float = 0.01  # of Coulomb friction, rad/s or m/s
+    no_offset: tuple[int, ...] = ()  # joints without one
+    least: float = 1e-6  # of the columns' row space, what is kept, beside the largest singular value
 
     def low_pass(self, x: Array) -> Array:
         return np.asarray(sosfiltfilt(butter(4, 2.0 * self.cutoff_hz / self.rate, output="sos"), x, axis=0))
@@ -56,6 +58,7 @@ class Baseline:
             model = pin.buildReducedModel(model, others, pin.neutral(model))
         self.model, self.data = model, model.createData()
         self.meta = json.loads((folder / "meta.json").read_text())
+        model.gravity.linear = np.array(self.meta["gravity"], float)
         self.theta = np.zeros(0)
 
     def read(self, log: str) -> Signals:
@@ -93,18 +96,26 @@ class Baseline:
             [pin.computeJointTorqueRegressor(self.model, self.data, *s).copy() for s in zip(q, dq, ddq, strict=True)]
         )
         drives = [ddq] if self.recipe.rotor else []
-        drives += [dq, np.clip(dq / RAMP, -1.0, 1.0), np.ones_like(dq)]
+        drives += [dq, self._direction(dq), self._offsets(dq)]
         parts = [Y, *(np.eye(n) * x[:, :, None] for x in drives)]
         if self.recipe.coupled is not None:
             a, b = self.recipe.coupled
             v, w = dq[:, a] + dq[:, b], ddq[:, a] + ddq[:, b]
             extra = np.zeros((len(q), n, 3))
-            extra[:, [a, b]] = np.column_stack([w, v, np.clip(v / RAMP, -1.0, 1.0)])[:, None]
+            extra[:, [a, b]] = np.column_stack([w, v, self._direction(v)])[:, None]
             parts.append(extra)
         return np.concatenate(parts, axis=2)
 
-    def fit(self, signals: Signals, rows: Array | None, rounds: int = 20) -> None:
-        q, dq, ddq, y = (x[signals.rows] for x in signals.every)
+    def _offsets(self, dq: Array) -> Array:
+        ones = np.ones_like(dq)
+        ones[:, list(self.recipe.no_offset)] = 0.0
+        return ones
+
+    def _direction(self, dq: Array) -> Array:
+        return np.clip(dq / self.recipe.ramp, -1.0, 1.0)
+
+    def fit(self, signals: Sequence[Signals], rows: Array | None = None, rounds: int = 20) -> None:
+        q, dq, ddq, y = (np.concatenate(x) for x in zip(*([x[s.rows] for x in s.every] for s in signals), strict=True))
         if rows is not None:
             q, dq, ddq, y = (x[rows] for x in (q, dq, ddq, y))
         W = self.columns(q, dq, ddq)
@@ -112,7 +123,7 @@ class Baseline:
         length = np.linalg.norm(W.reshape(-1, width), axis=0)
         length[length == 0.0] = 1.0
         _, values, V = np.linalg.svd(np.linalg.qr(W.reshape(-1, width) / length, mode="r"))
-        B = V[values > 1e-6 * values[0]].T / length[:, None]
+        B = V[values > self.recipe.least * values[0]].T / length[:, None]
         weights = np.ones(y.shape[1])
         for _ in range(rounds):
             A = (W * weights[:, None]).reshape(-1, width) @ B
@@ -163,5 +174,5 @@ def emps_baseline(folder: Path, model: Callable[[Array, Array, Array], Array]) -
     for k, label in enumerate(("baseline, symmetric friction", "baseline, asymmetric friction")):
         beta = np.linalg.lstsq(logs[0][k], logs[0][3][:, 0], rcond=None)[0]
         out[label] = relative([x[k] @ beta for x in logs])
-    out["ours, asymmetric friction"] = relative([x[2][:, 0] for x in logs])
+    out["ours"] = relative([x[2][:, 0] for x in logs])
     return out

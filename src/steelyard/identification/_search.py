@@ -29,9 +29,10 @@ from steelyard.study import Study
 BLOCKS = 5
 # From this many logs on, whole logs are left out: what changes between logs is what a model meets next.
 ENOUGH_LOGS = 3
-# A term must lower its joint's error on left-out blocks by more than this part, and by more than its own doubt (one
-# standard error over the blocks).
+# A term must lower its joint's error on left-out blocks by more than this part, and by more than so many of its own
+# doubts (standard errors over the blocks).
 LEAST_GAIN = 0.02
+DOUBTS = 1.0
 # Terms that a joint may be given beside the usual ones; later ones gain next to nothing.
 MOST_TERMS = 4
 # Of the squared error that is left, the part that is taken to be friction of a shape that was not offered, not noise.
@@ -225,7 +226,7 @@ class _Search:
                 continue
             best = int(np.nanargmin(totals))
             a, b, doubt = self._compare(e, errors[:, e], trials[best])
-            worth = a - b > max(doubt, LEAST_GAIN * a)
+            worth = a - b > max(DOUBTS * doubt, LEAST_GAIN * a)
             self.steps.append(StructureStep(self.names[e], f"+ {_text(offers[best].term)}", a, b, doubt, worth))
             taken += [columns[best]] if worth else []
         if taken:
@@ -250,8 +251,9 @@ class _Search:
                 continue
             after, offer = min(trials, key=lambda t: float(t[0].sum()))
             a, b, doubt = self._compare(e, errors[:, e], after)
-            self.steps.append(StructureStep(self.names[e], f"= {_text(offer.term)}", a, b, doubt, a - b > doubt))
-            changes += [(self.usual_dry[joint][1], offer.columns)] if a - b > doubt else []
+            worth = a - b > DOUBTS * doubt
+            self.steps.append(StructureStep(self.names[e], f"= {_text(offer.term)}", a, b, doubt, worth))
+            changes += [(self.usual_dry[joint][1], offer.columns)] if worth else []
         if changes:
             self.structure = self._with(*(new for _, new in changes))
             self.structure[[old for old, _ in changes]] = False
