@@ -207,7 +207,8 @@ class Weighted:
         variance = v**2
         variance[:n] += np.diag(fit.inverse)[:, None]
         gone: list[Array] = []
-        while np.any(outside := mask & (x < 0.0)):
+        zero = np.zeros_like(mask)  # what is gone, which rounding must not bring back
+        while np.any(outside := mask & ~zero & (x < 0.0)):
             k = np.flatnonzero(outside.any(axis=0))
             sizes = np.sqrt(np.maximum(variance[:, k], 1e-300))
             worst = np.argmin(np.where(outside[:, k], x[:, k] / sizes, np.inf), axis=0)
@@ -218,7 +219,8 @@ class Weighted:
             each = np.arange(len(k))
             pivot = column[worst, each]
             x[:, k] -= column * (x[worst, k] / pivot)
-            x[worst, k] = 0.0
+            zero[worst, k] = True
+            x[zero] = 0.0
             gone.append(np.zeros_like(x))
             gone[-1][:, k] = column / np.sqrt(pivot)
             variance -= gone[-1] ** 2
