@@ -17,7 +17,9 @@ from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.identification._blocks import BlockGrams, Fit, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
 from steelyard.identification.structure import FoundStructure, StructureStep
-from steelyard.parameters.friction import DryTerm
+from steelyard.parameters.friction import DryTerm, Viscous
+from steelyard.parameters.history import Lag
+from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.observe import observe, standstill_rows
@@ -301,8 +303,8 @@ class _Search:
         whole = sums.fit(self.structure)
         fits, errors = sums.left_out(self.structure)
         between = np.zeros(self.grams.size)
-        for e in range(len(self.used)):
-            between += self._by_others(e, sums, whole, fits, errors[:, e])
+        for e, late in enumerate(self._lags(whole)):
+            between += self._by_others(e, sums, whole, fits, errors[:, e]) + self._by_late_friction(e, late, whole)
             for offer in (o for o in self.offers[e] if self.structure[o.columns].all() and not o.instead):
                 less = self._without(offer.columns)
                 a, b, _ = self._compare(e, errors[:, e], sums.left_out(less)[1][:, e])
@@ -322,11 +324,10 @@ class _Search:
         """
         more = [o.columns for o in self._open(equation)]
         near, best, least = [], np.zeros(self.grams.size), np.inf
-        for c, x, after in zip(
-            more, sums.with_more(whole, more).T, sums.extended(fits, equation, more), strict=True
-        ):  # fmt: skip
+        trials = zip(more, sums.with_more(whole, more).T, sums.extended(fits, equation, more), strict=True)
+        for columns, x, after in trials:
             # A candidate that stands at its bound is no other structure.
-            if not np.all(np.isfinite(after)) or np.all(x[c] == 0.0):
+            if not np.all(np.isfinite(after)) or np.all(x[columns] == 0.0):
                 continue
             a, b, doubt = self._compare(equation, errors, after)
             moved = (x - whole.x) ** 2
@@ -335,6 +336,23 @@ class _Search:
             if a - b > doubt and b < least:
                 best, least = moved, b
         return np.maximum(np.mean(near, axis=0), best) if near else best
+
+    def _lags(self, whole: Fit) -> list[float]:
+        """How late each joint's torque is, s; where none was found, as late as the others, since drives are alike."""
+        own = [[whole.x[o.columns[0]] for o in offers if isinstance(o.term, Lag)] for offers in self.offers]
+        found = [float(sum(x)) for x in own]
+        common = float(np.median([x for x in found if x])) if any(found) else 0.0
+        return [x or common for x in found]
+
+    def _by_late_friction(self, equation: int, late: float, whole: Fit) -> Array:
+        """How far parameters lean, squared, because friction is late as well: Td·Fv looks like a rotor."""
+        joint, out = self.used[equation], np.zeros(self.grams.size)
+        here = self.study.terms.per_parameter(lambda t, c: type(t) if (c.side, c.index) == ("joint", joint) else None)
+        if late and Rotor in here and Viscous in here:
+            rotor, drag = (self.base.matrix[:, self.robot.inertial_count + here.index(k)] for k in (Rotor, Viscous))
+            damping = float(whole.x[: self.base.rank] @ drag) / max(float(drag @ drag), 1e-300)
+            out[: self.base.rank] = (late * damping * rotor) ** 2
+        return out
 
     def _names(self, terms: Terms) -> list[str]:
         """What `terms` call the parameters of all columns; those that the structure has not have none."""
