@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.scalars import Scalar, Vector, dot
+from steelyard.ground.scalars import Scalar, Vector
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import ConstantRatio
 
@@ -52,11 +54,17 @@ class Coordinate:
 
     def torque(self, q: Vector, tau: Vector) -> Scalar:
         """The torque on the coordinate (N m, N) that stands for the torques `tau` of the joints."""
-        own = dot(self._torque_weights, tau)
+        own = _sum(self._torque_weights, tau)
         return own / self.slope(q) if self.side == "motor" else own
 
     def _bend(self, q: Vector, dq: Vector) -> Scalar:
         return self.ratio.curvature(self._drive(q)) * self._drive(dq)
 
     def _drive(self, x: Vector) -> Scalar:
-        return dot(self.weights, x)
+        return _sum(self.weights, x)
+
+
+def _sum(weights: Sequence[float], x: Vector) -> Scalar:
+    """Σ wₖ·xₖ over what moves the coordinate; mostly a single joint, whose samples are handed on as they are."""
+    parts = [x[k] if w == 1.0 else w * x[k] for k, w in enumerate(weights) if w != 0.0]
+    return sum(parts[1:], parts[0]) if parts else 0.0
