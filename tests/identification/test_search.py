@@ -139,3 +139,19 @@ def test_small_steps_equal_the_whole_solution() -> None:
             x = lsq_linear(whole[~out], y[~out], (lower, np.full(len(lower), np.inf)), tol=1e-14).x
             # A ridge of 1e-9 of each column's square, and SciPy's own tolerance on active bounds.
             assert by_steps[b] == pytest.approx(np.sum((y[out] - whole[out] @ x) ** 2), rel=1e-4)
+
+
+def test_what_is_at_its_bound_stays_there() -> None:
+    """Rounding must not bring back a column that was taken away at its bound: its pivot is then zero, or below."""
+    rng = np.random.default_rng(23)  # one of many for which it did
+    rows, shared, own = 300, 14, 12
+    # All columns are alike, as stops of neighbouring widths are, so that one that goes takes others with it.
+    table = rng.normal(size=(rows, 1)) + 0.2 * rng.normal(size=(rows, shared + own))
+    y = table @ rng.normal(size=shared + own) + 0.1 * rng.normal(size=rows)
+    grams = BlockGrams([Equation("q1", np.arange(shared))], range(shared), [own], 2, np.ones(shared + own, bool))
+    grams.add(0, np.column_stack([table[:, :shared], y]), table[:, shared:], np.arange(rows) * 2 // rows)
+    sums = Weighted(grams, np.ones(1))
+    fit = sums.fit(np.arange(shared + own) < shared)
+    with np.errstate(all="raise"):
+        found = sums.with_more(fit, [np.array([shared + k]) for k in range(own)])
+    assert np.all(found >= 0.0)
