@@ -69,9 +69,9 @@ within ±1.96 standard errors of the delivered, physically possible model; besid
 `--plain`, whose bars know of noise alone. *Torque bands*: share of samples of another noisy log, through the fit's
 filter, within ±1.96 of √(A·cov·Aᵀ + σ²), with A the rows of that motion and σ what the fit leaves on each joint.
 
-Rules and constants of the error bars were chosen on a UR10 and on draws 0 to 5 of these plants; the tables are of draws
-10 and 11, seen once. Bars of Maxwell slip, load and Stribeck friction are a little too wide (above 98 %), since the
-terms explain these plants better than the bars believe.
+Two plants are nearly of a form that the search offers: the jump, and the jump that grows with the load. Rules and
+constants of the error bars were chosen on a UR10 and on draws 0 to 5 of these plants; the tables are of draws 10 and
+11, seen once. Bars of Maxwell slip, load and Stribeck friction are a little too wide (above 98 %).
 
 Where it is weakest: a torque that is late. The lag that is offered is that of links and rotors; friction comes late
 as well, and viscous friction that is late looks like a smaller rotor, by Td·Fv. Bars are widened by that

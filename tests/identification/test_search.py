@@ -155,3 +155,22 @@ def test_what_is_at_its_bound_stays_there() -> None:
     with np.errstate(all="raise"):
         found = sums.with_more(fit, [np.array([shared + k]) for k in range(own)])
     assert np.all(found >= 0.0)
+
+
+def test_bars_of_rotors_know_that_late_friction_looks_like_them() -> None:
+    """A torque that is 3 ms late: the lag is that of the rigid torque, and −Td·Fv goes to the rotor, not to noise."""
+    bound = terms(ROBOT, "rotor", "viscous", "coulomb")
+    t, q, dq, ddq = motion(0, 40.0)
+    size = np.std(Model.nominal(ROBOT).rigid_torque(q, dq, ddq), axis=0)
+    truth = Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, 0.02 * size, 0.4 * size, 0.05 * size]))
+    tau = truth.torque(q, dq, ddq)
+    late = np.column_stack([np.interp(t - 0.003, t, column) for column in tau.T])
+    noise = 0.01 * np.std(tau, axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    found = identify(ROBOT, Log(ROBOT.joint_names, t, q, dq=dq, tau=late + noise), check=False)
+    values = {p.name: v for p, v in zip(truth.dynamics.parameters, truth.theta, strict=True)}
+    away = found.estimate.beta - found.base.values(np.array([values.get(p.name, 0.0) for p in found.base.parameters]))
+    names = [p.name for p in found.base.parameters]
+    rotors = np.any(found.base.matrix[:, [names.index(f"Ia{k + 1}") for k in range(ROBOT.dof)]] != 0.0, axis=1)
+    noise_error = np.hypot(found.estimate.details["noise_error"], found.estimate.details["motion_error"])
+    assert np.max(np.abs(away / noise_error)[rotors]) > 4.0
+    assert np.max(np.abs(away / found.estimate.standard_errors)[rotors]) < 2.0
