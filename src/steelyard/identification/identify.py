@@ -137,9 +137,14 @@ def identify(
     task = _Task(study, settings, curves, loop)
     structure = None
     if wants and by_rows:
-        from steelyard.identification._search import search  # not needed by all
+        from steelyard.identification._balance import balanced  # not needed by all
+        from steelyard.identification._search import search
 
-        reference = task.model(_estimates(study.opening.rows, study.base, task.prior, settings)[1])
+        def fits(one: Study) -> tuple[Estimate, Estimate]:
+            return _estimates(one.opening.rows, one.base, replace(task, study=one).prior, settings)
+
+        study, pair = balanced(study, fits, fits(study))
+        reference = replace(task, study=study).model(pair[1])
         structure = search(study, reference)
         task = replace(task, study=replace(study, terms=structure.terms, reference=reference))
     fit = _fit(task)
