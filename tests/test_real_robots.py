@@ -117,27 +117,13 @@ SETS = {
         1.16,
         snap=1e-4,
     ),
-    # Joint 2 has a counterbalance, which no body without a negative mass can stand in for.
+    # Joint 2 has a counterbalance, which no body without a negative mass can stand in for; the default finds it.
     "kuka_kr300": Set(
         "kuka_kr300",
         ("trajectory_A", "trajectory_B"),
         ("trajectory_C",),
         ((199.371, 575.652, 315.381, 52.990, 100.465, 41.894),),
         {"score_cutoff_hz": 6.0},
-        1.06,
-        1.30,
-        cost=1.30,
-    ),
-    "kuka_kr300 told of its counterbalance": Set(
-        "kuka_kr300",
-        ("trajectory_A", "trajectory_B"),
-        ("trajectory_C",),
-        ((199.371, 575.652, 315.381, 52.990, 100.465, 41.894),),
-        {
-            "score_cutoff_hz": 6.0,
-            "terms": ("rotor", "viscous", "coulomb", "offset", "counterbalance:where=joint2"),
-            "tune": True,
-        },
         0.77,
         0.88,
     ),

@@ -31,7 +31,7 @@ from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_text
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import MOTION_FACTOR, Preparation
+from steelyard.signals.prepare import Preparation
 from steelyard.signals.source import Source, pieces_of
 from steelyard.study import Study
 
@@ -113,9 +113,10 @@ def identify(
     if plain and (tune or fit_shapes):
         raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
     study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
-    if ESTIMATORS[estimator].of.family == "linear":
-        # Others need the rows of all joints at every instant.
-        study = replace(study, preparation=_for_rows(study.preparation, written))
+    of = ESTIMATORS[estimator].of
+    # Standstill: others than linear ones need the rows of all joints at every instant.
+    torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
+    study = replace(study, preparation=study.preparation.for_rows(torques, one_by_one))
     loop = _loop(controller, study.robot)
     curves, wanted = _known(study.robot, known_friction, terms)
     settings = IdentificationSettings(
@@ -132,11 +133,10 @@ def identify(
     )
     study = replace(study, terms=identification_terms(study.robot, wanted), known_friction=curves)
     # Estimators that simulate take the terms as they are, and other schemes write the physics otherwise.
-    by_rows = ESTIMATORS[estimator].of.needs == "rows" and isinstance(written, Dynamic)
     wants = tune or fit_shapes or (terms is None and not plain and known_friction is None)
     task = _Task(study, settings, curves, loop)
     structure = None
-    if wants and by_rows:
+    if wants and torques:
         from steelyard.identification._balance import balanced  # not needed by all
         from steelyard.identification._search import search
 
@@ -178,13 +178,6 @@ def identify(
         **(_checked_judges(study, judged, validate) if check else {}),
     )
     return replace(found, verdict=verdict_of(found))
-
-
-def _for_rows(settings: Preparation, scheme: Scheme) -> Preparation:
-    """What the preparation leaves open, as a fit to rows wants it."""
-    standing = "leave_out" if settings.standing == "auto" else settings.standing
-    factor = MOTION_FACTOR if isinstance(scheme, Dynamic) else 1.0
-    return replace(settings, standing=standing, motion_factor=settings.motion_factor or factor)
 
 
 @dataclass(frozen=True, eq=False)

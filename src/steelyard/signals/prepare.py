@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -74,6 +74,12 @@ class Preparation:
     delay: float = 0.0
     standing: Literal["auto", "leave_out", "keep"] = "auto"
     motion_factor: float | None = None
+
+    def for_rows(self, torques: bool, one_by_one: bool) -> Preparation:
+        """With what it leaves open as a fit wants it: to `torques`, and to rows that may be left out `one_by_one`."""
+        out = self.standing == "auto" and one_by_one
+        factor = self.motion_factor or (MOTION_FACTOR if torques else 1.0)
+        return replace(self, standing="leave_out" if out else self.standing, motion_factor=factor)
 
 
 @dataclass(frozen=True, eq=False)
