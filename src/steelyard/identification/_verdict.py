@@ -21,6 +21,8 @@ Grade = Literal["good", "usable", "poor"]
 # Percent of the torque's standard deviation on data that was not used. Public identifications of industrial arms
 # reach 3–10 % on main axes and 5–20 % on wrists; beyond a third, most of the torque is not the model's.
 GOOD, POOR = 12.0, 33.0
+# Speeds of the motion that judges, over those of the fitted one, that are worth a word.
+SLOW, FAST = 0.5, 1.5
 GRADES: tuple[Grade, ...] = ("good", "usable", "poor")
 # Warnings of `check` about what the fit copes with, or what makes error bars wide rather than wrong.
 HARMLESS = (
@@ -59,7 +61,8 @@ def judge(found: Identification) -> Verdict:
     copied = dict(found.copies)
     judged = tuple(s for s in found.validation if s.log not in copied)
     scores = judged or found.identification
-    errors = np.array([[j.nrmse_percent for j in s.joints] for s in scores])
+    # Where a joint stands, friction is whatever holds it, which no model can know.
+    errors = np.array([[j.moving_nrmse_percent for j in s.joints] for s in scores])
     names = [j.joint for j in scores[0].joints]
     worst = errors.max(axis=0)
     grade: Grade = "good" if np.median(worst) <= GOOD and worst.max() <= POOR else "usable"
@@ -69,7 +72,7 @@ def judge(found: Identification) -> Verdict:
     if not judged:
         against.append(("usable", NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
-    said = [] if not judged else [_about_data(judged)]
+    said = [] if not judged else [_about_data(judged), *_about_extent(found, judged)]
     reasons = [*said, *(text for _, text in against), *_about_joints(names, worst), *_about_model(found)]
     sentence = {
         "good": "The model can be trusted for the motions it was judged on.",
@@ -80,12 +83,26 @@ def judge(found: Identification) -> Verdict:
 
 
 def _about_data(judged: Sequence[Score]) -> str:
-    mean = np.mean([s.mean_nrmse_percent for s in judged])
+    mean, whole = (
+        np.mean([getattr(s, f) for s in judged]) for f in ("mean_moving_nrmse_percent", "mean_nrmse_percent")
+    )
     logs = "1 log" if len(judged) == 1 else f"{len(judged)} logs"
+    standing = f" while they move; {whole:.1f} % with standstill" if f"{mean:.1f}" != f"{whole:.1f}" else ""
     return (
         f"On data that was not used ({logs}) the torque error is {mean:.1f} % of the "
-        "torque's standard deviation, averaged over joints."
+        f"torque's standard deviation, averaged over joints{standing}."
     )
+
+
+def _about_extent(found: Identification, judged: Sequence[Score]) -> Iterator[str]:
+    """Joints on which the motion that judges is far slower or faster than the one that was fitted to."""
+    both = (found.identification, judged)
+    fitted, judging = (np.max([np.quantile(np.abs(s.dq), 0.99, axis=0) for s in scores], axis=0) for scores in both)
+    ratio = judging / np.maximum(fitted, 1e-12)
+    for told, words in ((ratio < SLOW, "slower than half"), (ratio > FAST, "faster than one and a half times")):
+        joints = ", ".join(f"'{n}'" for n, yes in zip(found.robot.joint_names, told, strict=True) if yes)
+        if joints:
+            yield f"The motion that judges is {words} the fitted one on {joints}: what it says holds for such speeds."
 
 
 # What speaks against a model: the best grade that it leaves, and why.
