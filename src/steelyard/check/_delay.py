@@ -57,7 +57,7 @@ MOST_ROWS = 2000
 # A shift counts if it leaves less than this part of what was left without it, for one joint on its own if it leaves
 # CLEARLY less, and if it is longer than half a period and a millisecond.
 BETTER, CLEARLY, SHORTEST = 0.75, 0.3, 1e-3
-LONG = 0.035  # s; gears and lubricant of one joint alone lagged by up to 27 ms in sound logs (Panda)
+LONG = 0.035  # s; gears and lubricant of one joint alone lagged by up to 27 ms in sound logs
 # Beyond this the torque explains nothing, and a shift of it neither.
 LEFT = 0.3
 # Friction follows a reversal late by itself (gears wind up, lubricant builds up); a torque that is friction for more
