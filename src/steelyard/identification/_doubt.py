@@ -7,6 +7,7 @@ structures that predict about as well show how far they hang on the choice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -78,6 +79,9 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
 
 def _log_bias(degrees: float) -> float:
     """What the exponential of a mean logarithm of χ²/ν lacks to one: exp(ln(ν/2) − digamma(ν/2))."""
-    from scipy.special import digamma
-
-    return float(np.exp(np.log(degrees / 2.0) - digamma(degrees / 2.0)))
+    x, digamma = 0.5 * degrees, 0.0
+    while x < 8.0:  # beyond, the series is exact to 1e-9
+        digamma -= 1.0 / x
+        x += 1.0
+    digamma += math.log(x) - 0.5 / x - 1.0 / (12.0 * x**2) + 1.0 / (120.0 * x**4) - 1.0 / (252.0 * x**6)
+    return 0.5 * degrees / math.exp(digamma)
