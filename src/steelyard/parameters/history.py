@@ -105,7 +105,7 @@ class Rate(Along):
         if period is None or len(rigid) < 3:
             return np.zeros(len(rigid))
         if 0.0 < self.band_hz < 0.45 / period:
-            rigid = _band_limited(rigid, self.band_hz * period)
+            rigid = _band_limited(rigid, self.band_hz, period)
         if self.order == 1:
             return np.asarray(np.gradient(rigid, period))
         inner = np.diff(rigid, 2) / period**2
@@ -118,14 +118,14 @@ class Rate(Along):
         return 30.0 * rng.normal(size=count)
 
 
-def _band_limited(x: Array, cutoff: float) -> Array:
-    """`x` without what is above `cutoff` (periods a sample), as a Butterworth of order 4 run both ways leaves it."""
+def _band_limited(x: Array, cutoff_hz: float, period: float) -> Array:
+    """`x`, sampled every `period` (s), up to `cutoff_hz`, as a Butterworth of order 4 run both ways leaves it."""
     # Ends are mirrored about their values, for as long as such a filter remembers.
-    reach = min(int(3.0 / cutoff), len(x) - 1)
+    reach = min(int(3.0 / (cutoff_hz * period)), len(x) - 1)
     longer = np.concatenate([2.0 * x[0] - x[reach:0:-1], x, 2.0 * x[-1] - x[-2 : -reach - 2 : -1]])
     # The jump from the last sample to the first, which a transform takes for neighbours, is taken off as a line.
     line = np.linspace(longer[0], longer[-1], len(longer))
-    gain = 1.0 / (1.0 + (np.fft.rfftfreq(len(longer)) / cutoff) ** 8)
+    gain = 1.0 / (1.0 + (np.fft.rfftfreq(len(longer), period) / cutoff_hz) ** 8)
     smooth = np.fft.irfft(gain * np.fft.rfft(longer - line), len(longer)) + line
     return np.asarray(smooth[reach : reach + len(x)])
 
