@@ -141,7 +141,7 @@ class _Coulomb(DryTerm):
 
     exact: ClassVar[bool] = True
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
-        ShapeParameter("smooth", searched=(0.001, 0.2)),
+        ShapeParameter("smooth"),
         ShapeParameter("dead_band"),
     )
     dead_band: float = 0.0
@@ -198,7 +198,7 @@ class Stribeck(DryTerm):
     """
 
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = (
-        ShapeParameter("speed", searched=(0.01, 0.5)),
+        ShapeParameter("speed"),
         ShapeParameter("smooth"),
     )
     speed: float = 0.1

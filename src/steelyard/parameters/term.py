@@ -41,13 +41,11 @@ class ShapeParameter:
         option: the field of the term that holds it.
         unit: its unit on a revolute coordinate.
         linear_unit: its unit on a prismatic one.
-        searched: between which parts of the joint's top speed a fit of shapes looks for it; None: it stays as given.
     """
 
     option: str
     unit: str = "rad/s"
     linear_unit: str = "m/s"
-    searched: tuple[float, float] | None = None
 
     def at(self, speed: float) -> float:
         """The value at which the torque bends at `speed` (rad/s or m/s): the speed, or one over it in s/rad."""

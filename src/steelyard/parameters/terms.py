@@ -306,24 +306,20 @@ def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
     return made, np.array(values)
 
 
-def identification_terms(
-    robot: Robot, which: Sequence[str | Term] | Terms | None = None, smoothing: float = 1.0
-) -> Terms:
-    """The terms that an identification starts from.
+def identification_terms(robot: Robot, which: Sequence[str | Term] | Terms | None = None) -> Terms:
+    """The terms that an identification starts from; dry friction by name is rounded off at `SMOOTHING_SPEED`.
 
     Args:
         robot: whose joints they act on.
         which: terms by name or as objects; default: rotor, viscous, coulomb and offset, and rotor, viscous and coulomb
             of each motor that moves several joints at once. A name may carry a side and options: "rotor@drive",
-            "coulomb:smooth=0.02", "viscous@drive:where=motor6".
-        smoothing: dry friction by name is rounded off at the speeds of `SMOOTHING_SPEED` times this; "coulomb:smooth=0"
-            takes the bare sign.
+            "coulomb:smooth=0.02" ("coulomb:smooth=0" takes the bare sign), "viscous@drive:where=motor6".
     """
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
     for item in which if which is not None else (*DEFAULT_TERMS, *_coupled_drives(robot)):
-        made.extend(_by_name(robot, item, smoothing) if isinstance(item, str) else [item])
+        made.extend(_by_name(robot, item) if isinstance(item, str) else [item])
     return terms(robot, *made)
 
 
@@ -336,25 +332,17 @@ def _coupled_drives(robot: Robot) -> list[str]:
     return [f"{kind}@drive:where={'+'.join(names)}" for kind in ("rotor", "viscous", "coulomb")] if names else []
 
 
-def smoothable(which: Sequence[str | Term] | Terms | None) -> bool:
-    """Whether any of the terms `which` (None: the default ones) leaves the speed at which it is rounded off to us."""
-    if isinstance(which, Terms):
-        return False
-    names = [item for item in (which if which is not None else DEFAULT_TERMS) if isinstance(item, str)]
-    return any(term.rounds == "smooth" and "smooth" not in given for term, given in map(parse_term, names))
-
-
-def _by_name(robot: Robot, text: str, smoothing: float) -> list[Term]:
+def _by_name(robot: Robot, text: str) -> list[Term]:
     """A term by name; one without a rounding (or width) of its own becomes one term per kind of joint."""
     term, given = parse_term(text)
     if not term.rounds or term.rounds in given:
         return [term]
     if term.on != "joint":
-        return [term.rounded("revolute", smoothing)]
+        return [term.rounded("revolute")]
     out: list[Term] = []
     for kind in SMOOTHING_SPEED:
         names = tuple(j.name for j in robot.joints if j.kind == kind and (term.where is None or j.name in term.where))
         if names:
             where = None if len(names) == robot.dof else names
-            out.append(replace(term.rounded(kind, smoothing), where=where))
+            out.append(replace(term.rounded(kind), where=where))
     return out or [term]
