@@ -16,10 +16,11 @@ from steelyard.assessment.score import score_models, score_reduced
 from steelyard.check import _evidence
 from steelyard.check._evidence import gather
 from steelyard.demo import simulated_log
+from steelyard.ground.arrays import quick_length
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.rows import Equation
-from steelyard.regression.spectra import Spectra, quick_length
+from steelyard.regression.spectra import Spectra
 from steelyard.signals import source
 from steelyard.signals.log import Log
 from steelyard.signals.source import LogFile, open_log

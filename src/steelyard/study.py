@@ -123,6 +123,17 @@ class Study:
             _coming={},
         )
 
+    def judged_on(self, logs: Sequence[Source]) -> Study:
+        """The same question to `logs` that judge what was found here, and choose nothing.
+
+        A log that is streamed is read once: its beginning, which the check looks at, is what a pass begins with.
+        """
+        coming = {k: pieces_of(source) for k, source in enumerate(logs)}
+        beginnings = tuple(next(pieces) for pieces in coming.values())
+        made = replace(self, logs=tuple(logs), beginnings=beginnings, _coming=coming)
+        vars(made).update(base=self.base, dynamics=self.dynamics, carrier=self.carrier)
+        return made
+
     @cached_property
     def opening(self) -> Study:
         """The same question to the beginnings of the logs alone."""

@@ -73,7 +73,8 @@ def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Findi
     motion = max(seen.motions, key=lambda m: len(m.t))
     period = motion.filter.period
     offsets = np.linspace(-LONGEST_DELAY, LONGEST_DELAY, 2 * STEPS + 1)
-    found = {j: d for j in seen.joints if (d := _delay(seen, j, offsets)) is not None}
+    torques = [m.filter(m.tau, _some(m)) for m in seen.motions]
+    found = {j: d for j in seen.joints if (d := _delay(seen, j, offsets, torques)) is not None}
     out = {j: lag for j, (lag, part) in found.items() if part < BETTER and abs(lag) > max(SHORTEST, 0.5 * period)}
     late = {j: lag for j, lag in out.items() if friction.get(j, 0.0) < MOSTLY_FRICTION}
     if not late:
@@ -98,13 +99,16 @@ def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Fi
     return Finding("delay", severity, f"{what} {1e3 * abs(delay):.1f} ms {word} the motion.", advice, joint)
 
 
-def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | None:
-    """The torque's lag, s, and what it leaves of what was left without it; None where no shift explains the torque."""
+def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array]) -> tuple[float, float] | None:
+    """The torque's lag, s, and what it leaves of what was left without it; None where no shift explains the torque.
+
+    `torques` are those of every motion through its filter, at the samples of `_some`.
+    """
     e = seen.joints.index(joint)
     first = 0
     left = np.zeros(len(offsets))
     total = 0.0
-    for motion in seen.motions:
+    for motion, smoothed in zip(seen.motions, torques, strict=True):
         count = motion.rows
         rows = slice(first, first + count)
         first += count
@@ -116,9 +120,10 @@ def _delay(seen: Evidence, joint: int, offsets: Array) -> tuple[float, float] | 
         if len(A) < 3 * A.shape[1]:
             continue
         Q = basis(A)
-        smooth = motion.filter(motion.tau[:, joint])
+        smooth = smoothed[:, joint]
+        period = motion.filter.period * _some(motion).step
         for k, offset in enumerate(offsets):
-            y = _at(smooth, (times + offset - motion.t[0]) / motion.filter.period)
+            y = _at(smooth, (times + offset - motion.t[0]) / period)
             rest = y - Q @ (Q.T @ y)
             left[k] += float(rest @ rest)
         total += float(np.var(smooth)) * len(times)
@@ -158,19 +163,25 @@ def check_velocity(robot: Robot, motions: Sequence[Motion], log: Log) -> Iterato
         return
     longest = max(motions, key=lambda m: len(m.t))
     logged = np.column_stack([np.interp(longest.t, log.t, column) for column in log.dq.T])
-    period = longest.filter.period
-    made = longest.filter(derivative(longest.q, period))
-    low = longest.filter(logged)
-    inner = slice(longest.keep.start, longest.keep.stop)
+    # Both go through the filter, which leaves no more to see than this many samples show.
+    inner = _some(longest, longest.keep.start, longest.keep.stop)
+    period = longest.filter.period * inner.step
+    made = longest.filter(derivative(longest.q, longest.filter.period), inner)
+    low = longest.filter(logged, inner)
     lags: dict[str, tuple[float, float]] = {}
     moving = [k for k, j in enumerate(robot.joints) if np.ptp(longest.q[:, k]) > STILL[j.kind]]
     found = [
-        _joint(robot.joints[k], made[inner, k], low[inner, k], period, lags)
+        _joint(robot.joints[k], made[:, k], low[:, k], period, lags)
         for k in moving if np.ptp(logged[:, k]) > 0.0
     ]  # fmt: skip
     yield from _factors(found)
     yield from (e for _, entries in found for e in entries)
     yield from _delays(lags)
+
+
+def _some(motion: Motion, start: int = 0, stop: int | None = None) -> slice:
+    """Samples of a filtered signal that hold it: forty in a period of the cut-off."""
+    return slice(start, stop, max(1, int(1.0 / (40.0 * motion.filter.cutoff_hz * motion.filter.period))))
 
 
 def _factors(found: list[tuple[float, list[Finding]]]) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +18,10 @@ from steelyard.ground.xml import Element, parse_xml
 # Where the elements of an XML file stand in its bytes, so that a few can be replaced and the rest kept.
 
 
+# Of an attribute's value. (xml.sax.saxutils does the same, and brings all of urllib and ssl with it.)
+_ESCAPED = str.maketrans(
+    {c: f"&#{ord(c)};" for c in "\n\r\t"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+)
 _DECLARED = re.compile(rb"""^<\?xml[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 
 
@@ -148,7 +151,7 @@ def numbers(values: ArrayLike) -> str:
 
 def tag(name: str, attributes: Mapping[str, str], closed: bool = True) -> str:
     """`<name a="…"/>`, or the opening tag alone."""
-    inside = "".join(f" {key}={quoteattr(value)}" for key, value in attributes.items())
+    inside = "".join(f' {key}="{value.translate(_ESCAPED)}"' for key, value in attributes.items())
     return f"<{name}{inside}{'/' if closed else ''}>"
 
 

@@ -40,6 +40,8 @@ MOST_TERMS = 4
 # Of the squared error that is left, the part that is taken to be friction of a shape that was not offered, not noise.
 # Chosen by coverage on simulated arms (docs/theory/structure.md).
 _MISFIT = 0.05
+# Samples of the motion from one row to the next, as far as candidates are computed from them.
+_THINNED = 4
 # Left-out errors that differ by less than this part are the same.
 _ROUNDING = 1e-6
 # The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
@@ -80,7 +82,8 @@ class _Search:
         self.study, self.robot, self.base = study, study.robot, study.base
         self.used = [int(j) for j in np.flatnonzero(self.robot.torque_used)]
         self.names = [self.robot.joint_names[j] for j in self.used]
-        numbered = [(k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k) if m.long_enough]
+        beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
+        numbered = [(k, _in_step(m)) for k, m in beginnings if m.long_enough]
         motions = [m for _, m in numbered]
         rows = Rows(study.dynamics, self.base.independent)
         labels = _labels([(k, m.rows) for k, m in numbered])
@@ -95,11 +98,11 @@ class _Search:
         blocks = 1 + max(int(one.max()) for one in labels)
         self.grams = BlockGrams(rows.equations, self.base.independent, own, blocks, np.concatenate(bounded))
         for m, label in zip(motions, labels, strict=True):
-            rigid = reference.rigid_torque(m.q, m.dq, m.ddq)
-            out = standstill_rows(study.dynamics, m)
+            out, fewer = standstill_rows(study.dynamics, m), _thinned(m)
+            rigid = reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
             for e, table in enumerate(_tables(study, rows, m)):
                 stays = slice(None) if out is None else ~out[m.keep, self.used[e]]
-                self.grams.add(e, table[stays], self._candidates(m, rigid, e)[stays], label[stays])
+                self.grams.add(e, table[stays], self._candidates(fewer, rigid, e)[stays], label[stays])
         self.deviations = self.grams.deviations
         self.structure = np.arange(size) < self.base.rank
         self.tried = 1
@@ -377,6 +380,26 @@ def _tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
     for block in observe(study.dynamics, study.base, lambda: (whole,), rows=rows).source():
         parts[block.equation].append(np.column_stack([block.A, block.y]))
     return [np.concatenate(p) for p in parts]
+
+
+def _in_step(motion: Motion) -> Motion:
+    """The motion with rows a little closer, such that four samples of `_thinned` are from one to the next."""
+    start, stop, step = motion.keep.indices(len(motion.t))
+    return replace(motion, keep=slice(start, stop, step - step % _THINNED if step > _THINNED else step))
+
+
+def _thinned(motion: Motion) -> Motion:
+    """The motion at fewer samples, of which its rows are some: as many as its candidates need.
+
+    It was smoothed at twice the cut-off; twenty samples in a period of the cut-off hold it, and what is computed from
+    it and goes through the filter. (The torque is not smooth: its rows are made of all samples.)
+    """
+    start, stop, step = motion.keep.indices(len(motion.t))
+    every = max(step // _THINNED, 1)
+    states = {name: getattr(motion, name)[start % every :: every] for name in ("t", "q", "dq", "ddq", "tau")}
+    keep = slice(start // every, start // every + (stop - start - 1) // every + 1, step // every)
+    low_pass = replace(motion.filter, period=every * motion.filter.period)
+    return replace(motion, **states, filter=low_pass, keep=keep, standing=None)
 
 
 def _labels(motions: Sequence[tuple[int, int]]) -> list[Index]:

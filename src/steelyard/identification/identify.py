@@ -32,7 +32,7 @@ from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_te
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.signals.source import Source, pieces_of
+from steelyard.signals.source import Source
 from steelyard.study import Study
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def identify(
         reduced_validation=judged.validation["reduced"],
         structure=structure,
         checks=tuple(zip(judged.names, check_study(study), strict=True)) if check else (),
-        **(_checked_judges(study, judged, validate) if check else {}),
+        **(_checked_judges(study, judged) if check and validate else {}),
     )
     return replace(found, verdict=verdict_of(found))
 
@@ -272,6 +272,7 @@ class _Judged:
     model: Model
     cutoff_hz: float
     names: tuple[str, ...]
+    judges: Study
     identification: dict[str, tuple[Score, ...]]
     validation: dict[str, tuple[Score, ...]]
 
@@ -297,8 +298,11 @@ def _judge(
         "nominal": nominal,
         "reduced": None if fit.reduced is None else task.model(fit.reduced),
     }
+
     # A motion that is smoothed more than the torque it is held against would be blamed on the model.
-    judging = study if cutoff_hz <= study.cutoff_hz else replace(study, cutoff_hz=cutoff_hz)
+    def judging(one: Study) -> Study:
+        return one if cutoff_hz <= one.cutoff_hz else replace(one, cutoff_hz=cutoff_hz)
+
     # A streamed log that was fitted to is not gone through again where its one pass has all that the scores need.
     in_the_pass = study.scores_in_the_pass and cutoff_hz == study.cutoff_hz
 
@@ -307,31 +311,28 @@ def _judge(
         alike = all(m.terms is study.terms or not m.terms.parameters for m in models)
         seen = study.parts[number].reduction() if in_the_pass and alike and number in study.parts else None
         if seen is None or not seen.unfiltered:
-            return score_models(models, judging.motions_of(study.logs[number]), cutoff_hz, name)
+            return score_models(models, judging(study).motions_of(study.logs[number]), cutoff_hz, name)
         return score_reduced(models, study.base, seen, study.first_motions(number), cutoff_hz, name)
 
+    identification = _scores(own, labels, of_own)
+    judges = study.judged_on(validate)
+    unseen = judging(judges)
+
     def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
-        return score_models(models, judging.motions_of(validate[number]), cutoff_hz, name)
+        return score_models(models, unseen.motions_of(validate[number]), cutoff_hz, name)
 
-    return _Judged(
-        model,
-        cutoff_hz,
-        tuple(labels),
-        _scores(own, labels, of_own),
-        _scores(others, _labels(validate_names, validate, "validation"), of_other),
-    )
+    validation = _scores(others, _labels(validate_names, validate, "validation"), of_other)
+    return _Judged(model, cutoff_hz, tuple(labels), judges, identification, validation)
 
 
-def _checked_judges(study: Study, judged: _Judged, validate: Sequence[Source]) -> dict[str, Any]:
+def _checked_judges(study: Study, judged: _Judged) -> dict[str, Any]:
     """The checks of the logs to judge by (of long ones, of their beginning), and which of them are copies."""
-    if not validate:
-        return {}
     names = [s.log for s in judged.validation["model"]]
-    beginnings = tuple(next(iter(pieces_of(source))) for source in validate)
     fitted = list(zip(judged.names, study.beginnings, strict=True))
-    copies = tuple((n, c) for n, log in zip(names, beginnings, strict=True) if (c := copied_from(log, fitted)))
-    others = replace(study, logs=beginnings, beginnings=beginnings, _coming={})
-    return {"judged_checks": tuple(zip(names, check_study(others), strict=True)), "copies": copies}
+    copies = tuple(
+        (n, c) for n, one in zip(names, judged.judges.beginnings, strict=True) if (c := copied_from(one, fitted))
+    )
+    return {"judged_checks": tuple(zip(names, check_study(judged.judges), strict=True)), "copies": copies}
 
 
 def _scores(

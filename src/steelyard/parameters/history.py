@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, quick_length
 from steelyard.ground.scalars import Scalar, sign, tanh
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.term import TERMS, Along, Column, Excited, Simple, Term
@@ -125,8 +125,10 @@ def _band_limited(x: Array, cutoff_hz: float, period: float) -> Array:
     longer = np.concatenate([2.0 * x[0] - x[reach:0:-1], x, 2.0 * x[-1] - x[-2 : -reach - 2 : -1]])
     # The jump from the last sample to the first, which a transform takes for neighbours, is taken off as a line.
     line = np.linspace(longer[0], longer[-1], len(longer))
-    gain = 1.0 / (1.0 + (np.fft.rfftfreq(len(longer), period) / cutoff_hz) ** 8)
-    smooth = np.fft.irfft(gain * np.fft.rfft(longer - line), len(longer)) + line
+    # What is left ends at zero; zeros are put after it up to a length that is quick to transform.
+    length = max(quick_length(int(1.05 * len(longer))), len(longer))
+    gain = 1.0 / (1.0 + (np.fft.rfftfreq(length, period) / cutoff_hz) ** 8)
+    smooth = np.fft.irfft(gain * np.fft.rfft(longer - line, length), length)[: len(longer)] + line
     return np.asarray(smooth[reach : reach + len(x)])
 
 

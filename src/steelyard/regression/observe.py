@@ -14,12 +14,11 @@ from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.kernel import on_cache_lines
 from steelyard.dynamics.native.run import Batch
 from steelyard.errors import StructureError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, quick_length
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
-from steelyard.regression.spectra import quick_length
 from steelyard.signals.prepare import Motion
 
 # Samples whose rows are in memory at once: some 200 rows of 20,000 samples are 32 MB. Never more than the second.

@@ -59,21 +59,6 @@ def _pieces(rows: int) -> Iterator[tuple[int, int]]:
     return pairwise(np.linspace(0, rows, count + 1).astype(int).tolist() if count else [0])
 
 
-def quick_length(most: int) -> int:
-    """The largest number of rows up to `most` that is quick to transform: its prime factors are 2, 3, 5 and 7.
-
-    A prime factor of some hundreds makes a transform seven times slower (1052 = 4 · 263 against 1050).
-    """
-    for length in range(most, 0, -1):
-        rest = length
-        for prime in (2, 3, 5, 7):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return length
-    return most
-
-
 def _transform(rows: Array) -> Iterator[tuple[int, float, Array]]:
     """Unitary real Fourier transform along the first axis, summed by band: (band, coefficients, Gram matrix)."""
     n = len(rows)
