@@ -16,21 +16,18 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.identification._blocks import BlockGrams, Fit, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
+from steelyard.identification._search_rows import in_step, labels, tables, thinned
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm, Viscous
 from steelyard.parameters.history import Lag
 from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
-from steelyard.regression.observe import observe, standstill_rows
+from steelyard.regression.observe import standstill_rows
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
-# Blocks of time that are left out in turn; few enough that the others still excite everything.
-BLOCKS = 5
-# From this many logs on, whole logs are left out: what changes between logs is what a model meets next.
-ENOUGH_LOGS = 3
 # A term must lower its joint's error on left-out blocks by more than this part, and by more than so many of its own
 # doubts (standard errors over the blocks).
 LEAST_GAIN = 0.02
@@ -40,8 +37,6 @@ MOST_TERMS = 4
 # Of the squared error that is left, the part that is taken to be friction of a shape that was not offered, not noise.
 # Chosen by coverage on simulated arms (docs/theory/structure.md).
 _MISFIT = 0.05
-# Samples of the motion from one row to the next, as far as candidates are computed from them.
-_THINNED = 4
 # Left-out errors that differ by less than this part are the same.
 _ROUNDING = 1e-6
 # The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
@@ -83,10 +78,10 @@ class _Search:
         self.used = [int(j) for j in np.flatnonzero(self.robot.torque_used)]
         self.names = [self.robot.joint_names[j] for j in self.used]
         beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
-        numbered = [(k, _in_step(m)) for k, m in beginnings if m.long_enough]
+        numbered = [(k, in_step(m)) for k, m in beginnings if m.long_enough]
         motions = [m for _, m in numbered]
         rows = Rows(study.dynamics, self.base.independent)
-        labels = _labels([(k, m.rows) for k, m in numbered])
+        numbers = labels([(k, m.rows) for k, m in numbered])
         self.usual_dry = self._usual_dry()
         self.offers: list[list[_Offer]] = []
         size, bounded = self.base.rank, [self._bounded()]
@@ -95,12 +90,12 @@ class _Search:
             size += sum(len(o.columns) for o in self.offers[-1])
             bounded += [np.full(len(o.columns), o.term.dissipative) for o in self.offers[-1]]
         own = [sum(len(o.columns) for o in offers) for offers in self.offers]
-        blocks = 1 + max(int(one.max()) for one in labels)
+        blocks = 1 + max(int(one.max()) for one in numbers)
         self.grams = BlockGrams(rows.equations, self.base.independent, own, blocks, np.concatenate(bounded))
-        for m, label in zip(motions, labels, strict=True):
-            out, fewer = standstill_rows(study.dynamics, m), _thinned(m)
+        for m, label in zip(motions, numbers, strict=True):
+            out, fewer = standstill_rows(study.dynamics, m), thinned(m)
             rigid = reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
-            for e, table in enumerate(_tables(study, rows, m)):
+            for e, table in enumerate(tables(study, rows, m)):
                 stays = slice(None) if out is None else ~out[m.keep, self.used[e]]
                 self.grams.add(e, table[stays], self._candidates(fewer, rigid, e)[stays], label[stays])
         self.deviations = self.grams.deviations
@@ -371,46 +366,6 @@ class _Search:
             for o in offers:
                 names += placed.get((replace(o.term, where=None), "joint", joint), [""] * len(o.columns))
         return names
-
-
-def _tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
-    """[A y] of every equation at the motion's rows, through its filter."""
-    parts: list[list[Array]] = [[] for _ in rows.equations]
-    whole = replace(motion, fit_standing=True)  # rows of standstill are left out later, with their candidates
-    for block in observe(study.dynamics, study.base, lambda: (whole,), rows=rows).source():
-        parts[block.equation].append(np.column_stack([block.A, block.y]))
-    return [np.concatenate(p) for p in parts]
-
-
-def _in_step(motion: Motion) -> Motion:
-    """The motion with rows a little closer, such that four samples of `_thinned` are from one to the next."""
-    start, stop, step = motion.keep.indices(len(motion.t))
-    return replace(motion, keep=slice(start, stop, step - step % _THINNED if step > _THINNED else step))
-
-
-def _thinned(motion: Motion) -> Motion:
-    """The motion at fewer samples, of which its rows are some: as many as its candidates need.
-
-    It was smoothed at twice the cut-off; twenty samples in a period of the cut-off hold it, and what is computed from
-    it and goes through the filter. (The torque is not smooth: its rows are made of all samples.)
-    """
-    start, stop, step = motion.keep.indices(len(motion.t))
-    every = max(step // _THINNED, 1)
-    states = {name: getattr(motion, name)[start % every :: every] for name in ("t", "q", "dq", "ddq", "tau")}
-    keep = slice(start // every, start // every + (stop - start - 1) // every + 1, step // every)
-    low_pass = replace(motion.filter, period=every * motion.filter.period)
-    return replace(motion, **states, filter=low_pass, keep=keep, standing=None)
-
-
-def _labels(motions: Sequence[tuple[int, int]]) -> list[Index]:
-    """To which block each row belongs, motion by motion, for motions given as (log, rows)."""
-    logs = sorted({log for log, _ in motions})
-    if len(logs) >= ENOUGH_LOGS:
-        groups = min(len(logs), 2 * BLOCKS)
-        return [np.full(rows, logs.index(log) * groups // len(logs), dtype=np.int64) for log, rows in motions]
-    total = sum(rows for _, rows in motions)
-    numbers = np.arange(total, dtype=np.int64) * BLOCKS // total
-    return np.split(numbers, np.cumsum([rows for _, rows in motions])[:-1])
 
 
 def _text(term: Term) -> str:

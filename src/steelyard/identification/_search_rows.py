@@ -1,0 +1,62 @@
+"""What the search looks at: rows of the logs' beginnings, the block of each, and the motion that candidates go by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from steelyard.ground.arrays import Array
+from steelyard.identification._blocks import Index
+from steelyard.regression.observe import observe
+from steelyard.regression.rows import Rows
+from steelyard.signals.prepare import Motion
+from steelyard.study import Study
+
+# Blocks of time that are left out in turn; few enough that the others still excite everything.
+BLOCKS = 5
+# From this many logs on, whole logs are left out: what changes between logs is what a model meets next.
+ENOUGH_LOGS = 3
+# Samples of the motion from one row to the next, as far as candidates are computed from them.
+_THINNED = 4
+
+
+def tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
+    """[A y] of every equation at the motion's rows, through its filter."""
+    parts: list[list[Array]] = [[] for _ in rows.equations]
+    whole = replace(motion, fit_standing=True)  # rows of standstill are left out later, with their candidates
+    for block in observe(study.dynamics, study.base, lambda: (whole,), rows=rows).source():
+        parts[block.equation].append(np.column_stack([block.A, block.y]))
+    return [np.concatenate(p) for p in parts]
+
+
+def in_step(motion: Motion) -> Motion:
+    """The motion with rows a little closer, such that four samples of `thinned` are from one to the next."""
+    start, stop, step = motion.keep.indices(len(motion.t))
+    return replace(motion, keep=slice(start, stop, step - step % _THINNED if step > _THINNED else step))
+
+
+def thinned(motion: Motion) -> Motion:
+    """The motion at fewer samples, of which its rows are some: as many as its candidates need.
+
+    It was smoothed at twice the cut-off; twenty samples in a period of the cut-off hold it, and what is computed from
+    it and goes through the filter. (The torque is not smooth: its rows are made of all samples.)
+    """
+    start, stop, step = motion.keep.indices(len(motion.t))
+    every = max(step // _THINNED, 1)
+    states = {name: getattr(motion, name)[start % every :: every] for name in ("t", "q", "dq", "ddq", "tau")}
+    keep = slice(start // every, start // every + (stop - start - 1) // every + 1, step // every)
+    low_pass = replace(motion.filter, period=every * motion.filter.period)
+    return replace(motion, **states, filter=low_pass, keep=keep, standing=None)
+
+
+def labels(motions: Sequence[tuple[int, int]]) -> list[Index]:
+    """To which block each row belongs, motion by motion, for motions given as (log, rows)."""
+    logs = sorted({log for log, _ in motions})
+    if len(logs) >= ENOUGH_LOGS:
+        groups = min(len(logs), 2 * BLOCKS)
+        return [np.full(rows, logs.index(log) * groups // len(logs), dtype=np.int64) for log, rows in motions]
+    total = sum(rows for _, rows in motions)
+    numbers = np.arange(total, dtype=np.int64) * BLOCKS // total
+    return np.split(numbers, np.cumsum([rows for _, rows in motions])[:-1])
