@@ -135,7 +135,7 @@ def test_the_plan_has_no_rooms_that_are_gone() -> None:
 MACHINE = re.compile(r"llvm|\bctypes\b|\bSTRIDE\b|\bLANES\b|\bvector_width\b")
 SPEAKS = {
     "ground/arrays.py": "threads share one heap by a call of the C library",
-    "ground/files.py": "two files change places at once by a call of Linux that Python does not have",
+    "ground/places.py": "names are taken and exchanged in one step by calls of the systems that Python does not have",
 }
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.excitation.designed import expected_noise
 from steelyard.ground.arrays import Array
+from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -156,9 +157,10 @@ def demo_truth(robot: Robot) -> Model:
 
 
 def run_demo(folder: Path) -> Demo:
-    """Motion, log, check, identification, report; the run `folder` is replaced."""
+    """Motion, log, check, identification, report; a run in `folder` is replaced."""
     from steelyard.check import check_log
 
+    check_target(folder, overwrite=True)
     robot = builtin("ns16")
     truth = demo_truth(robot)
     log, other = simulated_log(truth, 1), simulated_log(truth, 2)

@@ -19,7 +19,7 @@ from steelyard.excitation.trajectories import Trajectory
 
 FILES = {
     "trajectory.csv", "trajectory.json", "joint_trajectory.yaml", "joint_trajectory.json", "program.txt",
-    "program.json", "result.json", "report.html",
+    "program.json", "result.json", "report.html", "manifest.json",
 }  # fmt: skip
 # Quick settings: the time budget is spent after the first stage.
 QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")

@@ -102,7 +102,7 @@ def test_the_command_writes_its_verdict_and_leaves_by_it(plan, tmp_path):
     document = json.loads(good.output)
     assert document["passed"] is True
     assert document == json.loads((tmp_path / "good" / "result.json").read_text())
-    assert {p.name for p in (tmp_path / "good").iterdir()} == {"result.json", "report.html", "log.npz"}
+    assert {p.name for p in (tmp_path / "good").iterdir()} == {"result.json", "report.html", "log.npz", "manifest.json"}
     again = runner.invoke(app, [*run, "--json"])
     assert json.loads(again.output) == document
     # Noise as large as the torques themselves: nothing comes back.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.ground.files import RunFolderError
+from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.outcome import Content, Outcome
 
 
@@ -44,7 +44,7 @@ def held(folder: Path) -> set[str]:
 
 def test_a_folder_holds_result_page_and_what_the_result_lists(tmp_path: Path) -> None:
     place = Weighed(2.5).save(tmp_path / "a" / "run")
-    assert held(place) == {"result.json", "report.html", "tables/mass.csv", "mass.bin"}
+    assert held(place) == {"result.json", "report.html", "tables/mass.csv", "mass.bin", "manifest.json"}
     assert json.loads((place / "result.json").read_text()) == {"mass": 2.5}
     assert (place / "report.html").read_text() == "<p>2.5</p>"
 
@@ -67,12 +67,17 @@ def test_an_existing_run_is_replaced_only_when_asked_for(tmp_path: Path) -> None
     assert json.loads((tmp_path / "run" / "result.json").read_text()) == {"mass": 2.0}
 
 
-def test_a_folder_that_grew_is_finished_with_its_result_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from steelyard.ground import outcome
+def test_a_folder_that_grew_is_replaced_by_the_finished_run_which_keeps_what_it_is_told_to(tmp_path: Path) -> None:
+    with growing_folder(tmp_path / "run", "lines") as place:
+        (place / "lines").write_text("1\n2\n")
+    Weighed(1.0).save(tmp_path / "run", overwrite=True, keep=["lines"])
+    assert held(tmp_path / "run") == {
+        "result.json", "report.html", "tables/mass.csv", "mass.bin", "manifest.json", "lines",
+    }  # fmt: skip
+    assert (tmp_path / "run" / "lines").read_text() == "1\n2\n"
 
-    written: list[str] = []
-    monkeypatch.setattr(outcome, "write_whole", lambda path, content: written.append(Path(path).name))
-    (tmp_path / "tables").mkdir()
-    Weighed(1.0).finish(tmp_path)
-    assert written[-1] == "result.json"
-    assert set(written) == {"result.json", "report.html", "mass.csv"}
+
+def test_a_full_disk_names_the_file_where_it_would_have_been(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="full") as caught:
+        Weighed(2.5, breaks=True).save(tmp_path / "run")
+    assert caught.value.filename == str(tmp_path / "run" / "mass.bin")

@@ -41,13 +41,19 @@ def test_a_csv_becomes_a_run(csv: Path, tmp_path: Path) -> None:
     assert "not used for the fit" in out
     files = {p.name for p in (tmp_path / "run").iterdir()}
     expected = {"result.json", "report.html", "rotradi.urdf", "rotradi.xml", "rotradi.steelyard.json"}
-    assert expected | {"parameters.csv"} == files
+    assert expected | {"parameters.csv", "manifest.json"} == files
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["base_parameters"]["count"] == 21
     assert result["validation"][0]["joints"][0]["nrmse_percent"] < 5.0
     code, out, err = run("identify", "rotradi", str(csv), *terms, "-o", str(tmp_path / "run"))
     assert code == 2
     assert "--overwrite" in err
+    own = tmp_path / "run" / "log.csv"
+    own.write_bytes(csv.read_bytes())
+    code, out, err = run("identify", "rotradi", str(own), *terms, "-o", str(tmp_path / "run"), "--overwrite")
+    assert code == 2
+    assert "holds 'log.csv', which no run wrote" in err
+    assert own.exists()
     code, out, _ = run("identify", "rotradi", str(csv), *terms, "--json")
     assert code == 0
     assert json.loads(out)["physically_consistent"] is True

@@ -47,8 +47,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_motions_and_bank_are_whole_folders(place: Path) -> None:
-    assert sorted(p.name for p in (place / "motions").iterdir()) == ["left.csv", "result.json", "right.csv"]
-    assert sorted(p.name for p in (place / "bank").iterdir()) == ["left", "report.html", "result.json", "right"]
+    assert sorted(p.name for p in (place / "motions").iterdir()) == [
+        "left.csv",
+        "manifest.json",
+        "result.json",
+        "right.csv",
+    ]
+    assert sorted(p.name for p in (place / "bank").iterdir()) == [
+        "left",
+        "manifest.json",
+        "report.html",
+        "result.json",
+        "right",
+    ]
     assert (place / "bank" / "left" / "trajectory.json").exists()
 
 

@@ -257,7 +257,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch
     calls.remove("break")
     (one,) = reproduce(["toy"], tmp_path)
     assert calls == ["first", "second", "second"]
-    assert sorted(p.name for p in (tmp_path / "toy").iterdir()) == ["report.html", "result.json"]
+    assert sorted(p.name for p in (tmp_path / "toy").iterdir()) == ["manifest.json", "report.html", "result.json"]
     saved = json.loads((tmp_path / "toy" / "result.json").read_text(encoding="utf-8"))
     assert saved["holds"]
     assert saved["items"][0]["tables"][0]["rows"] == [["a", 1.0, None]]

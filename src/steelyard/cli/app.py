@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version as installed_version
@@ -144,7 +145,9 @@ class Commands(TyperGroup):
         except SteelyardError as error:
             message = str(error)
         except OSError as error:
-            message = f"{error.filename or 'A file'}: {error.strerror or error}."
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            remedy = "; make room, or write elsewhere" if full else ""
+            message = f"{error.filename or 'A file'}: {error.strerror or error}{remedy}."
         typer.echo(f"steelyard: {' '.join(message.split())}", err=True)
         raise typer.Exit(2)
 

@@ -9,6 +9,7 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
+from steelyard.ground.files import check_file, write_whole
 
 
 @command("check", epilog="Example: steelyard check arm.urdf run.parquet --map columns.toml --fix mended.toml")
@@ -33,6 +34,8 @@ def check(
     from steelyard.check import check_log
     from steelyard.signals.prepare import Preparation, as_velocity
 
+    if fix:
+        check_file(fix)
     loaded = opt.robot_from(robot, joints, gravity, snap)
     [read] = opt.logs_from([log], loaded, mapping)
     settings = Preparation(velocity=as_velocity(velocity))
@@ -42,10 +45,9 @@ def check(
 
         from steelyard.check.fix import as_toml, mended
         from steelyard.ground.documents import read_document
-        from steelyard.ground.files import write_whole
 
         data, by_hand = mended(found, loaded, read, read_document(Path(mapping)) if mapping else {})
-        write_whole(Path(fix), as_toml(data).encode())
+        write_whole(fix, as_toml(data), new=True)
         for text in by_hand if not as_json else ():
             typer.echo(f"Not in {fix}: {text}")
     if found.exit_code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -165,7 +166,7 @@ def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
 
 
 def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
-    from steelyard.compare.monte_carlo import RUNS, begin_records, monte_carlo
+    from steelyard.compare.monte_carlo import RUNS, monte_carlo, records_folder
     from steelyard.compare.protocol import NOISES, Protocol, noise_from
     from steelyard.report.terminal import counted
 
@@ -179,11 +180,10 @@ def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
         **{name: getattr(o, name) for name in _PASSED_ON},
     )
     folder = Path(o.end.output) if o.end.output else None
-    if folder is not None:
-        begin_records(folder, o.end.overwrite, o.resume)
-    elif o.resume:
+    if folder is None and o.resume:
         raise SteelyardError("--resume needs the folder of the broken-off comparison: add -o RUN.")
-    with counted("Runs", quiet=o.end.as_json) as progress:
+    kept = nullcontext() if folder is None else records_folder(folder, o.end.overwrite, o.resume)
+    with kept, counted("Runs", quiet=o.end.as_json) as progress:
         found = monte_carlo(
             robot,
             protocol,
@@ -192,7 +192,7 @@ def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
             progress=lambda done, total, run: progress(done, total, run.estimator if run else ""),
         )
     if folder is not None:
-        found.finish(folder)
+        found.save(folder, overwrite=True, keep=[RUNS])
     return found
 
 

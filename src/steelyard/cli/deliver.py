@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from steelyard.ground.files import check_target
+from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
 
 Found = TypeVar("Found", bound=Outcome)

@@ -6,10 +6,9 @@ import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing.connection import wait
@@ -22,32 +21,25 @@ from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.errors import SteelyardError
-from steelyard.ground.files import RunFolderError, check_target
+from steelyard.ground.files import named
+from steelyard.ground.folders import RunFolderError, growing_folder
+from steelyard.ground.places import hold
 from steelyard.robot.robot import Robot
 
 # In the folder of a comparison: its runs, a line each.
 RUNS = "runs.jsonl"
 
 
-def begin_records(folder: Path, overwrite: bool, resume: bool) -> None:
-    """Make a comparison's `folder` ready: a new one, one to `overwrite`, or one that was broken off, to `resume`."""
+def records_folder(folder: Path, overwrite: bool, resume: bool) -> AbstractContextManager[Path]:
+    """A comparison's `folder`, made ready: a new one, one to `overwrite`, or one that was broken off, to `resume`."""
     begun = (folder / RUNS).exists()
-    if resume:
-        if overwrite:
-            raise SteelyardError("--resume keeps the runs of a folder, --overwrite throws them away; give one.")
-        if not begun:
-            raise RunFolderError(f"{folder} holds no runs to go on with (no {RUNS} in it); start without --resume.")
-        return
-    if not begun:
-        check_target(folder, overwrite)
-    elif not overwrite:
+    if resume and overwrite:
+        raise SteelyardError("--resume keeps the runs of a folder, --overwrite throws them away; give one.")
+    if resume and not begun:
+        raise RunFolderError(f"{folder} holds no runs to go on with (no {RUNS} in it); start without --resume.")
+    if begun and not (resume or overwrite):
         raise RunFolderError(f"{folder} holds runs already; --resume goes on with them, --overwrite starts anew.")
-    if folder.exists():
-        shutil.rmtree(folder)
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); choose another folder.") from None
+    return growing_folder(folder, RUNS, overwrite=overwrite, resume=resume)
 
 
 _FORMAT = "steelyard-runs-1"
@@ -77,20 +69,22 @@ class _Records:
     def writing(self) -> Iterator[Callable[[MethodRun], None]]:
         """To add runs by; a torn last line is cut off first."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists():
+        with self.path.open("ab") as file:
+            if not hold(file):
+                raise SteelyardError(f"{self.path}: another process adds runs to this file; wait for it.")
             whole = self.path.read_bytes()
             kept = whole[: whole.rfind(b"\n") + 1]
             if len(kept) < len(whole):
-                os.truncate(self.path, len(kept))
-        with self.path.open("ab") as file:
+                file.truncate(len(kept))
 
             def add(document: dict[str, Any]) -> None:
                 # One write of a whole line, then down to the disk.
-                file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+                with named(self.path):
+                    file.write(json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
 
-            if file.tell() == 0:
+            if not kept:
                 add(self._header)
             yield lambda run: add(run.to_json())
 

@@ -19,7 +19,7 @@ from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import plain, write_whole
+from steelyard.ground.files import OwnFile, plain
 
 _FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5
@@ -144,6 +144,7 @@ class Search:
         self.key = key
         self.problem, self.settings, self.seed = problem, settings, seed
         self.progress, self.checkpoint = progress, None if checkpoint is None else Path(checkpoint)
+        self._kept = None if checkpoint is None else OwnFile(checkpoint)
         self.active: list[Constraint] = [c for c in problem.constraints if c.smooth and not c.lazy]
         self.state = self._restored()
 
@@ -257,9 +258,9 @@ class Search:
 
     def _report(self) -> bool:
         s = self.state
-        if self.checkpoint is not None:
+        if self._kept is not None:
             document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, **s.to_dict()}
-            write_whole(self.checkpoint, json.dumps(document) + "\n")
+            self._kept.write(json.dumps(document) + "\n")
         if self.progress is None or s.best is None:
             return False
         number, member, _ = self.settings.locate(s.stage - 1)

@@ -1,22 +1,21 @@
-"""A run is a folder that appears whole: built aside, then put in place by one rename."""
+"""Files that appear whole: written aside, then put in place by one rename; and what is written into them."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import ctypes
+import errno
 import io
 import json
 import math
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.places import abandoned, aside_of, rename_new
 
 
 def plain(value: Any) -> Any:
@@ -30,18 +29,85 @@ def plain(value: Any) -> Any:
     return value
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write `content` (text as UTF-8) aside, then put it at `path` by one rename; a failure leaves what was there."""
+@contextmanager
+def named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the system says against writing a file, of a full disk for example, names the file that people know: `path`,
+    not the one aside."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # a library's own words
+            raise OSError(errno.EIO, str(error), os.fspath(path)) from None
+        error.filename = os.fspath(path)
+        raise
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = False) -> None:
+    """Write a file aside, then put it in its place by one rename; a failure leaves what was there.
+
+    Args:
+        path: its place.
+        content: of the file; text as UTF-8.
+        new: nothing may be at `path`, else FileExistsError; otherwise what is there is replaced.
+    """
     target = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        aside.write_bytes(data)
-        os.replace(aside, target)
-    except BaseException:
+    aside = aside_of(target)
+    with named(target):
+        try:
+            aside.write_bytes(data)
+            (rename_new if new else os.replace)(aside, target)
+        finally:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+
+
+def check_file(path: str | os.PathLike[str], new: bool = True) -> None:
+    """Refuse early a file that could not be written at the end.
+
+    Args:
+        path: where it is to go.
+        new: nothing may be there.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise SteelyardError(f"{target} is a folder; name a file in it.")
+    if new and os.path.lexists(target):
+        raise SteelyardError(f"{target} exists and is not replaced; name another file, or move it away.")
+    for left in abandoned(target.parent):
         with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
+            left.path.unlink()  # files: folders are for who writes folders
+    probe = aside_of(target)
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise SteelyardError(f"{target}: cannot be written ({error.strerror}); choose another place.") from None
+
+
+class OwnFile:
+    """A file at `path` that this process writes again and again: what another one puts there meanwhile is not replaced.
+
+    It is refused at once where it could not be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        check_file(path, new=False)
+        self.path = Path(path)
+        self._last = self.path.read_bytes() if self.path.exists() else None
+
+    def write(self, content: str) -> None:
+        """Replace what the file holds by `content`, whole."""
+        try:
+            new = self._last is None or not self.path.exists()
+            if not new and self.path.read_bytes() != self._last:
+                raise FileExistsError
+            write_whole(self.path, content, new)
+        except FileExistsError:
+            raise SteelyardError(
+                f"{self.path} was written by another process meanwhile, and is not replaced; name another file."
+            ) from None
+        self._last = content.encode("utf-8")
 
 
 def read_json(path: Path, error: type[SteelyardError], remedy: str) -> Any:
@@ -65,65 +131,3 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()
-
-
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
-
-
-class RunFolderError(SteelyardError):
-    """A folder that a run cannot be written to: names it, and what would help."""
-
-
-@contextmanager
-def run_folder(target: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
-    """Yields a folder to fill; at the end it becomes `target`. If anything goes wrong nothing is left behind.
-
-    With `overwrite` an existing run is exchanged for the new one in a single step of the file system where it has
-    one (Linux), so that a kill at any moment leaves the old run or the new one.
-    """
-    place = Path(target)
-    check_target(place, overwrite)
-    aside = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
-    try:
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            aside.mkdir()
-        except OSError as error:
-            raise RunFolderError(f"{place}: cannot be written ({error.strerror}); choose another folder.") from None
-        yield aside
-        _put_in_place(aside, place)
-    finally:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(aside)
-
-
-def check_target(place: Path, overwrite: bool) -> None:
-    """Refuse early what would be refused at the end: a `place` that exists, unless `overwrite` and it holds a run."""
-    if place.exists() and not overwrite:
-        raise RunFolderError(f"{place} exists; give another folder, or --overwrite to replace it whole.")
-    if place.exists() and not place.is_dir():
-        raise RunFolderError(f"{place} is a file; a run is a folder.")
-    if place.is_dir() and any(place.iterdir()) and not (place / "result.json").exists():
-        raise RunFolderError(f"{place} holds no run (no result.json in it); it is not replaced, for safety's sake.")
-
-
-def _put_in_place(aside: Path, place: Path) -> None:
-    if not place.exists():
-        os.rename(aside, place)
-        return
-    if _exchange(aside, place):
-        return  # the old run is aside now, and is removed
-    old = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
-    os.rename(place, old)
-    os.rename(aside, place)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(a: Path, b: Path) -> bool:
-    """Swap two folders in one step; False where the system cannot."""
-    try:
-        swap = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):  # TypeError: Windows has no library without a name
-        return False
-    names = os.fsencode(a), os.fsencode(b)
-    return bool(swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0)

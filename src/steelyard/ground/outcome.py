@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.ground.files import run_folder, write_whole
+from steelyard.ground.files import named
+from steelyard.ground.folders import run_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,29 +52,36 @@ class Outcome(ABC):
         """What else a run folder holds, by name; `result.json` here stands in for `to_json`."""
         return {}
 
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False, report: bool = True) -> Path:
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        report: bool = True,
+        keep: Sequence[str] = (),
+    ) -> Path:
         """Write a run folder, which appears whole or not at all, and return its path.
 
         Args:
             folder: where to; its parents are made.
-            overwrite: replace an existing run, whole.
+            overwrite: replace an existing run, whole, if a run wrote all that it holds.
             report: with report.html, where there is a page.
+            keep: files of the run that is replaced which the new one has, too.
         """
-        with run_folder(folder, overwrite) as aside:
+        place = Path(folder)
+        with run_folder(place, overwrite) as aside:
+            for name in keep:
+                with named(place / name):
+                    shutil.copyfile(place / name, aside / name)
             for name, content in self._contents(report):
                 path = aside / name
-                path.parent.mkdir(exist_ok=True)
-                if callable(content):
-                    content(path)
-                else:
-                    path.write_text(content, "utf-8")
-        return Path(folder)
-
-    def finish(self, folder: Path) -> None:
-        """Put page and result into the `folder` of a run that was written bit by bit; where result.json is, all is."""
-        texts = {name: content for name, content in self._contents() if isinstance(content, str)}
-        for name in sorted(texts, key=RESULT.__eq__):
-            write_whole(folder / name, texts[name])
+                with named(place / name):
+                    path.parent.mkdir(exist_ok=True)
+                    if callable(content):
+                        content(path)
+                    else:
+                        path.write_text(content, "utf-8")
+        return place
 
     def _contents(self, report: bool = True) -> Iterator[tuple[str, Content]]:
         own = self.files()

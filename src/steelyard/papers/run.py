@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache
@@ -17,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from steelyard.ground import RunFolderError, plain, write_whole
+from steelyard.ground import RunFolderError, check_target, growing_folder, plain, sweep_up, write_whole
 from steelyard.papers import load_paper
 from steelyard.papers.paper import Item, Paper, PaperFigure, PaperTable, Reproduction, Statement
 from steelyard.report import (
@@ -215,23 +214,20 @@ def run_paper(
 
 
 def _written(paper: Paper, place: Path, fast: bool, watch: _Watch) -> Reproduction:
-    kept = place / _UNFINISHED
-    kept.mkdir(parents=True, exist_ok=True)
-    done = run_paper(paper, fast=fast, kept=kept, watch=watch)
-    done.finish(place)
-    shutil.rmtree(kept)
+    with growing_folder(place, _UNFINISHED, resume=True):
+        kept = place / _UNFINISHED
+        kept.mkdir(exist_ok=True)
+        sweep_up(kept)
+        done = run_paper(paper, fast=fast, kept=kept, watch=watch)
+    done.save(place, overwrite=True)
     return done
 
 
 def _check_target(place: Path, overwrite: bool) -> None:
-    if place.exists() and not place.is_dir():
-        raise RunFolderError(f"{place} is a file; a run is a folder.")
+    """What is unfinished goes on; what is finished is replaced, but only with `overwrite`."""
     if (place / "result.json").exists() and not overwrite:
         raise RunFolderError(f"{place} holds a finished run; give another folder, or --overwrite to replace it.")
-    known = {"result.json", "report.html", _UNFINISHED}
-    strange = sorted(x.name for x in place.iterdir() if x.name not in known) if place.is_dir() else []
-    if strange:
-        raise RunFolderError(f"{place} holds '{strange[0]}', which is of no run; give another folder.")
+    check_target(place, overwrite=True)
 
 
 def _key(paper: Paper, fast: bool) -> str:

@@ -27,7 +27,7 @@ from steelyard.excitation.search import Progress, search_key
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
-from steelyard.ground.files import plain, write_whole
+from steelyard.ground.files import OwnFile, plain
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
@@ -77,6 +77,7 @@ class _Evolution:
         """`evaluate` gives the values of a population; `shown` turns a value into the criterion people know."""
         self.optimiser, self.evaluate, self.shown = optimiser, evaluate, shown
         self.progress, self.checkpoint, self.key, self.seed = progress, checkpoint, key, seed
+        self._kept = None if checkpoint is None else OwnFile(checkpoint)
         self.strategy = optimiser.start(genes, seed)
         self.record = _Record()
         self._replay()
@@ -101,10 +102,10 @@ class _Evolution:
 
     def _report(self) -> bool:
         r = self.record
-        if self.checkpoint is not None:
+        if self._kept is not None:
             document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, "values": plain(r.values),
                         "best": None if r.best is None else r.best.tolist()}  # fmt: skip
-            write_whole(self.checkpoint, json.dumps(document) + "\n")
+            self._kept.write(json.dumps(document) + "\n")
         if self.progress is None or r.best is None:
             return False
         done, total = len(r.values), self.optimiser.generations
