@@ -2,8 +2,9 @@
 
 A fault is a small function from a log to a log (or from a whole case to another). It is *harmful* if the model that is
 found from it has a base parameter more than three of its stated standard errors away from where the sound logs put it,
-and predicts the torque of a sound log of another motion by more than a tenth worse. No harmful fault may end in "The
-model can be trusted".
+and predicts the torque of a sound log of another motion by more than a tenth worse. It *moves a parameter* if one is
+farther than two standard errors away, those of both models taken together: its 95 % bar no longer holds. No fault that
+does either may end in "The model can be trusted".
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 
 MOVED, WORSE = 3.0, 1.1
+STATED = 2.0  # standard errors, of the sound model and of the faulty one together, within which 95 % lie
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +95,27 @@ def _piece(log: Log, first: float, last: float) -> Log:
 @dataclass(frozen=True)
 class Told:
     """What came of a planted fault: how far it moved a parameter (stated errors), how much worse the torque of a sound
-    log of another motion is predicted (1: as before), and what was said. A refusal has the grade "refused"."""
+    log of another motion is predicted (1: as before), and what was said. A refusal has the grade "refused". `beyond` is
+    how far `which` parameter moved in errors of both models together."""
 
     name: str
     where: str
     moved: float
     worse: float
     grade: str
-    reason: str
+    reasons: tuple[str, ...]
     known: bool = False
+    beyond: float = 0.0
+    which: str = ""
 
     @property
     def harmful(self) -> bool:
         return self.moved > MOVED and self.worse > WORSE
+
+    @property
+    def moves(self) -> bool:
+        """Whether a parameter went beyond its stated 95 % error."""
+        return self.beyond > STATED
 
     @property
     def missed(self) -> bool:
@@ -131,20 +141,21 @@ class Bench:
         try:
             found = identify(fault.case.robot, fault.case.fit, fault.case.judge)
         except SteelyardError as error:
-            return Told(fault.name, fault.where, 0.0, 1.0, "refused", str(error), fault.known)
+            return Told(fault.name, fault.where, 0.0, 1.0, "refused", (str(error),), fault.known)
+        shifts = list(self._shifts(found))
+        moved = max((abs(shift) / theirs for _, shift, _, theirs in shifts), default=0.0)
+        beyond, which = max(((abs(x) / np.hypot(a, b), name) for name, x, a, b in shifts), default=(0.0, ""))
         said = found.verdict
-        reason = "; ".join(said.reasons[:3])
-        return Told(fault.name, fault.where, self._moved(found), self._error_of(found) / self._error, said.grade,
-                    reason, fault.known)  # fmt: skip
+        return Told(fault.name, fault.where, float(moved), self._error_of(found) / self._error, said.grade,
+                    said.reasons, fault.known, float(beyond), which)  # fmt: skip
 
-    def _moved(self, found: Identification) -> float:
-        """The farthest that a base parameter went, in standard errors as stated."""
-        theirs = dict(
-            zip(found.base.names, zip(found.estimate.beta, found.estimate.standard_errors, strict=True), strict=True)
+    def _shifts(self, found: Identification) -> Iterator[tuple[str, float, float, float]]:
+        """Of every base parameter that both models have: its name, how far it went, and the stated errors of both."""
+        ours, theirs = (
+            {n: (b, s) for n, b, s in zip(x.base.names, x.estimate.beta, x.estimate.standard_errors, strict=True)}
+            for x in (self.sound, found)
         )
-        out = 0.0
-        for name, value in zip(self.sound.base.names, self.sound.estimate.beta, strict=True):
-            if name in theirs:
-                other, error = theirs[name]
-                out = max(out, abs(other - value) / error) if 0.0 < error < np.inf else out
-        return float(out)
+        for name in ours.keys() & theirs.keys():
+            (value, error), (other, its) = ours[name], theirs[name]
+            if 0.0 < error < np.inf and 0.0 < its < np.inf:
+                yield name, float(other - value), float(error), float(its)

@@ -6,6 +6,7 @@ table is docs/faults.md, by benchmarks/faults.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ ALWAYS = {
     ("torque of joint 2 × 2", "both"),
     ("torque of joint 3 × 0.5", "fit"),
     ("torque of joint 5 × −1", "both"),
+    ("zero of joint 5 off by 0.3 rad", "both"),
     ("all torques × 1000", "both"),
     ("joints 2 and 3 exchanged", "both"),
     ("torque of joint 5 cut off at 60 %", "both"),
@@ -52,8 +54,26 @@ def test_sound_logs_give_a_model_that_can_be_trusted(bench: Bench) -> None:
 @pytest.mark.parametrize("fault", _always(), ids=lambda f: f"{f.name} ({f.where})")
 def test_a_planted_fault_is_never_trusted(bench: Bench, fault: Planted) -> None:
     told = bench.tell(fault)
-    assert told.harmful or fault.known or told.grade == "refused"  # else it would be no test
+    assert told.harmful or told.moves or fault.known or told.grade == "refused"  # else it would be no test
     assert told.grade != "good"
+
+
+# A wrist of the simulated arm is nearly all friction, which may be anything; the other joints bear witness.
+WRIST = {
+    "torque of joint 5 × 0.5": r"torque of 'q5' agrees with the other joints' if it is taken (1\.[789]|2\.[0123])",
+    "torque of joint 5 × 2": r"torque of 'q5' agrees with the other joints' if it is taken 0\.(4[5-9]|5)",
+    "joints 5 and 6 exchanged": r"channels of 'q5' and 'q6' look exchanged",
+    # In which the search finds friction that remembers, and a lag.
+    "torque of joint 5 50 ms late": r"torque of 'q5' is (49|50)\.\d ms behind",
+}
+
+
+@pytest.mark.parametrize("name", WRIST)
+def test_what_is_wrong_with_a_wrist_that_is_all_friction_is_named(name: str) -> None:
+    case = next(f.case for f in planted(simulated_base()) if (f.name, f.where) == (name, "both"))
+    found = identify(case.robot, case.fit, case.judge)
+    assert found.verdict.grade != "good"
+    assert re.search(WRIST[name], " ".join(found.verdict.reasons))
 
 
 def test_the_fitted_file_is_refused_as_a_judge_by_name(tmp_path: Path) -> None:
@@ -76,16 +96,13 @@ def test_of_fifty_sound_cases_one_at_most_is_not_trusted() -> None:
     assert sum(grade != "good" for grade in grades.values()) <= 1, grades
 
 
-# Of a wrist whose torque is nearly all friction no other joint bears witness, and friction may be anything.
-UNSEEN = {
-    "torque of joint 5 × 0.5", "torque of joint 5 × 2", "joints 5 and 6 exchanged", "zero of joint 5 off by 0.3 rad",
-    "torque of joint 5 50 ms late",
-}  # fmt: skip
+# On the UR10e this moves the centre of gravity of a light link by three standard errors, less than descriptions err.
+UNSEEN = {"zero of joint 5 off by 0.3 rad"}
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("base", [simulated_base, real_base], ids=["simulated", "ur10e"])
-def test_of_hundreds_of_planted_faults_only_those_of_a_wrist_that_is_all_friction_are_trusted(
+def test_of_hundreds_of_planted_faults_none_is_trusted_that_moves_a_parameter_beyond_its_error(
     base: Callable[[], Base | None],
 ) -> None:
     found = base()
@@ -94,4 +111,5 @@ def test_of_hundreds_of_planted_faults_only_those_of_a_wrist_that_is_all_frictio
     bench = Bench(found)
     told = [bench.tell(fault) for fault in planted(found)]
     assert sum(t.harmful for t in told) >= 100
-    assert {t.name for t in told if t.missed} <= UNSEEN
+    assert not [t.name for t in told if t.missed]
+    assert {t.name for t in told if t.moves and t.grade == "good"} <= UNSEEN

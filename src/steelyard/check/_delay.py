@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from steelyard.check._channels import STILL
-from steelyard.check._evidence import Evidence, basis
+from steelyard.check._description import drive_columns
+from steelyard.check._evidence import Evidence, Fit, basis
 from steelyard.ground.arrays import Array
+from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.filters import derivative
 from steelyard.signals.log import Finding, Log, Severity
@@ -61,22 +63,29 @@ LONG = 0.035  # s; gears and lubricant of one joint alone lagged by up to 27 ms 
 # Beyond this the torque explains nothing, and a shift of it neither.
 LEFT = 0.3
 # Friction follows a reversal late by itself (gears wind up, lubricant builds up); a torque that is friction for more
-# than this part of its standard deviation says nothing about delays.
+# than this part of its standard deviation is late only if that is CLEARLY so, by a LONG time, and explains it BETTER
+# than whatever friction the fit found, which may remember.
 MOSTLY_FRICTION = 0.5
 
 
-def check_delay(seen: Evidence, friction: Mapping[int, float]) -> Iterator[Finding]:
+def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """One entry for the log if the joints agree, else one for each joint that is out of step.
 
-    `friction` is, by joint, its share of the torque.
+    `friction` is, by joint, its share of the torque in `fits`. The terms of the fits may follow a torque that is late,
+    or remember; a delay is looked for beside friction without memory.
     """
     motion = max(seen.motions, key=lambda m: len(m.t))
     period = motion.filter.period
     offsets = np.linspace(-LONGEST_DELAY, LONGEST_DELAY, 2 * STEPS + 1)
     torques = [m.filter(m.tau, _some(m)) for m in seen.motions]
     found = {j: d for j in seen.joints if (d := _delay(seen, j, offsets, torques)) is not None}
-    out = {j: lag for j, (lag, part) in found.items() if part < BETTER and abs(lag) > max(SHORTEST, 0.5 * period)}
-    late = {j: lag for j, lag in out.items() if friction.get(j, 0.0) < MOSTLY_FRICTION}
+    out = {j: lag for j, (lag, part, _) in found.items() if part < BETTER and abs(lag) > max(SHORTEST, 0.5 * period)}
+
+    def no_friction(j: int) -> bool:
+        lag, part, left = found[j]
+        return part < CLEARLY and abs(lag) > LONG and left < BETTER * fits[j].left
+
+    late = {j: lag for j, lag in out.items() if friction.get(j, 0.0) < MOSTLY_FRICTION or no_friction(j)}
     if not late:
         return
     middle = float(np.median(list(late.values())))
@@ -99,12 +108,15 @@ def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Fi
     return Finding("delay", severity, f"{what} {1e3 * abs(delay):.1f} ms {word} the motion.", advice, joint)
 
 
-def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array]) -> tuple[float, float] | None:
-    """The torque's lag, s, and what it leaves of what was left without it; None where no shift explains the torque.
+def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array]) -> tuple[float, float, float] | None:
+    """The torque's lag, s, what it leaves of what was left without it, and of the torque's variance.
 
-    `torques` are those of every motion through its filter, at the samples of `_some`.
+    None where no shift explains the torque. `torques` are those of every motion through its filter, at the samples of
+    `_some`.
     """
     e = seen.joints.index(joint)
+    plain = _without_memory(seen, e)
+    slow = SMOOTHING_SPEED[seen.robot.joints[joint].kind]
     first = 0
     left = np.zeros(len(offsets))
     total = 0.0
@@ -114,9 +126,12 @@ def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array])
         first += count
         kept = motion.t[motion.keep]
         inside = (kept > motion.t[0] + LONGEST_DELAY) & (kept < motion.t[-1] - LONGEST_DELAY)
-        A = seen.A[e][rows][inside]
-        step = max(1, len(A) // MOST_ROWS)
-        A, times = A[::step], kept[inside][::step]
+        step = max(1, int(inside.sum()) // MOST_ROWS)
+        A, times = seen.A[e][rows][:, plain][inside][::step], kept[inside][::step]
+        if not all(plain):
+            drive = drive_columns(motion.dq[:, joint], motion.ddq[:, joint], slow)
+            some = range(*motion.keep.indices(len(motion.t)))[int(np.argmax(inside)) :: step]
+            A = np.column_stack([A, motion.filter(drive, slice(some.start, some.stop, some.step))[: len(A)]])
         if len(A) < 3 * A.shape[1]:
             continue
         Q = basis(A)
@@ -132,7 +147,16 @@ def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array])
         return None
     lag = offsets[best] + vertex(left, best) * (offsets[1] - offsets[0])
     inside_range = 0 < best < len(offsets) - 1
-    return float(lag), float(left[best] / left[len(offsets) // 2]) if inside_range else 1.0
+    part = float(left[best] / left[len(offsets) // 2]) if inside_range else 1.0
+    return float(lag), part, float(left[best]) / total
+
+
+def _without_memory(seen: Evidence, equation: int) -> list[bool]:
+    """For each column of an equation, whether it goes by the state alone."""
+    links = seen.robot.inertial_count
+    of_state = seen.base.terms.per_parameter(lambda term, _: not term.history)
+    places = (seen.base.independent[int(c)] - links for c in seen.columns[equation])
+    return [p < 0 or of_state[p] for p in places]
 
 
 def _at(signal: Array, places: Array) -> Array:

@@ -186,13 +186,13 @@ def _swap(states: States, found: Match, flips: Sequence[int]) -> Finding | None:
     pairs = [(a, b) for a, b in combinations(used, 2) if states.robot.joints[a].kind == states.robot.joints[b].kind]
     if not pairs:
         return None
-    moved = [states.exchanged(_exchange(states.robot.dof, *pair), False) for pair in pairs]
+    moved = [states.exchanged(exchange(states.robot.dof, *pair), False) for pair in pairs]
     # All postures in one call: it is the calls that take time.
     every = nominal_torque(states.robot, *(np.concatenate([getattr(m, x) for m in moved]) for x in ("q", "dq", "ddq")))
     as_described = nominal_torque(states.robot, states.q, states.dq, states.ddq)
     for (a, b), other, nominal in zip(pairs, moved, np.split(every, len(pairs)), strict=True):
         for torque_only in (True, False):
-            exchanged = states.exchanged(_exchange(states.robot.dof, a, b), True) if torque_only else other
+            exchanged = states.exchanged(exchange(states.robot.dof, a, b), True) if torque_only else other
             trial = match(exchanged, used, as_described if torque_only else nominal)
             gain = float(np.nansum(np.log(np.maximum(as_is, NOISE) / np.maximum(trial.forward, NOISE))))
             if best is None or gain > best[0]:
@@ -215,8 +215,8 @@ def _swap(states: States, found: Match, flips: Sequence[int]) -> Finding | None:
     return Finding("order", "problem", message, advice, f"{first}, {second}", fix=fix)
 
 
-def _exchange(count: int, a: int, b: int) -> list[int]:
-    """The order in which a and b have changed places."""
+def exchange(count: int, a: int, b: int) -> list[int]:
+    """The order of `count` joints in which `a` and `b` have changed places."""
     order = list(range(count))
     order[a], order[b] = b, a
     return order

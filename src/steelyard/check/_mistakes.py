@@ -2,22 +2,21 @@
 
 All joints share the parameters of the links. Fitted together they leave hardly more than fitted one by one, unless a
 channel is not what it is taken for; then what they leave together is held against what each single mistake would. This
-needs nothing from the description but lengths and axes. Where the description has inertias that explain the torques,
-zeros, directions and the clock are also held against them.
+needs nothing from the description but lengths and axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.check._channels import STILL
-from steelyard.check._description import States, drive_columns, gravity_columns, nominal_torque
-from steelyard.check._evidence import Evidence, Fit, fit
+from steelyard.check._description import gravity_columns
+from steelyard.check._evidence import Evidence, Fit
 from steelyard.ground.arrays import Array
-from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding
 
@@ -28,12 +27,11 @@ _NOTABLE, _TOO_MUCH = 1.6, 2.0
 # A mistake is named if it explains this part of what the joints leave together beyond what they leave alone.
 _EXPLAINS = 0.8
 _TILT = 5.0  # degrees of gravity that inexact link lengths do not explain
-_CLOCK = 1.6  # a factor of the clock nearer to 1 may be friction or noise that passes for inertia
 _FACTORS = (0.001, 0.01, 0.1, 0.25, 0.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Together:
+class Together:
     """The weighted rows of all joints, equation below equation, and what the common fit leaves of them."""
 
     seen: Evidence
@@ -43,8 +41,9 @@ class _Together:
     y: Array
 
     @classmethod
-    def of(cls, seen: Evidence, fits: Mapping[int, Fit]) -> _Together:
-        rows = seen.thinned(_MOST_ROWS)
+    def of(cls, seen: Evidence, fits: Mapping[int, Fit], most: int = _MOST_ROWS) -> Together:
+        """At most so many rows (`most`) of what was `seen`, weighted by what each joint's own of the `fits` leaves."""
+        rows = seen.thinned(most)
         weights = np.array(
             [1.0 / max(float(np.std(fits[j].residual)), 1e-3 * float(np.std(y)), 1e-12)
              for j, y in zip(seen.joints, seen.y, strict=True)]
@@ -69,21 +68,37 @@ class _Together:
         inside = Q.T @ self.y
         return (V[kept].T / s[kept]) @ inside / scale, self.y - Q @ inside, Q
 
-    def moved(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """The columns with those of the links at other states; friction and rotors are free, and stay."""
-        robot, independent = self.seen.robot, np.array(self.seen.base.independent)
-        links = np.flatnonzero(independent < robot.inertial_count)
-        Y = robot.dynamics.torque_regressor(q, dq, ddq)[:, :, independent[links]]
+    @property
+    def equations(self) -> list[slice]:
+        """Where the rows of each equation stand."""
+        count = len(self.y) // len(self.seen.joints)
+        return [slice(e * count, (e + 1) * count) for e in range(len(self.seen.joints))]
+
+    @property
+    def _links(self) -> NDArray[np.int64]:
+        return np.flatnonzero(np.array(self.seen.base.independent) < self.seen.robot.inertial_count).astype(np.int64)
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """The columns of the links at other states, `(samples, joints, columns)`."""
+        columns = np.array(self.seen.base.independent)[self._links]
+        return np.asarray(self.seen.robot.dynamics.torque_regressor(q, dq, ddq)[:, :, columns])
+
+    def with_links(self, Y: Array) -> Array:
+        """The columns with others `(samples, joints, columns)` of the links; friction and rotors are free, and stay."""
         A = np.array(self.A)
-        A[:, links] = np.concatenate([w * Y[:, j] for w, j in zip(self.weights, self.seen.joints, strict=True)])
+        A[:, self._links] = np.concatenate([w * Y[:, j] for w, j in zip(self.weights, self.seen.joints, strict=True)])
         return A
+
+    def moved(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """The columns with those of the links at other states."""
+        return self.with_links(self.regressor(q, dq, ddq))
 
 
 def check_together(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """What is wrong between the joints, by name where one mistake explains it; nothing if they agree."""
     if len(seen.joints) < 2:
         return
-    together = _Together.of(seen, fits)
+    together = Together.of(seen, fits)
     beta, rest, Q = together.solved(together.A)
     excess = np.sqrt(np.mean(rest.reshape(len(seen.joints), -1) ** 2, axis=1))
     power = float(rest @ rest) / len(rest)
@@ -109,7 +124,7 @@ def check_together(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]
 
 
 def _named(
-    together: _Together, beta: Array, rest: Array, Q: Array, explained: Callable[[float], float]
+    together: Together, beta: Array, rest: Array, Q: Array, explained: Callable[[float], float]
 ) -> Finding | None:
     """The mistake that explains most of what is left, if it explains enough."""
     seen, robot = together.seen, together.seen.robot
@@ -152,7 +167,7 @@ def _named(
         left, step = beside(together.stacked(only)[:, None])
         factor = 1.0 - float(step[0])
         if not 0.8 < factor < 1.25 and abs(factor) > 0.2:
-            offer(left, _scaled(name, factor))
+            offer(left, wrong_scale(name, factor))
         for other in (b for b in seen.joints if abs(b - j) == 1):
             only = np.zeros_like(tau)
             only[:, j] = tau[:, other]
@@ -206,7 +221,8 @@ def _tilted(found: Array, stated: Array, angle: float) -> Finding:
     return Finding("gravity", "problem", message, advice, fix={"gravity": [round(float(x), 2) for x in found]})
 
 
-def _scaled(name: str, factor: float) -> Finding:
+def wrong_scale(name: str, factor: float) -> Finding:
+    """That the torque of the joint `name` must be taken `factor` times, or turned round where that is below zero."""
     if factor < 0.0:
         message = f"The torque of '{name}' has the wrong sign: turned, it agrees with the other joints."
         advice = f"Turn the sign of the torque of '{name}' (sign.torque, or torque_constants, in the mapping)."
@@ -243,142 +259,3 @@ def wrong_clock(factor: float) -> Finding:
     advice = "Check the unit of the time and the sampling rate (units.time, or time = {rate = …} in the mapping)."
     # A velocity that is logged agrees with the wrong clock, or it would have told.
     return Finding("clock", "problem", message, advice, fix={"time.factor": 1.0 / factor, "velocity": False})
-
-
-# The same questions to the description's inertias.
-
-_ANGLES = np.deg2rad(np.arange(-165, 181, 15))
-_LEAST_ZERO = 0.2  # rad; centres of gravity that are described in another direction pass for less
-_GAIN = 0.8  # of Σ log(share left) over the joints
-# A joint whose share of the torque left falls by this factor agrees. Two must: a centre of gravity that was guessed
-# (Panda) or a load that nobody described changes what is left of its own joint alone.
-_AGREES = 1.25
-_FLOOR = 3e-3  # shares below are noise, and inertias that are not exact
-_WELL = 0.1
-
-
-def check_zeros(seen: Evidence) -> Iterator[Finding]:
-    """The zero or the direction of one joint that makes the description explain the torques much better."""
-    states = States.of(seen, 200)
-    robot = states.robot
-    probe = _Probe.of(states)
-    if len(probe.joints) < 2:
-        return
-    before, (left_before, _) = probe.judged(nominal_torque(robot, states.q, states.dq, states.ddq)[None])
-    trials: list[tuple[int, float]] = [
-        (k, s) for k, j in enumerate(robot.joints)
-        if j.kind == "revolute" and np.ptp(states.q[:, k]) > STILL[j.kind] for s in (*_ANGLES[_ANGLES != 0.0], np.nan)
-    ]  # fmt: skip
-    best = _best(probe, states, trials)
-    if best is None or before[0] - best[0] < _GAIN:
-        return
-    _, (joint, shift) = best
-    if np.isfinite(shift):
-        finer = [(joint, shift + s) for s in np.deg2rad(np.arange(-14, 15, 2))]
-        best = _best(probe, states, finer) or best
-        shift = best[1][1]
-        if abs(shift) < _LEAST_ZERO:
-            return
-    left, slope = probe.judged(_at(states, [best[1]]))[1]
-    agreeing = np.maximum(left_before[0], _FLOOR) > _AGREES * np.maximum(left[0], _FLOOR)
-    if np.sum(agreeing) < 2 or np.sum((left[0] < _WELL) & (slope[0] > 0.0)) < 2:
-        return  # a description that is right about no joint cannot tell
-    name = robot.joints[joint].name
-    found = wrong_zero(name, float(shift)) if np.isfinite(shift) else wrong_direction(name)
-    # Weaker evidence: inertias of a description may be wrong, and a load that it does not know of looks alike.
-    message = f"{found.message[:-1]}, by the description's inertias, unless the robot carries what they do not know of."
-    yield replace(found, severity="warning", message=message)
-
-
-def _at(states: States, trials: Sequence[tuple[int, float]]) -> Array:
-    """Nominal torques of every trial (joint, shift; NaN: turned round), `(trials, samples, joints)`, in one call."""
-    q, dq, ddq = (np.repeat(x[None], len(trials), axis=0) for x in (states.q, states.dq, states.ddq))
-    for t, (joint, shift) in enumerate(trials):
-        if np.isfinite(shift):
-            q[t, :, joint] += shift
-        else:
-            for x in (q, dq, ddq):
-                x[t, :, joint] *= -1.0
-    flat = [x.reshape(-1, x.shape[-1]) for x in (q, dq, ddq)]
-    return nominal_torque(states.robot, *flat).reshape(q.shape)
-
-
-def _best(probe: _Probe, states: States, trials: Sequence[tuple[int, float]]) -> tuple[float, tuple[int, float]] | None:
-    if not trials:
-        return None
-    sums, _ = probe.judged(_at(states, trials))
-    k = int(np.argmin(sums))
-    return float(sums[k]), trials[k]
-
-
-@dataclass(frozen=True, eq=False)
-class _Probe:
-    """Torques without what the drives' own terms explain, joint by joint, to hold many nominal torques against."""
-
-    joints: tuple[int, ...]
-    bases: tuple[Array, ...]
-    rests: tuple[Array, ...]
-    totals: tuple[float, ...]
-
-    @classmethod
-    def of(cls, states: States) -> _Probe:
-        robot, out = states.robot, []
-        for j in range(robot.dof):
-            y = states.tau[:, j]
-            if not robot.torque_used[j] or np.ptp(y) == 0.0:
-                continue
-            drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING_SPEED[robot.joints[j].kind])
-            lengths = np.linalg.norm(drive, axis=0)
-            U, s, _ = np.linalg.svd(drive / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
-            Q = U[:, s > 1e-8 * s[0]]
-            out.append((j, Q, y - Q @ (Q.T @ y), float(np.sum((y - y.mean()) ** 2))))
-        return cls(*(tuple(x) for x in zip(*out, strict=True))) if out else cls((), (), (), ())
-
-    def judged(self, nominal: Array) -> tuple[Array, tuple[Array, Array]]:
-        """For every trial Σ log(share left) over the joints; the shares, and the slopes."""
-        left, slope = (np.empty((len(nominal), len(self.joints))) for _ in range(2))
-        for c, (j, Q, rest, total) in enumerate(zip(self.joints, self.bases, self.rests, self.totals, strict=True)):
-            x = nominal[:, :, j]
-            x = x - (x @ Q) @ Q.T
-            power = np.maximum(np.sum(x**2, axis=1), 1e-300)
-            slope[:, c] = (x @ rest) / power
-            left[:, c] = (float(rest @ rest) - np.maximum(slope[:, c], 0.0) ** 2 * power) / total
-        return np.sum(np.log(np.maximum(left, _FLOOR)), axis=1), (left, slope)
-
-
-def check_clock(seen: Evidence) -> Iterator[Finding]:
-    """Inertia against weight: by the description both are too large or too small alike, unless the clock is wrong."""
-    states = States.of(seen, 400)
-    robot = states.robot
-    still = np.zeros_like(states.q)
-    weight = nominal_torque(robot, states.q, still, still)
-    inertia = nominal_torque(robot, states.q, states.dq, states.ddq) - weight
-    heavy: list[float] = []
-    moving: list[float] = []
-    for j in range(robot.dof):
-        y = states.tau[:, j]
-        if not robot.torque_used[j] or np.ptp(y) == 0.0 or np.ptp(states.q[:, j]) < STILL[robot.joints[j].kind]:
-            continue
-        drive = drive_columns(states.dq[:, j], states.ddq[:, j], SMOOTHING_SPEED[robot.joints[j].kind])
-        found = fit(np.column_stack([weight[:, j], inertia[:, j], drive]), y)
-        if found.left > _WELL:
-            continue
-        for k, (slopes, column, least) in enumerate(((heavy, weight, 0.2), (moving, inertia, 0.05))):
-            telling = found.values[k] * np.std(column[:, j]) > least * np.std(y)
-            if telling and found.values[k] > _CLEAR * found.errors[k]:
-                slopes.append(float(found.values[k]))
-    if len(heavy) < 2 or not moving or max(heavy) > 2.0 * min(heavy):
-        return
-    ratio = float(np.median(moving)) / float(np.median(heavy))
-    if 1.0 / _INERTIA < ratio < _INERTIA:
-        return
-    finding = wrong_clock(float(np.sqrt(ratio)))
-    message = (
-        f"{finding.message} By the description's inertias, inertia is {ratio:.3g} times what the weight would let "
-        "one expect."
-    )
-    yield Finding("clock", "warning", message, finding.advice, fix=finding.fix)
-
-
-_CLEAR = 6.0  # standard errors
-_INERTIA = 2.5

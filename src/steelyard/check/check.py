@@ -19,7 +19,9 @@ from steelyard.check._channels import STILL, check_channels, check_limits, check
 from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import States, check_description, check_gravity
 from steelyard.check._evidence import Evidence, Fit, gather
-from steelyard.check._mistakes import check_clock, check_together, check_zeros
+from steelyard.check._mistakes import check_together
+from steelyard.check._witness import check_witness
+from steelyard.check._zeros import check_clock, check_zeros
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
     check_explained,
@@ -210,7 +212,7 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
         # What a motion shows is judged by a fit, and a fit to torques that are not the robot's shows nothing.
         motion = [replace(e, severity="note") if e.kind in ("hidden", "condition") else e for e in motion]
         return [*velocity, *mixed_up, *motion], excitation
-    late = check_delay(seen, friction_share(seen, fits))
+    late = check_delay(seen, friction_share(seen, fits), fits)
     steps = check_rounding(log, seen)
     warming = check_warming(seen, fits)
     beyond = check_overshoot(seen, fits)
@@ -234,7 +236,7 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     powers = friction_power(seen, fits)
     giving_energy = list(giving(seen, fits, powers))
     if not seen.robot.has_inertia:
-        return giving_energy or list(check_together(seen, fits))
+        return giving_energy or list(check_together(seen, fits)) or list(check_witness(seen, fits))
     every = len(giving_energy) == len(powers) > 0
     tilted = [] if every else list(check_gravity(States.of(seen)))
     if tilted:
@@ -250,7 +252,9 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     if any(e.severity == "problem" for e in between):
         # What mends most says it; that a single joint's torque looks too large is the same seen from elsewhere.
         return [*(e for e in found if e.kind != "torque_scale"), *between]
-    return [*found, *between, *(list(check_zeros(seen)) or check_clock(seen))]
+    if not any(e.severity == "warning" for e in (*found, *between)):
+        between = [*between, *check_witness(seen, fits)]
+    return [*found, *between, *(list(check_zeros(seen, fits)) or check_clock(seen))]
 
 
 def advices(entries: Sequence[Finding]) -> tuple[str, ...]:

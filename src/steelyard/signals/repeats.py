@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
 from steelyard.signals._clock import gap_limit
-from steelyard.signals.log import Finding, Log
+from steelyard.signals.log import Finding, Log, Severity
 
 _Flags = NDArray[np.bool_]
 # A signal that in fewer rows than this part of them keeps its value is not one that was sampled more slowly: a
@@ -20,6 +20,8 @@ _HELD = 0.4
 _JUMP = 0.2
 # In a signal of coarse ticks most changes are fewer ticks than this.
 _COARSE = 4.0
+# Beyond this part of the rows it is how the logger works: values then stand under stamps that are not theirs.
+_MANY = 0.1
 _WORDS = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
 
 
@@ -97,7 +99,10 @@ def _dropped(log: Log, drop: _Flags, dead: list[int]) -> Log:
     row = int(log.meta.get("rows", [1])[0]) + int(np.argmax(drop))
     share = 100.0 * count / len(log)
     message = f"{count} rows ({share:.2g} %) repeat the row before in every signal; left out."
-    findings = [Finding("repeated", "note", message, "Log each of the robot's answers once.", count=count, row=row)]
+    severity: Severity = "note"
+    if count > _MANY * len(log):
+        severity, message = "warning", f"{message[:-1]}, but how old the values of the others are nobody knows."
+    findings = [Finding("repeated", severity, message, "Log each of the robot's answers once.", count=count, row=row)]
     if dead:
         times = "once" if len(dead) == 1 else f"{len(dead)} times"
         message = f"The log stops {times} while the robot moves on, first until {log.t[dead[0]]:.4g} s; cut there."
