@@ -1,19 +1,23 @@
-"""Compiled code on disk survives races, damage and folders that cannot be written."""
+"""Compiled code on disk survives races, damage and folders that cannot be written; no other code is ever run."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import trace
-from steelyard.dynamics.native import _code as cache
+from steelyard.dynamics.native import _code
+from steelyard.dynamics.native import _store as cache
 from steelyard.dynamics.native.drivers import driver
 
 
@@ -25,9 +29,10 @@ def double_of(tag: float) -> Evaluator:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     driver("dense")  # the loops that all functions share are not what these tests are about
-    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path))
+    monkeypatch.setenv("STEELYARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "config"))
     monkeypatch.setattr(cache, "_warned", set())
-    return tmp_path / "native"
+    return tmp_path / "cache" / "code"
 
 
 def test_code_is_kept_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,8 +58,160 @@ def test_damaged_code_is_reported_and_replaced(folder: Path, damage: bytes | str
     assert file.read_bytes() == whole
 
 
+# ---------------------------------------------------------------- what is not ours is never run
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was compiled, and so not taken from the disk."""
+    texts: list[str] = []
+    honest = _code._compile
+
+    def watched(text: str, *others: Any) -> bytes:
+        texts.append(text)
+        return honest(text, *others)
+
+    monkeypatch.setattr(_code, "_compile", watched)
+    return texts
+
+
+def test_exchanged_files_are_not_run(folder: Path, compiled: list[str]) -> None:
+    for tag in (10.0, 20.0):
+        _ = double_of(tag).kernel
+    one, other = (p.read_bytes() for p in sorted(folder.glob("*.o")))
+    for path, content in zip(sorted(folder.glob("*.o")), (other, one), strict=True):
+        path.write_bytes(content)
+    compiled.clear()
+    for tag in (10.0, 20.0):
+        evaluator = double_of(tag)
+        with pytest.warns(cache.CacheWarning, match="not of this user's making"):
+            _ = evaluator.kernel
+        assert evaluator({"x": [3.0]}).tolist() == [6.0 + tag]
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("forged", ["plain hash", "old format", "another's secret"])
+def test_a_forged_file_is_not_run(folder: Path, compiled: list[str], forged: str) -> None:
+    """Its body is sound machine code of another function; only the seal is not ours."""
+    _ = double_of(30.0).kernel
+    (file,) = folder.glob("*.o")
+    body = file.read_bytes()[len(cache._MAGIC) + 32 :]
+    file.unlink()
+    _ = double_of(31.0).kernel
+    (file,) = folder.glob("*.o")
+    plain = hashlib.sha256(body).digest()
+    file.write_bytes({
+        "plain hash": cache._MAGIC + plain + body,
+        "old format": b"steelyard-object-1\n" + plain + body,
+        "another's secret": cache._MAGIC + cache._seal(b"x" * 32, file.stem, body) + body,
+    }[forged])  # fmt: skip
+    compiled.clear()
+    evaluator = double_of(31.0)
+    with pytest.warns(cache.CacheWarning, match="not of this user's making"):
+        _ = evaluator.kernel
+    assert len(compiled) == 1
+    assert evaluator({"x": [3.0]}).tolist() == [37.0]
+
+
+def test_files_of_another_machine_are_not_run(
+    folder: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ = double_of(32.0).kernel
+    (file,) = folder.glob("*.o")
+    foreign = file.read_bytes()
+    file.unlink()
+    monkeypatch.setattr(_code, "_machine_key", lambda: "another processor")
+    _ = double_of(32.0).kernel
+    (file,) = folder.glob("*.o")
+    file.write_bytes(foreign)
+    compiled.clear()
+    with pytest.warns(cache.CacheWarning, match="not of this user's making"):
+        _ = double_of(32.0).kernel
+    assert len(compiled) == 1
+
+
+def open_to_others(folder: Path) -> None:
+    folder.chmod(0o777)
+
+
+def file_open_to_others(folder: Path) -> None:
+    next(folder.glob("*.o")).chmod(0o666)
+
+
+def of_another_user(folder: Path) -> None:
+    os.chown(folder, 65534, -1)
+
+
+def file_of_another_user(folder: Path) -> None:
+    os.chown(next(folder.glob("*.o")), 65534, -1)
+
+
+def linked(folder: Path) -> None:
+    file = next(folder.glob("*.o"))
+    file.rename(folder.parent / "elsewhere")
+    file.symlink_to(folder.parent / "elsewhere")
+
+
+def key_that_others_read(folder: Path) -> None:
+    (folder.parents[1] / "config" / "cache.key").chmod(0o644)
+    cache._secret.cache_clear()
+
+
+def key_folder_open_to_others(folder: Path) -> None:
+    (folder.parents[1] / "config").chmod(0o777)
+    cache._secret.cache_clear()
+
+
+def no_key(folder: Path) -> None:
+    (folder.parents[1] / "config" / "cache.key").write_bytes(b"short")
+    cache._secret.cache_clear()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
+@pytest.mark.parametrize(
+    "spoil",
+    [open_to_others, file_open_to_others, of_another_user, file_of_another_user, linked,
+     key_that_others_read, key_folder_open_to_others, no_key],
+)  # fmt: skip
+def test_what_others_could_have_written_is_not_run(
+    folder: Path, compiled: list[str], spoil: Callable[[Path], None]
+) -> None:
+    if "another_user" in spoil.__name__ and os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    _ = double_of(40.0).kernel
+    spoil(folder)
+    compiled.clear()
+    evaluator = double_of(40.0)
+    with pytest.warns(cache.CacheWarning, match="not used"):
+        _ = evaluator.kernel
+    assert len(compiled) == 1
+    assert evaluator({"x": [3.0]}).tolist() == [46.0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_key_and_code_are_closed_to_others_from_the_start(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        _ = double_of(50.0).kernel
+    finally:
+        os.umask(before)
+    places = [folder, *folder.glob("*.o"), folder.parents[1] / "config", folder.parents[1] / "config" / "cache.key"]
+    assert [oct(p.stat().st_mode & 0o777) for p in places] == ["0o700", "0o600", "0o700", "0o600"]
+
+
+def test_without_a_place_for_the_key_nothing_is_kept(folder: Path, compiled: list[str]) -> None:
+    (folder.parents[1] / "config").write_text("a file where the folder should be")
+    cache._secret.cache_clear()
+    evaluator = double_of(51.0)
+    with pytest.warns(cache.CacheWarning, match="set STEELYARD_CONFIG"):
+        _ = evaluator.kernel
+    assert evaluator({"x": [3.0]}).tolist() == [57.0]
+    assert not list(folder.glob("*"))
+
+
 def test_a_folder_that_cannot_be_written_costs_only_a_warning(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "native").write_text("a file where the folder should be")
+    (tmp_path / "cache").mkdir()
+    folder.write_text("a file where the folder should be")
     evaluator = double_of(3.0)
     with pytest.warns(cache.CacheWarning, match="set STEELYARD_CACHE"):
         _ = evaluator.kernel
@@ -71,7 +228,7 @@ def test_racing_processes_all_get_working_code(folder: Path) -> None:
         "r = builtin('rotradi'); s = np.ones((50_000, 3))\n"
         "print(repr(float(r.torque_regressor(s, s, s).sum())))\n"
     )
-    environment = dict(os.environ, STEELYARD_CACHE=str(folder.parent))
+    environment = dict(os.environ, STEELYARD_CACHE=str(folder.parent), STEELYARD_CONFIG=str(folder.parent / "config"))
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -81,7 +238,7 @@ def test_racing_processes_all_get_working_code(folder: Path) -> None:
     results = [run.communicate() for run in runs]
     assert [error for _, error in results] == [b""] * 4
     assert len({output for output, _ in results}) == 1
-    assert not list(folder.glob(".new-*"))
+    assert not list(folder.glob(".*"))
 
 
 def test_the_key_depends_on_the_code(folder: Path) -> None:

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +43,22 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = False) -> None:
+def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = False, private: bool = False) -> None:
     """Write a file aside, then put it in its place by one rename; a failure leaves what was there.
 
     Args:
         path: its place.
         content: of the file; text as UTF-8.
         new: nothing may be at `path`, else FileExistsError; otherwise what is there is replaced.
+        private: nobody but this user may read it.
     """
     target = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
     aside = aside_of(target)
     with named(target):
         try:
-            aside.write_bytes(data)
+            with open(aside, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
+                file.write(data)
             (rename_new if new else os.replace)(aside, target)
         finally:
             with contextlib.suppress(OSError):

@@ -178,14 +178,19 @@ def _lives(pid: int, start: str) -> bool:
 # ---------------------------------------------------------------- who may write, and one at a time
 
 
-def is_private(found: os.stat_result) -> bool:
-    """Whether a file or folder (its `stat`, `found`) is this user's, and nobody else may write to it.
+def is_private(found: os.stat_result, *, secret: bool = False) -> bool:
+    """Whether nobody but this user may write to a file or folder.
 
     Windows keeps rights elsewhere; there a user's own folders are closed to others, and this is True.
+
+    Args:
+        found: its `stat`.
+        secret: nobody else may read it either.
     """
     if not hasattr(os, "geteuid"):
         return True
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    closed = not found.st_mode & (0o077 if secret else stat.S_IWGRP | stat.S_IWOTH)
+    return closed and found.st_uid == os.geteuid()
 
 
 def hold(file: IO[Any]) -> bool:

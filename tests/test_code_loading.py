@@ -1,0 +1,48 @@
+"""What can turn data into running code stands in few places: a reader, a cache or a plug-in cannot bring another."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "steelyard"
+
+# Calls by their last name, and the modules that may make them, each with its reason.
+WAYS = {
+    "eval", "exec", "__import__", "import_module", "run_path", "run_module", "exec_module", "spec_from_file_location",
+    "CDLL", "LoadLibrary", "from_data", "system", "Popen", "entry_points",
+}  # fmt: skip
+ALLOWED = {
+    ("ground/registry.py", "import_module"): "modules of this package that hold members",
+    ("ground/registry.py", "entry_points"): "what installed packages announce",
+    ("cli/app.py", "import_module"): "a command of the table",
+    ("papers/__init__.py", "import_module"): "a paper of the table",
+    ("estimation/possible/_solve.py", "import_module"): "cvxpy, by its name",
+    ("ground/arrays.py", "CDLL"): "the C library of this process",
+    ("ground/places.py", "CDLL"): "the C library of this process",
+    ("dynamics/native/_code.py", "from_data"): "machine code that was compiled now, or that the store gave out",
+}
+FORBIDDEN = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "runpy", "imp", "subprocess"}
+
+
+def found() -> Iterator[tuple[str, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        where = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = node.func
+                name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                if name in WAYS:
+                    yield where, name
+                if name == "load" and any(
+                    k.arg == "allow_pickle" and getattr(k.value, "value", 1) for k in node.keywords
+                ):
+                    yield where, "allow_pickle"
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [n.name for n in node.names]
+                yield from ((where, name) for name in names if name.split(".")[0] in FORBIDDEN)
+
+
+def test_code_is_loaded_in_few_places() -> None:
+    assert set(found()) == set(ALLOWED)
