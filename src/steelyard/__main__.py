@@ -1,5 +1,15 @@
-"""`python -m steelyard`."""
+"""The program `steelyard`, also as `python -m steelyard`."""
 
-from steelyard.cli import main
+from steelyard.ground.interrupt import on_interrupt
 
-main()
+
+def main() -> None:
+    """Run the program; Ctrl-C is heard before the rest of it is imported."""
+    on_interrupt()
+    from steelyard.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

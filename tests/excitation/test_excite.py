@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -83,6 +84,22 @@ def test_the_same_seed_gives_the_same_motion_and_another_gives_another():
     first, again, other = (quick(robot, limits=LIMITS, seed=s).trajectory.coefficients for s in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("when", ["first look", "within a stage"])
+def test_who_presses_ctrl_c_gets_a_motion_within_its_limits_and_can_resume(tmp_path, monkeypatch, when):
+    robot = sy.load_robot("szabo3r")
+    limits = {**LIMITS, "tau": [4.0, 14.0, 7.0]}  # which the best so far breaks: settling would go on searching
+    looks = itertools.count()
+    asked = {"first look": 0, "within a stage": 100}[when]
+    monkeypatch.setattr("steelyard.excitation.search.stop_wanted", lambda: next(looks) >= asked)
+    file = tmp_path / "search.json"
+    early = quick(robot, limits=limits, checkpoint=file)
+    assert early.violation == 0.0
+    assert next(looks) < asked + 10  # nothing was evaluated after it
+    monkeypatch.undo()
+    resumed = quick(robot, limits=limits, checkpoint=file)
+    assert np.array_equal(resumed.trajectory.coefficients, quick(robot, limits=limits).trajectory.coefficients)
 
 
 def test_a_search_can_be_watched_stopped_and_resumed(tmp_path):

@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as made_command
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.interrupt import on_interrupt
 
 # What options can be, listed in their help: asked of those who know it, and only when help is shown.
 
@@ -166,6 +167,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the program."""
+    on_interrupt()
     app()
 
 

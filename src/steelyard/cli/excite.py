@@ -13,6 +13,7 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
+from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 
 if TYPE_CHECKING:
     from steelyard.excitation.designed import Designed
@@ -112,6 +113,8 @@ _NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap
 def excite(o: ExciteOptions) -> None:
     """Design the motion that shows a robot's parameters best, within limits that hold at every instant."""
     deliver(lambda: _designed(o), o.output, o.overwrite, o.as_json)
+    if stop_wanted():
+        raise typer.Exit(130)
 
 
 def _designed(o: ExciteOptions) -> Designed:
@@ -138,7 +141,7 @@ def _designed(o: ExciteOptions) -> Designed:
         **{name: lists[name] or None for name in ("joints", "equations", "parameters", "wanted")},
         **{name: getattr(o, name) for name in ("motions", *_PASSED_ON)},
     }
-    with _progress(o.time, quiet=o.as_json) as watch:
+    with best_on_interrupt("the best motion"), _progress(o.time, quiet=o.as_json) as watch:
         return design_motions(robot, settings=settings, progress=watch, **read)
 
 
@@ -152,6 +155,6 @@ def _progress(seconds: float | None, quiet: bool) -> Iterator[Callable[[Progress
 
         def watch(p: Progress) -> bool:
             update(p.doing, p.stage, p.stages, p.best)
-            return seconds is not None and clock.monotonic() - begun > seconds
+            return stop_wanted() or (seconds is not None and clock.monotonic() - begun > seconds)
 
         yield watch

@@ -23,6 +23,7 @@ from steelyard.compare.protocol import Cell, Protocol
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import named
 from steelyard.ground.folders import RunFolderError, growing_folder
+from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.places import hold
 from steelyard.robot.robot import Robot
 
@@ -151,7 +152,8 @@ class _Pool:
     def _hire(self) -> None:
         here, there = self.context.Pipe()
         process = self.context.Process(target=serve, args=(there, self.truth, self.protocol), daemon=True)
-        process.start()
+        with children_undisturbed():
+            process.start()
         there.close()  # so that a death over there is heard here
         helper = _Helper(process, here)
         self.helpers.append(helper)

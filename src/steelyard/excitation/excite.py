@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.constraints import Constraint, Limits
@@ -140,7 +141,7 @@ def excite(
     place = None if posture is None else _posture(robot, bounds, posture)
     families = _families(robot, family, joints, place)
     _check_bandwidth(families, bandwidth_hz)
-    with one_blas_thread():
+    with one_blas_thread(), compiled_at_once():  # or a resumed search would differ in the last digits
         design = DesignColumns(
             robot, terms, families, rate, bounds, equations, parameters, scheme, window, long_windows, seed
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import OwnFile, plain
+from steelyard.ground.interrupt import stop_wanted
 
 _FORMAT = "steelyard-excitation-search-1"
 _ROUNDS_OF_TIGHTENING = 5
@@ -66,6 +68,10 @@ class SearchSettings:
                 return number, left // self.repeats, left % self.repeats
             left -= members * self.repeats
         raise IndexError(stage)
+
+
+class _StoppedError(Exception):
+    """Whoever waits wants the best so far."""
 
 
 @dataclass(frozen=True)
@@ -152,10 +158,11 @@ class Search:
 
     def run(self) -> Trajectory:
         """The best motion found; every constraint holds at every instant."""
-        while self.state.stage < self.settings.stages:
-            self._stage()
-            if self._report():
-                break
+        with suppress(_StoppedError):
+            while self.state.stage < self.settings.stages:
+                self._stage()
+                if self._report():
+                    break
         return self._delivered()
 
     def plan(self, columns: Sequence[str], units: Sequence[str], **more: Any) -> Plan:
@@ -196,9 +203,13 @@ class Search:
         s = self.state
         assert s.current is not None
         before = s.current.evaluations
-        s.current = step(
-            lambda x: self.problem.objective(x, sharpness), self.active, s.current, self.settings.iterations, margins
-        )
+
+        def objective(x: Array) -> tuple[float, Array]:
+            if stop_wanted() and s.best is not None:
+                raise _StoppedError
+            return self.problem.objective(x, sharpness)
+
+        s.current = step(objective, self.active, s.current, self.settings.iterations, margins)
         s.evaluations += s.current.evaluations - before
         x, rank = self.problem.candidate(s.current.x, self.active)
         self._offer(x, rank)
@@ -228,7 +239,7 @@ class Search:
             others = [c for c in problem.constraints if c.smooth and not isinstance(c, JointLimits)]
             excess = {id(c): c.excess(wanted) for c in others}
             broken = [c for c in others if excess[id(c)] > 0.0]
-            if not broken:
+            if not broken or stop_wanted():
                 break
             fresh = [c for c in broken if c not in self.active]
             self.active += fresh
@@ -238,7 +249,8 @@ class Search:
             if fresh:
                 self.state.current = Iterate(settled.coefficients.copy())
             sharpness = self.settings.sharpness if fresh else self.settings.sharpness[-1:]
-            self._again([margins[id(c)] for c in self.active], sharpness)
+            with suppress(_StoppedError):
+                self._again([margins[id(c)] for c in self.active], sharpness)
         assert best is not None
         self._check(best[1])
         return best[1]

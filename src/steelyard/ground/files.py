@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.interrupt import unfinished
 from steelyard.ground.places import abandoned, aside_of, rename_new
 
 
@@ -55,7 +56,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = 
     target = Path(path)
     data = content.encode("utf-8") if isinstance(content, str) else content
     aside = aside_of(target)
-    with named(target):
+    with named(target), unfinished(aside):
         try:
             with open(aside, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
                 file.write(data)

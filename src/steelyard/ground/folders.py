@@ -20,6 +20,7 @@ from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import named, write_whole
+from steelyard.ground.interrupt import unfinished, uninterrupted
 from steelyard.ground.places import abandoned, aside_of, exchange, hold, rename_new
 
 MANIFEST = "manifest.json"
@@ -53,11 +54,12 @@ def run_folder(target: str | os.PathLike[str], overwrite: bool = False, growing:
         aside.mkdir()
         own = aside.stat().st_ino
     try:
-        yield aside
-        with named(place / MANIFEST):
-            _write_manifest(aside, growing)
-        with _refusing(place):
-            _put_in_place(aside, place, overwrite)
+        with unfinished(aside):
+            yield aside
+            with named(place / MANIFEST):
+                _write_manifest(aside, growing)
+            with _refusing(place), uninterrupted():
+                _put_in_place(aside, place, overwrite)
     finally:
         # After an exchange the folder aside is another one, and is removed by the list of what is in it.
         with contextlib.suppress(OSError):

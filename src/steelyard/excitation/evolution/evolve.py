@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
@@ -187,7 +188,7 @@ def evolve(
     chosen = optimiser or Genetic()
     bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, limits)
     families = _families(robot, genome)
-    with one_blas_thread():
+    with one_blas_thread(), compiled_at_once():  # or a resumed search would differ in the last digits
         design = DesignColumns(
             robot, terms, families, rate, bounds, equations, parameters, "dynamic", None, False, seed
         )
