@@ -6,11 +6,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracles import relative, states
 
 from steelyard.dynamics import Dynamics
 from steelyard.errors import ShapeError, SteelyardError, StructureError
 from steelyard.parameters import nominal_terms
+from steelyard.regression.data import RegressionData
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
 from steelyard.robot.library import builtin
@@ -138,3 +141,20 @@ def test_bad_data_are_named(case: Case) -> None:
     other = reduce(Rows(case.dynamics), q, dq, ddq, tau)
     with pytest.raises(StructureError, match="cannot be merged"):
         reduce(rows, q, dq, ddq, tau).merge(other)
+
+
+@given(st.integers(1, 20_000), st.integers(0, 100))
+def test_stretches_of_a_log_are_triangles_of_its_beginnings(rows: int, seed: int) -> None:
+    """Growing triangles: each is the Gram matrix of the rows so far, of at most 16 stretches of the same length."""
+    rng = np.random.default_rng(seed)
+    A, y = rng.normal(size=(rows, 3)), rng.normal(size=rows)
+    reduction = RegressionData.from_arrays(["a"], [0, 1, 2], [A], [y], 3).reduction()
+    (growing,) = reduction.stretches
+    assert 1 <= len(growing) <= 16
+    assert len(growing) >= min(7, rows // 64)
+    length = rows if len(growing) == 1 else next(64 << k for k in range(12) if rows // (64 << k) < 16)
+    both = np.column_stack([A, y])
+    for k, r in enumerate(growing, start=1):
+        so_far = both[: rows if k == len(growing) else k * length]
+        np.testing.assert_allclose(r.T @ r, so_far.T @ so_far, rtol=1e-9, atol=1e-9 * rows)
+    np.testing.assert_array_equal(growing[-1], reduction.factor.triangles[0])

@@ -18,7 +18,7 @@ from steelyard.ground.arrays import Array
 
 # Five blocks say little of each parameter by itself: four degrees of freedom. The mean of all parameters is believed
 # like this many more (a variance that is shrunk to the mean of its kin; Smyth 2004).
-_DEGREES_OF_MEAN = 8.0
+DEGREES_OF_MEAN = 8.0
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
         return estimate
     # A mean over kin that a few wild ones do not lead: of the logarithms, which scatter alike.
     degrees = float(doubt.blocks - 1)
-    common = float(np.exp(np.mean(np.log(ratio[told]))) * _log_bias(degrees))
+    common = float(np.exp(np.mean(np.log(ratio[told]))) * log_bias(degrees))
     own = np.where(told, ratio, common)
-    shrunk = (degrees * own + _DEGREES_OF_MEAN * common) / (degrees + _DEGREES_OF_MEAN)
+    shrunk = (degrees * own + DEGREES_OF_MEAN * common) / (degrees + DEGREES_OF_MEAN)
     motion = noise * np.maximum(shrunk - 1.0, 0.0)
     structure = np.array([doubt.structure.get(n, 0.0) for n in names]) * (noise > 0.0)
     grown = np.sqrt((noise + motion + structure) / np.where(noise > 0.0, noise, 1.0))
@@ -77,7 +77,7 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
     )
 
 
-def _log_bias(degrees: float) -> float:
+def log_bias(degrees: float) -> float:
     """What the exponential of a mean logarithm of χ²/ν lacks to one: exp(ln(ν/2) − digamma(ν/2))."""
     x, digamma = 0.5 * degrees, 0.0
     while x < 8.0:  # beyond, the series is exact to 1e-9

@@ -69,7 +69,9 @@ def judge(found: Identification) -> Verdict:
     grade: Grade = "good" if np.median(worst) <= GOOD and worst.max() <= POOR else "usable"
     if np.median(worst) > POOR:
         grade = "poor"
-    against = [*_copied(copied), *_logs(found), *_beside_its_own_fit(found, judged), *_bodies(found)]
+    between = () if found.agreement is None else found.agreement.reasons
+    against: list[_Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
+    against += [*_beside_its_own_fit(found, judged), *_bodies(found)]
     if not judged:
         against.append(("usable", NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)

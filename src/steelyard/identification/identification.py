@@ -22,6 +22,7 @@ from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from steelyard.check import Check
+    from steelyard.identification.agreement import Agreement
     from steelyard.identification.structure import FoundStructure
 
 
@@ -75,6 +76,8 @@ class Identification:
     reduced_validation: tuple[Score, ...] = ()
     # What the search for the structure tried on the identification logs, and chose; None: the terms were given.
     structure: FoundStructure | None = None
+    # Of several logs: how far their own answers spread, which one disagrees, and by what; None: there was one.
+    agreement: Agreement | None = None
     # What `check` says of the logs that were identified from (of the first piece of those that are streamed), by name.
     checks: tuple[tuple[str, Check], ...] = ()
     # The same of the logs that it is judged by.

@@ -23,6 +23,7 @@ from steelyard.ground.renamed import renamed
 from steelyard.identification._copies import copied_from
 from steelyard.identification._doubt import doubted
 from steelyard.identification._verdict import judge as verdict_of
+from steelyard.identification.agreement import agreement_of
 from steelyard.identification.identification import Identification, IdentificationSettings
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
@@ -174,6 +175,7 @@ def identify(
         reduced=fit.reduced,
         reduced_validation=judged.validation["reduced"],
         structure=structure,
+        agreement=agreement_of(study, judged.names, fit.free),
         checks=tuple(zip(judged.names, check_study(study), strict=True)) if check else (),
         **(_checked_judges(study, judged) if check and validate else {}),
     )

@@ -14,6 +14,7 @@ from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameters_page import (
     base_parameters_section,
+    between_logs_section,
     effort_unit,
     effort_units,
     model_section,
@@ -49,6 +50,7 @@ def identification_report(found: Identification) -> str:
         _structure(found),
         _friction(found),
         base_parameters_section(found),
+        between_logs_section(found),
         reduced(found),
         model_section(found),
         _how(found),

@@ -17,6 +17,9 @@ from steelyard.report.html import Section
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.robot.robot import Robot
 
+# A table with more columns than this cannot be read; the numbers of all logs are in result.json.
+_MOST_LOGS = 6
+
 
 def base_parameters_section(found: Identification) -> Section:
     """The base parameters that were `found`, with intervals, beside the free fit and the description."""
@@ -56,6 +59,33 @@ def base_parameters_section(found: Identification) -> Section:
             ),
         ),
     )
+
+
+def between_logs_section(found: Identification) -> Section | None:
+    """Every base parameter of what was `found` in each log by itself, and which log disagrees; None: there was one."""
+    told = found.agreement
+    if told is None:
+        return None
+    shown = told.logs if len(told.logs) <= _MOST_LOGS else ()
+    rows: list[Sequence[TableCell]] = []
+    for p in sorted(told.parameters, key=lambda p: -(p.away or 0.0)):
+        each = [
+            "" if v is None or e is None else f"{v:.4g} ± {e:.2g}"
+            for v, e in zip(p.values, p.standard_errors, strict=True)
+        ]
+        pooled = f"{p.value:.4g} ± {p.standard_error:.2g}"
+        rows.append((p.name, p.unit, pooled, *each[: len(shown)], p.between_std, p.excess_std, p.worst, p.away))
+    columns: list[TableColumn | str] = ["parameter", "unit", "all logs", *shown, TableColumn("spread", digits=2)]
+    columns += [TableColumn("beyond error bars", digits=2), "farthest", TableColumn("standard errors", places=1)]
+    words = (
+        f"{told.sentence} The table has the free fit to all logs and to each log by itself (± standard error); a dash "
+        "where a log does not show a parameter. Spread is the standard deviation between logs; beside it what of that "
+        "their error bars do not explain; at last the log that is farthest from the others, by how many standard "
+        "errors of the difference. Of so many numbers a few are beyond 3 by chance."
+    )
+    more = [callout("warning", reason) for reason in told.reasons]
+    table = table_html(columns, rows, "Base parameters, log by log")
+    return Section("Log by log", join(*more, paragraph(words), table))
 
 
 def _described(found: Identification) -> Array | None:

@@ -103,6 +103,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "velocity": found.velocity,
         },
         "structure": None if found.structure is None else found.structure.to_json(),
+        "between_logs": None if found.agreement is None else found.agreement.to_json(),
         "verdict": asdict(found.verdict),
         "physically_consistent": found.possible,
         "base_parameters": {

@@ -21,6 +21,10 @@ _FEW_BYTES = 50_000_000
 _KEPT_BYTES = 700_000_000
 # Rows of an equation that are reflected into its triangle at once: QR of a few rows costs as much as of many.
 _AT_ONCE = 2048
+# The triangles of a log's stretches, from which its parts can be compared: so many at most, and half of them at least
+# where the log is long; the first ones of so few rows.
+_STRETCHES = 16
+_SHORTEST = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,7 @@ class Reduction:
 
     `factor` holds a triangle per equation, `spectra` the Gram matrices of [A y] by frequency, `sums` Σy per equation.
     `unfiltered` are Gram matrices of the same rows before any filter; empty where there are none. The rows were kept
-    from so many `samples`.
+    from so many `samples`. `stretches` are the triangles of each equation after each stretch of the log, growing.
     """
 
     factor: Factor
@@ -54,6 +58,7 @@ class Reduction:
     sums: Array
     unfiltered: tuple[Array, ...] = ()
     samples: int = 0
+    stretches: tuple[tuple[Array, ...], ...] = ()
 
     def merge(self, *others: Reduction) -> Reduction:
         """Of these rows and those of `others` together; the equations must be the same."""
@@ -176,7 +181,8 @@ class RegressionData:
                         samples[e] += block.samples
                 factor = triangles.factor(self.parameters)
             whole = tuple(unfiltered) if not partial and 0 < samples.min() == samples.max() else ()
-            self._reduction.append(Reduction(factor, spectra, sums, whole, int(samples.min())))
+            made = Reduction(factor, spectra, sums, whole, int(samples.min()), triangles.stretches())
+            self._reduction.append(made)
         return self._reduction[0]
 
     def factor(self, weigh: Callable[[Block], Array] | None = None) -> Factor:
@@ -207,16 +213,34 @@ class _Triangles:
         self._triangles = [np.zeros((e.width, e.width)) for e in equations]
         self._waiting: list[list[Array]] = [[] for _ in equations]
         self._rows = [0] * len(equations)
+        self._stretches: list[list[Array]] = [[] for _ in equations]
+        self._stretch = [_SHORTEST] * len(equations)  # rows of each
+        self._since = [0] * len(equations)  # rows since the last one ended
 
     def add(self, equation: int, rows: Array) -> None:
         self._rows[equation] += len(rows)
-        self._waiting[equation].append(rows)
-        if sum(map(len, self._waiting[equation])) >= _AT_ONCE:
-            self._reflect(equation)
+        while len(rows):
+            most = min(self._stretch[equation], _AT_ONCE) - sum(map(len, self._waiting[equation]))
+            self._waiting[equation].append(rows[:most])
+            if len(rows) >= most:
+                self._reflect(equation)
+            rows = rows[most:]
 
     def _reflect(self, equation: int) -> None:
-        self._triangles[equation] = triangle(np.vstack([self._triangles[equation], *self._waiting[equation]]))
+        waiting, done = self._waiting[equation], self._stretches[equation]
+        self._triangles[equation] = triangle(np.vstack([self._triangles[equation], *waiting]))
+        self._since[equation] += sum(map(len, waiting))
         self._waiting[equation] = []
+        if self._since[equation] >= self._stretch[equation]:
+            self._since[equation] = 0
+            done.append(self._triangles[equation])
+            if len(done) == _STRETCHES:  # stretches twice as long from here on
+                del done[::2]
+                self._stretch[equation] *= 2
+
+    def stretches(self) -> tuple[tuple[Array, ...], ...]:
+        """Of each equation: its triangle after each stretch of rows; a last one that is shorter is part of it."""
+        return tuple((*done[:-1], last) for done, last in zip(self._stretches, self._triangles, strict=True))
 
     def factor(self, parameters: int) -> Factor:
         if not any(self._rows):

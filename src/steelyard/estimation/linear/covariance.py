@@ -115,6 +115,26 @@ def covariance(
     return Covariance(0.5 * (matrix + matrix.T) * wider * wider[:, None], white, degrees)
 
 
+def score_covariances(spectra: Spectra, base: Columns, beta: Array, weights: Array, inverse: Array) -> Array:
+    """The covariances of the scores w²Aᵀu of every equation, `(equations, rank, rank)`, for noise of this spectrum.
+
+    Args:
+        spectra: of the rows.
+        base: which columns are looked at.
+        beta: their parameters, whose residuals tell the noise.
+        weights: 1/σ of each equation.
+        inverse: H⁻¹ of the fit that `beta` came from, or what the rows show of it.
+    """
+    with one_blas_thread():
+        square = weights**2
+        merged = _merge(_from_spectra(spectra, base, beta), square, inverse)
+        power, _ = _powers(merged, square, np.ones(len(weights)), inverse, quick=True)
+        out = np.zeros((len(weights), base.rank, base.rank))
+        for band, s in zip(merged, power, strict=True):
+            out[band.equation] += square[band.equation] ** 2 * s * band.gram
+    return out
+
+
 def _normal(bands: list[_Band], weights: Array) -> Array:
     """H = Σ w AᵀA over all bands."""
     return np.asarray(sum(weights[b.equation] * b.gram for b in bands))
@@ -175,8 +195,10 @@ def _left(band: _Band, leverage: Array, inverse: Array) -> float:
     return band.count - float(leverage[band.equation] * np.sum(inverse * band.gram))
 
 
-def _powers(bands: list[_Band], square: Array, slopes: Array, inverse: Array) -> tuple[Array, Array]:
-    """Noise power of every band without bias, and its degrees of freedom.
+def _powers(
+    bands: list[_Band], square: Array, slopes: Array, inverse: Array, quick: bool = False
+) -> tuple[Array, Array]:
+    """Noise power of every band without bias, and its degrees of freedom; `quick`: what comes out negative is zero.
 
     The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ), of which the expected power is taken.
     """
@@ -191,7 +213,10 @@ def _powers(bands: list[_Band], square: Array, slopes: Array, inverse: Array) ->
     T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * np.trace(projections, axis1=1, axis2=2)
     seen = np.array([b.power for b in bands])
     scale = np.where(seen > 0.0, seen / left, 1.0)  # powers of joints and bands differ by decades
-    return _no_less_than_zero(T * scale / scale[:, None], seen / scale) * scale, left
+    T = T * scale / scale[:, None]
+    if not quick:
+        return _no_less_than_zero(T, seen / scale) * scale, left
+    return np.maximum(np.linalg.lstsq(T, seen / scale, rcond=None)[0], 0.0) * scale, left
 
 
 def _no_less_than_zero(T: Array, seen: Array) -> Array:

@@ -25,6 +25,8 @@ from steelyard.regression.data import RegressionData
 
 # A share of the cost below this (half a standard deviation, squared) is not worth naming.
 _WORTH_NAMING = 0.25
+# A point on the boundary, to rounding, is drawn inwards by this part of the way to one that is well inside.
+_INWARDS = 1e-6
 
 
 def _boundary_shares(made: Formulation, inside: Array) -> dict[str, float]:
@@ -33,7 +35,7 @@ def _boundary_shares(made: Formulation, inside: Array) -> dict[str, float]:
     At the optimum z = Σ_i Bᵀ E_iᵀ Z_i with the multipliers Z_i ⪰ 0 of the links (and of the bounds), hence
     ‖z‖² = Σ_i ⟨Z_i, E_i B z⟩: the cost of impossibility splits exactly. `inside`: a point to start from.
     """
-    program = made.program.bare(inside)
+    program = made.program.bare(inside + _INWARDS * (made.program.start - inside))
     found = solve_interior(program, first=0.1)
     return {name: share for name, share in _split(made, found).items() if share > _WORTH_NAMING}
 
