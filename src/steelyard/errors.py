@@ -5,9 +5,23 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# A message quotes names and lists out of files, which may be of any length.
+LONGEST_MESSAGE = 300
+
+
+def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """`text` for people: at most so many characters (`most`), cut in the middle, and none that moves a cursor."""
+    if len(text) > most:
+        tail = most // 3
+        text = f"{text[: most - tail - 3]} … {text[len(text) - tail :]}"
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
+
 
 class SteelyardError(Exception):
     """Base of all errors that a user can cause and can mend. The command line turns it into exit code 2."""
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())
 
 
 class RobotError(SteelyardError):

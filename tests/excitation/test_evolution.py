@@ -132,7 +132,7 @@ def test_a_run_repeats_and_resumes_to_the_same_motion(optimiser, tmp_path):
     with pytest.raises(sy.ExcitationError, match="belongs to another search"):
         evolve(robot, Fourier(3, 4.0), checkpoint=file, seed=7, **options)
     file.write_text("[]")
-    with pytest.raises(sy.ExcitationError, match="no checkpoint"):
+    with pytest.raises(sy.ExcitationError, match="not a table"):
         evolve(robot, Fourier(3, 4.0), checkpoint=file, **options)
 
 

@@ -91,7 +91,7 @@ def test_wrong_friction_is_refused(tmp_path) -> None:
     with pytest.raises(SteelyardError, match="steelyard friction"):
         read_friction(tmp_path / "nothing")
     (tmp_path / "result.json").write_text('{"joints": [{}]}')
-    with pytest.raises(SteelyardError, match="not the result"):
+    with pytest.raises(SteelyardError, match=r"result\.json: joints: joint 1: 'joint' is missing"):
         read_friction(tmp_path)
 
 

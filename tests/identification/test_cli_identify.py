@@ -123,7 +123,7 @@ def test_torque_that_is_all_zero_is_refused(csv: Path, tmp_path: Path) -> None:
         (["--terms", "viscuos"], "Did you mean 'viscous'"),
         (["--terms", "coulomb:smooth"], "name=value"),
         (["--scheme", "energetic"], "Known: dynamic"),
-        (["--holdout", "1.5"], "between 0 and 1"),
+        (["--holdout", "1.5"], "give 0 to 1"),
         (["--holdout-blocks", "5"], "seconds:every"),
         (["--holdout", "0.3", "--holdout-blocks", "0.5:3"], "exclude each other"),
         (["--prior", "mine"], "There is no prior 'mine'"),

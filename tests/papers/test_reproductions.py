@@ -20,12 +20,14 @@ from typer.testing import CliRunner
 import steelyard.papers
 from steelyard.cli import app
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.ground.field import Field
+from steelyard.ground.schema import build
 from steelyard.papers import load_paper
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Item, Paper, Reproduction, asserted, measured, paper_table, printed, shown
 from steelyard.papers.prrrp._lab import Lab, inertia
 from steelyard.papers.prrrp.histories import _EightFilter
-from steelyard.papers.run import _item_from_json, paper_page, reproduce, reproduction_to_json, run_paper
+from steelyard.papers.run import paper_page, reproduce, reproduction_to_json, run_paper
 from steelyard.papers.szabo3r.tables import formula
 from steelyard.signals.log import Log
 
@@ -286,7 +288,8 @@ def test_the_page_says_what_holds(holds: bool) -> None:
 @pytest.mark.parametrize("name", HERE)
 def test_results_survive_json(done: dict[str, Reproduction], name: str) -> None:
     written = json.loads(json.dumps(reproduction_to_json(done[name]), allow_nan=False))
-    again = replace(done[name], items=tuple(_item_from_json(item) for item in written["items"]))
+    items = tuple(build(Item, Field(item, "item", exact=True)) for item in written["items"])
+    again = replace(done[name], items=items)
     for item, read in zip(done[name].items, again.items, strict=True):
         assert read.statements == item.statements
         assert read.title == item.title

@@ -135,7 +135,12 @@ def test_malformed_files_are_explained(tmp_path: Path, name: str, text: str, wor
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes("name: Kozłowski".encode("iso-8859-2"))
     (tmp_path / "huge.yaml").write_bytes(b"#" * 2_000_000)
-    for name, word in [("none.yaml", "no such file"), ("latin.yaml", "UTF-8"), ("huge.yaml", "too much"), ("", "read")]:
+    for name, word in [
+        ("none.yaml", "no such file"),
+        ("latin.yaml", "UTF-8"),
+        ("huge.yaml", "too much"),
+        ("", "folder"),
+    ]:
         with pytest.raises(RobotError, match=word):
             read_dh(tmp_path / name)
 

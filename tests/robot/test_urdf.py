@@ -148,8 +148,10 @@ def test_inertia_is_unknown_only_where_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_a_chain_of_thousands_of_links_needs_no_deep_stack(tmp_path: Path) -> None:
-    parts = [link(f"l{k}", "") for k in range(3001)] + [joint(f"j{k}", f"l{k}", f"l{k + 1}") for k in range(3000)]
-    assert read_urdf(write(tmp_path, *parts)).dof == 3000
+    kinds = ["fixed"] * 2950 + ["revolute"] * 50
+    parts = [link(f"l{k}", "") for k in range(3001)]
+    parts += [joint(f"j{k}", f"l{k}", f"l{k + 1}", kind) for k, kind in enumerate(kinds)]
+    assert read_urdf(write(tmp_path, *parts)).dof == 50
 
 
 def test_meshes_of_packages_and_inside_the_folder_are_fine(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ BROKEN = {
     "infinite inertia": (inertial('ixx="1"', 'ixx="inf"'), ["line 3", "<inertia> of link 'a'", "'ixx'", "finite"]),
     "overflowing inertia": (
         inertial("<mass", '<origin xyz="1e200 0 0"/><mass'),
-        ["line 3", "<inertial> of link 'a'", "overflows"],
+        ["line 3", "<origin> of link 'a'", "beyond 1e+15"],
     ),
     "inertia missing": (inertial('ixx="1"', ""), ["<inertia> of link 'a'", "'ixx'"]),
     "mass missing": (inertial('<mass value="1"/>', ""), ["<inertial> of link 'a'", "<mass>"]),

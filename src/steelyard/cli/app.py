@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import math
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version as installed_version
@@ -13,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as made_command
 
-from steelyard.errors import SteelyardError
+from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.interrupt import on_interrupt
 
 # What options can be, listed in their help: asked of those who know it, and only when help is shown.
@@ -103,9 +105,27 @@ def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[
     return enter
 
 
+# What the numbers of an option may be, by what its help calls them; others are finite and below 1e15.
+_RANGES = {
+    "HZ": (1e-3, 1e7), "RAD/S": (1e-3, 1e7), "S": (-1e7, 1e7), "SHARE": (0.0, 1.0), "PERCENT": (0.0, 1e4),
+    "M": (0.0, 1e6), "Z": (-1e6, 1e6), "POS": (-1e6, 1e6), "SPEED": (0.0, 1e6), "TOL": (0.0, 0.1),
+    "N": (0, 10**15), "K": (0, 10**6),
+}  # fmt: skip
+
+
 class _Command(TyperCommand):
-    """A command whose options list what there is of a kind ("{estimators}") when their help is shown, not before. `ctx`
-    and `formatter` are Click's."""
+    """A command whose numbers are checked, and whose options list what there is of a kind ("{estimators}") when their
+    help is shown, not before. `ctx` and `formatter` are Click's."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from steelyard.ground.field import Field
+
+        for option in self.params:
+            value = ctx.params.get(option.name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                low, high = _RANGES.get(getattr(option, "metavar", None) or "", (-math.inf, math.inf))
+                Field(value, option.opts[-1], error=SteelyardError).number(low=low, high=high)
+        return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:
@@ -149,7 +169,9 @@ class Commands(TyperGroup):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             remedy = "; make room, or write elsewhere" if full else ""
             message = f"{error.filename or 'A file'}: {error.strerror or error}{remedy}."
-        typer.echo(f"steelyard: {' '.join(message.split())}", err=True)
+        except MemoryError:
+            message = "There is not enough memory for this; give a shorter log or fewer joints."
+        typer.echo(f"steelyard: {shortened(' '.join(message.split()))}", err=True)
         raise typer.Exit(2)
 
 
@@ -168,7 +190,13 @@ app = typer.Typer(
 def main() -> None:
     """Run the program."""
     on_interrupt()
+    warnings.showwarning = _show_warning
     app()
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """A warning as a sentence: where in the program it arose, and that line of it, help nobody here."""
+    typer.echo(f"steelyard: note: {shortened(' '.join(str(message).split()))}", err=True)
 
 
 def _print_version(wanted: bool) -> None:

@@ -44,9 +44,10 @@ def check(
         from pathlib import Path
 
         from steelyard.check.fix import as_toml, mended
+        from steelyard.errors import LogError
         from steelyard.ground.documents import read_document
 
-        data, by_hand = mended(found, loaded, read, read_document(Path(mapping)) if mapping else {})
+        data, by_hand = mended(found, loaded, read, read_document(Path(mapping), LogError) if mapping else {})
         write_whole(fix, as_toml(data), new=True)
         for text in by_hand if not as_json else ():
             typer.echo(f"Not in {fix}: {text}")

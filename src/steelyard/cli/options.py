@@ -127,12 +127,14 @@ def words(text: str) -> list[str]:
 
 def numbers(option: str, text: str, count: int) -> Sequence[float]:
     """So many (`count`) numbers between commas of `text`; `option` is named in the complaint."""
+    from steelyard.ground.field import LARGEST_NUMBER
+
     try:
         values = [float(word) for word in text.split(",")]
     except ValueError:
         values = []
-    if len(values) != count:
-        raise SteelyardError(f"{option} is '{text}'; give {count} numbers with commas between, e.g. 0,0,-9.81.")
+    if len(values) != count or not all(abs(x) <= LARGEST_NUMBER for x in values):
+        raise SteelyardError(f"{option} is '{text}'; give {count} finite numbers with commas between, e.g. 0,0,-9.81.")
     return values
 
 
@@ -145,10 +147,12 @@ def per_joint(option: str, text: str) -> Any:
     try:
         if any(":" in part for part in parts):
             pairs = [tuple(float(x) for x in part.split(":")) for part in parts]
-            if any(len(pair) != 2 for pair in pairs):
+            if any(len(pair) != 2 or any(x != x for x in pair) for pair in pairs):
                 raise ValueError
             return pairs
         values = [float(part) for part in parts]
+        if any(x != x for x in values):  # not a number
+            raise ValueError
     except ValueError:
         values = []
     if not values:

@@ -44,7 +44,7 @@ def rehearse(o: RehearseOptions) -> None:
     def rehearsed() -> Rehearsal:
         loaded = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
         made = read_designed(o.run, loaded)
-        given = opt.words(o.term_names) or [t for t in made.settings.get("terms", []) if t != "default"]
+        given = opt.words(o.term_names) or [t for t in made.terms if t != "default"]
         return play(
             loaded,
             made.trajectories,

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior, Result
 from steelyard.estimation.registry import ESTIMATORS, Named, estimator_names, fit_by_name
 from steelyard.estimation.simulated.experiment import Experiment
+from steelyard.ground.field import Field
+from steelyard.ground.schema import build
 from steelyard.regression.base_parameters import BaseParameters
 
 _PHYSICAL = "-physical"
@@ -139,7 +141,7 @@ class MethodRun:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> MethodRun:
         """What `to_json` wrote, read as a `document`."""
-        return cls(**{f.name: document[f.name] for f in fields(cls) if f.name in document})
+        return build(cls, Field(dict(document), "run", error=SteelyardError, exact=True), others=True)
 
 
 class TooSlowError(BaseException):

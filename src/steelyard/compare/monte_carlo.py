@@ -25,6 +25,7 @@ from steelyard.ground.files import named
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.places import hold
+from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
 # In the folder of a comparison: its runs, a line each.
@@ -44,6 +45,7 @@ def records_folder(folder: Path, overwrite: bool, resume: bool) -> AbstractConte
 
 
 _FORMAT = "steelyard-runs-1"
+_LARGEST = 1 << 30  # bytes: a run is some hundred
 
 
 class _Records:
@@ -58,7 +60,8 @@ class _Records:
         """The runs there are; a last line that was being written when the power went is left out."""
         if not self.path.exists():
             return []
-        head, *runs = (_parsed(line) for line in self.path.read_bytes().split(b"\n"))
+        lines = read_bytes(self.path, _LARGEST, SteelyardError).split(b"\n")
+        head, *runs = (_parsed(line, f"{self.path}, line {k + 1}") for k, line in enumerate(lines))
         if head is not None and (head.get("format"), head.get("key")) != (_FORMAT, self._header["key"]):
             raise SteelyardError(
                 f"{self.path} holds runs of another comparison (another robot, seed, version or setting); resume with "
@@ -90,10 +93,11 @@ class _Records:
             yield lambda run: add(run.to_json())
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parsed(line: bytes, place: str) -> dict[str, Any] | None:
+    """What a line holds; one that was torn, or is none of ours, holds nothing."""
     try:
-        document = json.loads(line)
-    except ValueError:
+        document = parse_json(line.decode("utf-8", "replace"), place, SteelyardError)
+    except SteelyardError:
         return None
     return document if isinstance(document, dict) else None
 

@@ -13,13 +13,17 @@ from steelyard.dynamics import bodies, regressors
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.loaded import less_loaded, with_rotors
-from steelyard.errors import ShapeError, UnknownNameError
+from steelyard.errors import RobotError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Vector
 from steelyard.parameters.history import RigidLoad
 from steelyard.parameters.inertial import inertial_parameters_of
 from steelyard.parameters.terms import Entries, Parameter, Terms
 from steelyard.robot.robot import Robot
+
+# Every joint's torque depends on every link behind it: a chain of 48 joints has so many such pairs, of which the base
+# parameters take five seconds. A humanoid with hands has half as many.
+MOST_MOVED = 1_200
 
 
 class Dynamics:
@@ -42,6 +46,13 @@ class Dynamics:
     """
 
     def __init__(self, robot: Robot, terms: Terms | None = None) -> None:
+        moved = sum(len(robot.ancestors(k)) for k in range(len(robot.links)))
+        if moved > MOST_MOVED:
+            raise RobotError(
+                f"{robot.source or robot.name}: its chains of joints are too long to be worked out ({moved} pairs of "
+                f"a joint and a link that it moves; {MOST_MOVED} are the most); name fewer joints that move (--joints, "
+                "joints=[…])."
+            )
         self.robot = robot
         self.terms = terms if terms is not None else Terms(robot, ())
         self._functions: dict[tuple[str, ...], Function] = {}

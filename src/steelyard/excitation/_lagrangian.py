@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.excitation.constraints.limits import Constraint
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 
 _Objective = Callable[[Array], tuple[float, Array]]
 
@@ -23,6 +24,8 @@ _FIRST_PENALTY = 10.0
 _LARGEST_PENALTY = 3e3
 _GROWTH = 3.0
 _MEMORY = 30
+# Inequalities on the grid of one constraint.
+_MOST = 10_000_000
 
 
 @dataclass
@@ -50,19 +53,20 @@ class Iterate:
         }
 
     @staticmethod
-    def from_dict(document: dict[str, Any]) -> Iterate:
+    def from_field(document: Field) -> Iterate:
+        """What `to_dict` wrote, as a checkpoint holds it: the table `document`."""
+        given = document.table(("x", "multipliers", "penalty", "evaluations"), ("violation",))
         multipliers = []
-        for entry in document["multipliers"]:
-            m = np.zeros(entry["size"])
-            m[entry["at"]] = entry["values"]
+        for item in given["multipliers"].items("entry"):
+            entry = item.table(("size", "at", "values"))
+            m, at = np.zeros(entry["size"].whole(0, _MOST)), entry["at"].array(None).astype(int)
+            if np.any((at < 0) | (at >= len(m))):
+                entry["at"].fail("holds places that are not there.")
+            m[at] = entry["values"].array(len(at))
             multipliers.append(m)
-        violation = document["violation"]
+        violation = given["violation"].number() if "violation" in given else np.inf
         return Iterate(
-            np.array(document["x"]),
-            multipliers,
-            float(document["penalty"]),
-            np.inf if violation is None else float(violation),
-            int(document["evaluations"]),
+            given["x"].array(None), multipliers, given["penalty"].number(), violation, given["evaluations"].whole()
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -32,8 +32,10 @@ from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
+from steelyard.ground.untrusted import read_json
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -231,7 +233,7 @@ def design_motions(
         )
     if given and options.get("weights") is not None:
         raise ExcitationError("With given logs the weights follow from them; leave the weights out.")
-    terms = options.get("terms")
+    terms, sigma = options.get("terms"), expected_noise(robot, noise)
     if motions > 1:
         # The scene is built once for all of them.
         usual = {"collision": False, "clearance": 0.02, "packages": ()}
@@ -249,13 +251,16 @@ def design_motions(
     if not robot.has_inertia:
         notes.append("The robot's file states no inertias: torques are unknown, and their limits were not kept.")
     kept = settings if settings is not None else {k: v for k, v in options.items() if isinstance(v, (str, int, float))}
-    return Designed(robot, plans, expected_noise(robot, noise), {**kept, "bound_terms": terms}, tuple(notes))
+    return Designed(robot, plans, sigma, {**kept, "bound_terms": terms}, tuple(notes))
 
 
 def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -> Array:
     """Of torque, N m (N), per joint of `robot`: `noise` as given, or what good drives have."""
     if noise is not None:
-        return np.array(np.broadcast_to(np.asarray(noise, dtype=float), (robot.dof,)))
+        given = np.asarray(noise, dtype=float)
+        if given.shape not in ((), (robot.dof,)) or not np.all((given >= 0.0) & (given <= LARGEST_NUMBER)):
+            raise ExcitationError(f"noise must be a number from 0 on, or one per joint ({robot.dof}), in N m (N).")
+        return np.array(np.broadcast_to(given, (robot.dof,)))
     effort = np.array([j.effort for j in robot.joints])
     return np.where(np.isfinite(effort) & (effort > 0.0), _NOISE * effort, _NOISE_WITHOUT)
 
@@ -303,34 +308,27 @@ class Read:
 
     trajectories: tuple[Trajectory, ...]
     limits: Limits
-    settings: dict[str, Any]
+    terms: tuple[str, ...]  # as they were typed
 
 
 def read_designed(folder: str | Path, robot: Robot) -> Read:
     """The motions of a run `folder`; they must be those of `robot`."""
     place = Path(folder)
-    try:
-        plans = [json.loads((place / "trajectory.json").read_text("utf-8"))]
-        plans += [json.loads(p.read_text("utf-8")) for p in sorted(place.glob("trajectory-*.json"))]
-        result = json.loads((place / "result.json").read_text("utf-8"))
-        settings = result["settings"]
-        # JSON holds no infinity; nothing there means none.
-        none = {"lower": -np.inf}
-        tables = {
-            k: np.array([none.get(k, np.inf) if x is None else float(x) for x in row])
-            for k, row in plans[0]["limits"].items()
-        }
-        motions = tuple(Trajectory.from_dict(p["trajectory"]) for p in plans)
-        names = plans[0]["joints"]
-    except OSError:
-        raise SteelyardError(
-            f"{place} is no run of `steelyard excite`: it lacks trajectory.json or result.json."
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise SteelyardError(f"{place} cannot be read as a run of `steelyard excite` ({error!r}).") from None
+    files = [place / "trajectory.json", *sorted(place.glob("trajectory-*.json"))]
+    read = [read_json(path, SteelyardError, "give a run of `steelyard excite`", exact=True) for path in files]
+    plans = [plan.table(("trajectory", "joints", "limits"), others=True) for plan in read]
+    result = read_json(place / "result.json", SteelyardError, "give a run of `steelyard excite`")
+    settings = result.table(("settings",), others=True)["settings"].table((), ("terms",), others=True)
+    names = plans[0]["joints"].texts()
     if tuple(names) != robot.joint_names:
         raise SteelyardError(
             f"{place} was designed for joints {', '.join(names)}; "
             f"robot '{robot.name}' has {', '.join(robot.joint_names)}; name those of the motion (--joints)."
         )
-    return Read(motions, Limits(**tables), settings)
+    motions = tuple(Trajectory.from_field(plan["trajectory"]) for plan in plans)
+    if any(motion.joints != robot.dof for motion in motions):
+        read[0].fail(f"its motions are not of {robot.dof} joints.")
+    given = plans[0]["limits"].table(tuple(f.name for f in fields(Limits)))
+    # JSON holds no infinity; nothing there means none.
+    tables = {k: x.array(robot.dof, missing=-np.inf if k == "lower" else np.inf) for k, x in given.items()}
+    return Read(motions, Limits(**tables), tuple(settings["terms"].texts()) if "terms" in settings else ())

@@ -25,12 +25,14 @@ from steelyard.excitation.settle import find_centre
 from steelyard.excitation.trajectories import Acceleration, BSpline, Family, Fourier, SplinedQuintic
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
 
 FAMILIES = ("fourier", "bspline", "quintic", "acceleration")
+_MOST_SAMPLES = 1e6
 OPTIMISERS = ("gradient", "ga", "cma")
 
 
@@ -119,6 +121,12 @@ def excite(
         checkpoint: a JSON file to write after every stage, and to resume from where it exists.
     """
     _check_times(duration, rate)
+    numbers = {"harmonics": (harmonics, 1, 1000), "via_points": (via_points, 0, 1000), "seed": (seed, 0, 2**63),
+               "generations": (generations, 1, 10**6), "population": (population, 1, 10**6)}  # fmt: skip
+    for name, (value, low, high) in numbers.items():
+        Field(value, name, error=ExcitationError).whole(low, high)
+    for name, length in {"floor": floor, "clearance": clearance, "torque_margin": torque_margin}.items():
+        Field(length or 0.0, name, error=ExcitationError).number()
     bounds = limits_from(robot, limits)
     if family is None or isinstance(family, str):
         family = _family_named(family or "fourier", harmonics, duration)
@@ -183,6 +191,8 @@ def _check_bred(optimiser: str, joints: Any, posture: Any, bandwidth_hz: float |
 def _check_times(duration: float, rate: float) -> None:
     if not (0.0 < duration < np.inf and 0.0 < rate < np.inf):
         raise ExcitationError(f"duration is {duration:g} s and rate {rate:g} Hz; both must be positive and finite.")
+    if duration * rate > _MOST_SAMPLES:
+        raise ExcitationError(f"{duration:g} s at a rate of {rate:g} Hz are more than {_MOST_SAMPLES:g} samples.")
     if duration * rate < 8:
         raise ExcitationError(
             f"{duration:g} s at {rate:g} Hz are too few samples; give a longer motion or a higher rate."

@@ -20,10 +20,13 @@ from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.settle import holds, settle
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
+from steelyard.ground.untrusted import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
+_OPEN = ("current", "best", "rank", "start_value")  # what may be null in a checkpoint
 _ROUNDS_OF_TIGHTENING = 5
 
 
@@ -107,18 +110,41 @@ class _State:
         return made
 
     @staticmethod
-    def from_dict(document: dict[str, Any]) -> _State:
-        d = document
+    def from_field(document: Field) -> _State:
+        d = document.table(("stage", "pool", "finished", "history", "evaluations"), _OPEN, others=True)
+
+        def ranked(entry: Field) -> list[tuple[float, Iterate]]:
+            pairs = [item.pair() for item in entry.items("motion")]
+            return [(np.inf if rank.value is None else rank.number(), Iterate.from_field(x)) for rank, x in pairs]
+
+        steps = [item.pair() for item in d["history"].items("step")]
         return _State(
-            int(d["stage"]),
-            None if d["current"] is None else Iterate.from_dict(d["current"]),
-            [(float(rank), Iterate.from_dict(i)) for rank, i in d["pool"]],
-            [(float(rank), Iterate.from_dict(i)) for rank, i in d["finished"]],
-            None if d["best"] is None else np.array(d["best"]),
-            np.inf if d["rank"] is None else float(d["rank"]),
-            np.nan if d["start_value"] is None else float(d["start_value"]),
-            [(int(n), float(v)) for n, v in d["history"]],
-            int(d["evaluations"]),
+            d["stage"].whole(),
+            Iterate.from_field(d["current"]) if "current" in d else None,
+            ranked(d["pool"]),
+            ranked(d["finished"]),
+            d["best"].array(None) if "best" in d else None,
+            d["rank"].number() if "rank" in d else np.inf,
+            d["start_value"].number() if "start_value" in d else np.nan,
+            [(n.whole(), np.nan if v.value is None else v.number()) for n, v in steps],
+            d["evaluations"].whole(),
+        )
+
+
+def check_owner(document: Field, kind: str, key: str, seed: int) -> None:
+    """Refuse a checkpoint of something else.
+
+    Args:
+        document: what the checkpoint holds.
+        kind: what its format is called.
+        key: of the search that would go on from it.
+        seed: of that search.
+    """
+    given = document.table((), ("format", "problem", "seed"), others=True)
+    if [given[k].value if k in given else None for k in ("format", "problem", "seed")] != [kind, key, seed]:
+        document.fail(
+            "belongs to another search (another robot, goal, limits, optimiser or seed), or is no checkpoint at all; "
+            "delete it, or name another file."
         )
 
 
@@ -283,15 +309,24 @@ class Search:
     def _restored(self) -> _State:
         if self.checkpoint is None or not self.checkpoint.exists():
             return _State()
-        try:
-            document = json.loads(self.checkpoint.read_text())
-            same = document["format"] == _FORMAT and document["problem"] == self.key
-            if not same or document["seed"] != self.seed:
-                raise ExcitationError(
-                    f"{self.checkpoint} belongs to another search (another robot, goal, limits or seed); delete it, "
-                    "or name another file."
-                )
-            state = _State.from_dict(document)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ExcitationError(f"{self.checkpoint} is no checkpoint of a search ({error}); delete it.") from None
+        document = read_json(self.checkpoint, ExcitationError, "delete it, or name another file", exact=True)
+        check_owner(document, _FORMAT, self.key, self.seed)
+        state = _State.from_field(document)
+        if not self._fits(state):
+            document.fail("is damaged: it holds no state that this search can be in; delete it.")
         return state
+
+    def _fits(self, s: _State) -> bool:
+        """Whether its motions have as many numbers as they need here, and are those that its stage goes on from."""
+        x = self.problem.centre.coefficients
+        sizes = [len(c.evaluate(x)[0]) for c in self.active]
+        iterates = [i for i in (s.current, *(i for _, i in (*s.pool, *s.finished))) if i is not None]
+        same = all(len(i.x) == len(x) and [len(m) for m in i.multipliers] in ([], sizes) for i in iterates)
+        if not same or s.stage > self.settings.stages or (s.best is not None and len(s.best) != len(x)):
+            return False
+        if s.stage == self.settings.stages:
+            return s.best is not None
+        number, member, repeat = self.settings.locate(s.stage)
+        if repeat > 0:
+            return s.current is not None
+        return number == 0 or len(s.finished if member == 0 else s.pool) > member

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import ExportError
 from steelyard.ground.arrays import Array
-from steelyard.ground.xml import Element, parse_xml
+from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.xml import MAX_BYTES, Element, parse_xml
 
 # Where the elements of an XML file stand in its bytes, so that a few can be replaced and the rest kept.
 
@@ -40,7 +41,7 @@ class Document:
 
     def __init__(self, path: Path) -> None:
         self.root = parse_xml(path)
-        self.path, self.data = path, path.read_bytes()
+        self.path, self.data = path, read_bytes(path, MAX_BYTES)
         declared = _DECLARED.match(self.data.removeprefix(b"\xef\xbb\xbf"))
         self.encoding = declared[1].decode() if declared else "utf-8"
         spans = _spans(self.data)

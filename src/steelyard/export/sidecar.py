@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import ExportError, RobotError, SteelyardError
+from steelyard.errors import ExportError, SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.documents import Field
-from steelyard.ground.files import read_json, write_whole
+from steelyard.ground.field import Field
+from steelyard.ground.files import write_whole
+from steelyard.ground.untrusted import read_json
 from steelyard.parameters.term import SIDES, TERMS, Term, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.dh import read_transmission
@@ -180,11 +181,7 @@ def load_model(
 def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
     """The contents of the sidecar at `path`, checked."""
     source = Path(path)
-    data = read_json(source, ExportError, "write it with model_to_sidecar")
-    try:
-        return _sidecar(Field(data, str(source)))
-    except RobotError as error:
-        raise ExportError(str(error)) from None
+    return _sidecar(read_json(source, ExportError, "write it with model_to_sidecar"))
 
 
 def _sidecar(root: Field) -> Sidecar:

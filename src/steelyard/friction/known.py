@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,13 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
+from steelyard.ground.untrusted import read_json
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
 from steelyard.parameters.term import Term, make_term
 from steelyard.parameters.terms import DEFAULT_TERMS, terms
 from steelyard.regression.schemes.still import Curve
-from steelyard.robot.robot import Robot
+from steelyard.robot.robot import MOST_JOINTS, Robot
 
 if TYPE_CHECKING:
     from steelyard.friction.laws import FittedLaw
@@ -28,37 +29,41 @@ KnownCurves = Union["FrictionCurves", Mapping[str, Curve]]
 # Beyond the fastest measured speed a curve goes on as its law does, up to this many times that speed.
 _BEYOND = 3.0
 _KNOTS = 24
+_MORE = ("shape", "load_gain", "temperature")
 
 
 def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
     """The curves, by joint, of a folder `path` that `steelyard friction … -o` wrote, or of its result.json."""
     source = Path(path) / "result.json" if Path(path).is_dir() else Path(path)
-    try:
-        document = json.loads(source.read_text("utf-8"))
-        return {entry["joint"]: _law(entry) for entry in document["joints"]}
-    except OSError as error:
-        raise SteelyardError(
-            f"{source}: cannot be read ({error.strerror}); give a run of `steelyard friction`."
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise SteelyardError(f"{source}: not the result of `steelyard friction` ({error!r}).") from None
+    whole = read_json(source, SteelyardError, "give a run of `steelyard friction`")
+    found = whole.table(("joints",), others=True)["joints"].items("joint", MOST_JOINTS)
+    return dict(_law(entry.table(("joint", "law", "coefficients", "covariance", "fastest"), _MORE, others=True))
+                for entry in found)  # fmt: skip
 
 
-def _law(entry: dict[str, Any]) -> FittedLaw:
+def _law(entry: dict[str, Field]) -> tuple[str, FittedLaw]:
     from steelyard.friction.laws import FittedLaw, law_named
 
-    law, warm = law_named(str(entry["law"])), entry.get("temperature")
-    more: dict[str, Any] = {}
-    if warm is not None:
-        more["slopes"] = np.array([warm["slopes"][s] for s in law.symbols])
-        more["reference"], more["range"] = float(warm["reference"]), tuple(map(float, warm["range"]))
-    return FittedLaw(
+    law, more = law_named(entry["law"].text()), dict[str, Any]()
+
+    def by_symbol(table: Field) -> Array:
+        given = table.table(law.symbols, others=True)
+        return np.array([given[s].number() for s in law.symbols])
+
+    if "temperature" in entry:
+        warm = entry["temperature"].table(("slopes", "reference", "range"), others=True)
+        more["slopes"], more["reference"] = by_symbol(warm["slopes"]), warm["reference"].number()
+        more["range"] = tuple(warm["range"].vector(2))
+    covariance = entry["covariance"].array(None, None, missing=np.nan)
+    if covariance.shape[0] != covariance.shape[1] or len(covariance) < len(law.symbols):
+        entry["covariance"].fail(f"is no square matrix of {len(law.symbols)} rows or more.")
+    return entry["joint"].text(), FittedLaw(
         law,
-        np.array([float(entry["coefficients"][s]) for s in law.symbols]),
-        np.array(entry["covariance"]),
-        float(entry["shape"]) if entry["shape"] is not None else 1.0,
-        load_gain=float(entry.get("load_gain", 0.0)),
-        fastest=float(entry["fastest"]),
+        by_symbol(entry["coefficients"]),
+        covariance,
+        entry["shape"].positive() if "shape" in entry else 1.0,
+        load_gain=entry["load_gain"].number() if "load_gain" in entry else 0.0,
+        fastest=entry["fastest"].positive(),
         **more,
     )
 

@@ -7,8 +7,10 @@ from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 from .outcome import Content, Outcome, Presentation, Viewed
 from .registry import Registry
+from .schema import build
+from .untrusted import read_json
 
 __all__ = [
-    "Array", "Content", "Outcome", "Presentation", "Registry", "RunFolderError", "Viewed", "check_target",
-    "evaluate_expression", "growing_folder", "plain", "run_folder", "scalars", "sweep_up", "write_whole",
+    "Array", "Content", "Outcome", "Presentation", "Registry", "RunFolderError", "Viewed", "build", "check_target",
+    "evaluate_expression", "growing_folder", "plain", "read_json", "run_folder", "scalars", "sweep_up", "write_whole",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import errno
 import io
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from steelyard.errors import SteelyardError
 from steelyard.ground.interrupt import unfinished
 from steelyard.ground.places import abandoned, aside_of, rename_new
+from steelyard.ground.untrusted import LARGEST_JSON, read_bytes
 
 
 def plain(value: Any) -> Any:
@@ -98,13 +98,13 @@ class OwnFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_file(path, new=False)
         self.path = Path(path)
-        self._last = self.path.read_bytes() if self.path.exists() else None
+        self._last = read_bytes(self.path, LARGEST_JSON, SteelyardError) if self.path.exists() else None
 
     def write(self, content: str) -> None:
         """Replace what the file holds by `content`, whole."""
         try:
             new = self._last is None or not self.path.exists()
-            if not new and self.path.read_bytes() != self._last:
+            if not new and read_bytes(self.path, LARGEST_JSON, SteelyardError) != self._last:
                 raise FileExistsError
             write_whole(self.path, content, new)
         except FileExistsError:
@@ -112,22 +112,6 @@ class OwnFile:
                 f"{self.path} was written by another process meanwhile, and is not replaced; name another file."
             ) from None
         self._last = content.encode("utf-8")
-
-
-def read_json(path: Path, error: type[SteelyardError], remedy: str) -> Any:
-    """What a JSON file holds.
-
-    Args:
-        path: the file.
-        error: what is raised where there is none, or none that can be read.
-        remedy: what to do where there is none.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise error(f"{path}: there is no such file; {remedy}.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as why:
-        raise error(f"{path}: this is not a readable JSON file ({why}).") from None
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:

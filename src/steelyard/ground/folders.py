@@ -22,6 +22,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.files import named, write_whole
 from steelyard.ground.interrupt import unfinished, uninterrupted
 from steelyard.ground.places import abandoned, aside_of, exchange, hold, rename_new
+from steelyard.ground.untrusted import read_json
 
 MANIFEST = "manifest.json"
 _FORMAT = "steelyard-run-1"
@@ -29,7 +30,6 @@ _FORMAT = "steelyard-run-1"
 _LOCK = ".steelyard-lock"
 # Nobody's own: the lock, and what file managers leave behind in any folder that was looked at.
 _OF_NO_WORTH = (_LOCK, ".DS_Store", "Thumbs.db", "desktop.ini")
-_LARGEST_MANIFEST = 16 * 2**20
 
 
 class RunFolderError(SteelyardError):
@@ -205,14 +205,16 @@ def _held(place: Path, whole: Sequence[str], above: str = "") -> Iterator[tuple[
 
 def _manifest(place: Path) -> dict[str, Any] | None:
     path = place / MANIFEST
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > _LARGEST_MANIFEST:
-            return None
-        found = json.loads(path.read_text("utf-8"))
-        right = found["format"] == _FORMAT and isinstance(found["files"], dict) and isinstance(found["growing"], list)
-        return found if right and all(isinstance(name, str) for name in found["growing"]) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    if path.is_symlink():
         return None
+    try:
+        found = read_json(path, RunFolderError, "it is no run's").table(("format", "files", "growing"))
+        files = {name: entry.value for name, entry in found["files"].entries().items()}
+        growing = [entry.value for entry in found["growing"].items("name")]
+    except RunFolderError:
+        return None
+    right = found["format"].value == _FORMAT and all(isinstance(name, str) for name in growing)
+    return {"files": files, "growing": growing} if right else None
 
 
 def _write_manifest(place: Path, growing: Sequence[str]) -> None:

@@ -12,11 +12,13 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import LARGEST_NUMBER, SMALLEST_NUMBER
+from steelyard.ground.untrusted import read_bytes
 
 # The largest descriptions in use (whole humanoids) have about 1 MB, a few thousand elements and ten levels;
 # nested bodies of MJCF add one level each. The caps keep a hostile file from eating the memory or the stack.
-MAX_BYTES = 64 * 1024 * 1024
-MAX_ELEMENTS = 500_000
+MAX_BYTES = 16 * 1024 * 1024
+MAX_ELEMENTS = 50_000
 MAX_DEPTH = 256
 
 
@@ -85,7 +87,12 @@ class Element:
                     f"has '{shorten(word)}' in attribute '{name}', which is not a finite number; "
                     f"write a number such as 0.5."
                 )
-            out.append(value)
+            if abs(value) > LARGEST_NUMBER and not infinite:
+                raise self.error(
+                    f"has {value:g} in attribute '{name}', beyond {LARGEST_NUMBER:g}, more than anything about a "
+                    f"robot; write it in SI units."
+                )
+            out.append(value if abs(value) >= SMALLEST_NUMBER else 0.0)
         return out
 
     def number(self, name: str, default: float | None = None, *, infinite: bool = False) -> float:
@@ -114,7 +121,7 @@ def parse_xml(path: Path | str) -> Element:
     files), attribute lists and external document types are refused rather than expanded.
     """
     builder = _Builder(str(path))
-    data = _read(Path(path))
+    data = read_bytes(Path(path), MAX_BYTES)
     if not data.strip():
         raise RobotError(f"{path}: the file is empty; write a robot description (URDF or MJCF) into it.")
     try:
@@ -123,24 +130,6 @@ def parse_xml(path: Path | str) -> Element:
         line = builder.parser.ErrorLineNumber
         reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else str(error)
         raise RobotError(f"{path}, line {line}: this is not well-formed XML ({reason}); mend that line.") from None
-
-
-def _read(path: Path) -> bytes:
-    if not path.exists():
-        raise RobotError(f"{path}: there is no such file; check the path.")
-    if not path.is_file():
-        raise RobotError(f"{path}: this is not a file; give the path of a URDF or MJCF file.")
-    try:
-        with path.open("rb") as handle:
-            data = handle.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise RobotError(f"{path}: the file cannot be read ({error.strerror}); check its permissions.") from None
-    if len(data) > MAX_BYTES:
-        raise RobotError(
-            f"{path}: the file is larger than {MAX_BYTES // 1024**2} MiB, which no robot description needs; "
-            f"keep meshes and data in files of their own."
-        )
-    return data
 
 
 class _Builder:
@@ -169,7 +158,7 @@ class _Builder:
         return RobotError(f"{self.file}, line {self.parser.CurrentLineNumber}: {message}")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.count += 1
+        self.count += 1 + len(attributes) // 20  # few have more than ten
         if self.count > MAX_ELEMENTS:
             raise self.refuse(f"more than {MAX_ELEMENTS} elements, which no robot description needs; split the file.")
         if len(self.open) >= MAX_DEPTH:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
+from steelyard.ground.schema import build
 from steelyard.identification._verdict import NOT_JUDGED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
@@ -45,6 +47,19 @@ class IdentificationSettings:
     def to_json(self) -> dict[str, Any]:
         """As files have it: `cutoff` and `score_cutoff`, in Hz, have no unit in their names there."""
         return asdict(self, dict_factory=lambda pairs: {k.removesuffix("_hz"): v for k, v in pairs})
+
+    @staticmethod
+    def from_field(entry: Field) -> IdentificationSettings:
+        """What `to_json` wrote, as it stands in a file: the table `entry`."""
+        values = {f"{k}_hz" if k == "score_cutoff" else k: item for k, item in entry.entries().items()}
+        smooth = values.pop("preparation", entry.inside({}, "preparation"))
+        how = {f"{k}_hz" if k == "cutoff" else k: item.value for k, item in smooth.entries().items()}
+        rest = {k: item.value for k, item in values.items()}
+        return build(
+            IdentificationSettings,
+            replace(entry, value=rest),
+            preparation=build(Preparation, replace(smooth, value=how)),
+        )
 
 
 @renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz", physically_consistent="possible")

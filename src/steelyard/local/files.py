@@ -14,8 +14,10 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
 from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_sidecar
-from steelyard.ground.files import csv_text, plain, read_json
+from steelyard.ground.field import Field
+from steelyard.ground.files import csv_text, plain
 from steelyard.ground.outcome import Content, Outcome, json_text
+from steelyard.ground.untrusted import read_json
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import MotionLike, motion_from_dict, motion_to_dict
@@ -24,7 +26,6 @@ from steelyard.parameters.term import TERMS, make_term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
-from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +38,7 @@ _BANK = "steelyard.bank/1"
 _ARRAYS = {"beta": "beta", "covariance": "covariance", "spread": "residual_std"}
 _NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
 _RATE = 500.0
+_MOST = 1000  # regions
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +79,15 @@ class RegionMotions(Outcome):
 def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, MotionLike]:
     """The motions of `robot` that `RegionMotions.save` wrote into `folder`, by region."""
     path = Path(folder) / "result.json"
-    data = read_json(path, LocalError, "give a folder of `steelyard local design`")
-    try:
-        if data.get("schema") != _MOTIONS:
-            raise LocalError(f"{folder}: holds no designed motions; give a folder of `steelyard local design`.")
-        if data["joints"] != list(robot.joint_names):
-            raise LocalError(f"{folder}: its motions are for joints {', '.join(data['joints'])}, another robot's.")
-        return {entry["name"]: motion_from_dict(entry["trajectory"], robot) for entry in data["regions"]}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise LocalError(f"{path}: the motions cannot be read ({error!r}).") from None
+    data = read_json(path, LocalError, "give a folder of `steelyard local design`", exact=True)
+    if data.table((), ("schema",), others=True).get("schema", data).value != _MOTIONS:
+        raise LocalError(f"{folder}: holds no designed motions; give a folder of `steelyard local design`.")
+    given = data.table(("joints", "regions"), others=True)
+    joints = given["joints"].texts()
+    if joints != list(robot.joint_names):
+        raise LocalError(f"{folder}: its motions are for joints {', '.join(joints)}, another robot's.")
+    entries = [item.table(("name", "trajectory"), others=True) for item in given["regions"].items("region", _MOST)]
+    return {entry["name"].text(): motion_from_dict(entry["trajectory"], robot) for entry in entries}
 
 
 def _samples(robot: Robot, motion: MotionLike) -> str:
@@ -173,22 +175,26 @@ def load_bank(folder: str | os.PathLike[str], robot: Robot) -> Bank:
     """The bank that `save_bank` wrote into `folder`, for the `robot` it was made with."""
     place = Path(folder)
     data = _read(place / "result.json")
-    if data.get("schema") != _BANK:
-        raise LocalError(f"{place}: holds no bank of local models (schema is {data.get('schema')!r}, not {_BANK!r}).")
-    own = data["robot"]
-    mounted = robot.with_gravity(own["gravity"])  # a log may have told how the robot stands
-    if (own["fingerprint"], own["joints"]) != (mounted.fingerprint, list(robot.joint_names)):
+    schema = data.table((), ("schema",), others=True).get("schema", data).value
+    if schema != _BANK:
+        raise LocalError(f"{place}: holds no bank of local models ({_BANK!r} is not its schema).")
+    given = data.table(("robot", "regions", "blend"), others=True)
+    own = given["robot"].table(("name", "fingerprint", "joints", "gravity"), others=True)
+    joints = own["joints"].texts()
+    mounted = robot.with_gravity(own["gravity"].vector(3))  # a log may have told how the robot stands
+    if (own["fingerprint"].value, joints) != (mounted.fingerprint, list(robot.joint_names)):
         raise LocalError(
-            f"{place}: this bank is that of robot '{own['name']}' ({', '.join(own['joints'])}); '{robot.name}' "
+            f"{place}: this bank is that of robot '{own['name'].text()}' ({', '.join(joints)}); '{robot.name}' "
             f"({', '.join(robot.joint_names)}) has other joints or other kinematics."
         )
-    try:
-        models: list[LocalModel] = []
-        for name in (entry["name"] for entry in data["regions"]):
-            models.append(_read_local(place / name, name, mounted, models[-1].base if models else None))
-        return Bank(mounted, tuple(models), float(data["blend"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise LocalError(f"{place}: the bank cannot be read: {error!r} is missing or of the wrong kind.") from None
+    models: list[LocalModel] = []
+    for entry in given["regions"].items("region", _MOST):
+        item = entry.table(("name",), others=True)["name"]
+        name = item.text()
+        if Path(name).name != name:
+            item.fail(f"'{name}' is not the name of a folder in the bank.")
+        models.append(_read_local(place / name, name, mounted, models[-1].base if models else None))
+    return Bank(mounted, tuple(models), given["blend"].number(low=0.0))
 
 
 def _local_files(local: LocalModel) -> dict[str, Content]:
@@ -213,20 +219,18 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
 
 def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
     """What `_local_files` holds; `known` are base parameters of the same robot, used if its terms are the same."""
-    data = _read(folder / "model.json")
+    data = _read(folder / "model.json").table(("region", "theta", "settings", *_ARRAYS, *_NUMBERS), others=True)
     terms = _terms(folder / "model.steelyard.json", robot)
     base = known if known is not None and known.terms.terms == terms.terms else base_parameters(robot, terms)
-    settings = dict(data["settings"])
-    settings["preparation"] = Preparation(**settings["preparation"])
-    settings["known_friction"] = tuple(settings["known_friction"])
     played = folder / "trajectory.json"
-    numbers: dict[str, Any] = {n: np.array(data[key], dtype=float) for key, n in _ARRAYS.items()}  # None becomes NaN
-    numbers |= {name: float(data[key]) for key, name in _NUMBERS.items()}
+    shapes = {"beta": (base.rank,), "covariance": (base.rank, base.rank), "spread": (None,)}
+    numbers: dict[str, Any] = {n: data[key].array(*shapes[key], missing=np.nan) for key, n in _ARRAYS.items()}
+    numbers |= {name: data[key].number() for key, name in _NUMBERS.items()}
     return LocalModel(
         region=region_from_dict(name, data["region"]),
-        model=Model(robot, terms, np.array(data["theta"])),
+        model=Model(robot, terms, data["theta"].array(robot.inertial_count + len(terms))),
         base=base,
-        settings=IdentificationSettings(**settings),
+        settings=IdentificationSettings.from_field(data["settings"]),
         motion=motion_from_dict(_read(played), robot) if played.exists() else None,
         **numbers,
     )
@@ -241,11 +245,8 @@ def _terms(path: Path, robot: Robot) -> Terms:
     return Terms(robot, tuple(made))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    data = read_json(path, LocalError, "give the folder of a bank of local models")
-    if not isinstance(data, dict):
-        raise LocalError(f"{path}: is no JSON object; give the folder of a bank of local models.")
-    return data
+def _read(path: Path) -> Field:
+    return read_json(path, LocalError, "give the folder of a bank of local models", exact=True)
 
 
 def whole_model(bank: Bank, run: str | os.PathLike[str]) -> LocalModel:

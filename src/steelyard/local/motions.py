@@ -24,6 +24,7 @@ from steelyard.excitation.interpolator import (
 )
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.local.region import CartesianRegion, Region
 from steelyard.robot.kinematics.inverse import Pose, ReachError
 from steelyard.robot.kinematics.numerical import random_starts, solve_from
@@ -258,12 +259,16 @@ def motion_to_dict(motion: MotionLike) -> dict[str, Any]:
     raise LocalError(f"A motion of type {type(motion).__name__} cannot be written; use a trajectory or a program.")
 
 
-def motion_from_dict(data: dict[str, Any], robot: Robot, limits: MotionLimits | None = None) -> MotionLike:
+def motion_from_dict(data: dict[str, Any] | Field, robot: Robot, limits: MotionLimits | None = None) -> MotionLike:
     """A motion of `robot` from `data` of `motion_to_dict`; a program is run again, within the same `limits`. None: the
     robot's own."""
-    if str(data.get("format", "")).startswith("steelyard-program"):
-        motion = interpolate(robot, program_from_dict(data), limits or _motion_limits(robot))
-        return ViaPointMotion.of(motion, float(data.get("slowed", 1.0)))
-    if data.get("format") == _REPEATED:
-        return Repeated(Trajectory.from_dict(data["motion"]), int(data["times"]))
-    return Trajectory.from_dict(data)
+    entry = data if isinstance(data, Field) else Field(data, "motion", error=LocalError, exact=True)
+    given = entry.table((), ("format", "slowed"), others=True)
+    kind = given["format"].value if "format" in given else ""
+    if str(kind).startswith("steelyard-program"):
+        motion = interpolate(robot, program_from_dict(entry), limits or _motion_limits(robot))
+        return ViaPointMotion.of(motion, given["slowed"].number(low=1.0, high=1e6) if "slowed" in given else 1.0)
+    if kind == _REPEATED:
+        twice = entry.table(("motion", "times"), others=True)
+        return Repeated(Trajectory.from_field(twice["motion"]), twice["times"].whole(1, 10_000))
+    return Trajectory.from_field(entry)

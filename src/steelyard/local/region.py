@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.errors import LocalError, UnknownNameError
+from steelyard.errors import LocalError, UnknownNameError, shortened
 from steelyard.excitation import Point
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
+from steelyard.ground.schema import build
 from steelyard.robot.kinematics.inverse import Pose, Tip
 from steelyard.robot.robot import Robot
 
@@ -208,17 +210,15 @@ class JointRegion(Region):
         return {"space": "joints", "lower": self.lower.tolist(), "upper": self.upper.tolist()}
 
 
-def region_from_dict(name: str, data: Mapping[str, Any]) -> Region:
+def region_from_dict(name: str, data: Mapping[str, Any] | Field) -> Region:
     """The region `name` from `data` that `to_dict` wrote."""
-    values = dict(data)
+    entry = data if isinstance(data, Field) else Field(dict(data), f"region '{name}'", error=LocalError)
+    values = {"half_width" if key == "spread" else key: item.value for key, item in entry.entries().items()}
     space = values.pop("space", "cartesian")
-    kinds = {"cartesian": CartesianRegion, "joints": JointRegion}
-    if space not in kinds:
-        raise UnknownNameError("space", str(space), kinds)
-    try:
-        return kinds[space](name, **values)  # type: ignore[abstract, no-any-return]
-    except TypeError as error:
-        raise LocalError(f"Region '{name}' cannot be read: {error}.") from None
+    kinds: dict[str, type[Region]] = {"cartesian": CartesianRegion, "joints": JointRegion}
+    if not isinstance(space, str) or space not in kinds:
+        raise UnknownNameError("space", shortened(str(space), 60), kinds)
+    return build(kinds[space], replace(entry, value=values), name=name)
 
 
 def _smooth_step(u: Array) -> Array:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import LocalError, RobotError
-from steelyard.ground.documents import Field, read_document
+from steelyard.errors import LocalError
+from steelyard.ground.documents import read_document
+from steelyard.ground.field import Field
 from steelyard.local.motions import sample_postures
 from steelyard.local.region import CartesianRegion, JointRegion, Region
 from steelyard.robot.robot import Robot
@@ -51,15 +52,9 @@ def read_regions(path: str | os.PathLike[str], robot: Robot) -> tuple[Region, ..
     it has `joints`, a table of joints with [lower, upper] (rad, m; the file may say `units: deg`).
     """
     source = Path(path)
-    try:
-        entries = Field(read_document(source), str(source)).table(("regions",), ("units",))
-        degrees = "units" in entries and entries["units"].choice(("deg", "rad")) == "deg"
-        named = entries["regions"]
-        if not isinstance(named.value, Mapping):
-            named.fail("must be a table: the regions by name.")
-        found = [_region(robot, str(name), named.inside(x, str(name)), degrees) for name, x in named.value.items()]
-    except RobotError as error:
-        raise LocalError(str(error)) from None
+    entries = Field(read_document(source, LocalError), str(source), error=LocalError).table(("regions",), ("units",))
+    degrees = "units" in entries and entries["units"].choice(("deg", "rad")) == "deg"
+    found = [_region(robot, name, entry, degrees) for name, entry in entries["regions"].entries().items()]
     return checked_regions(robot, found)
 
 

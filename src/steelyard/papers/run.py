@@ -16,17 +16,24 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from steelyard.ground import RunFolderError, check_target, growing_folder, plain, sweep_up, write_whole
+from steelyard.errors import SteelyardError
+from steelyard.ground import (
+    RunFolderError,
+    build,
+    check_target,
+    growing_folder,
+    plain,
+    read_json,
+    sweep_up,
+    write_whole,
+)
 from steelyard.papers import load_paper
-from steelyard.papers.paper import Item, Paper, PaperFigure, PaperTable, Reproduction, Statement
+from steelyard.papers.paper import Item, Paper, Reproduction, Statement
 from steelyard.report import (
     CalloutKind,
     Html,
-    Line,
-    Panel,
     Section,
     TableCell,
-    TableColumn,
     Verdict,
     callout,
     figure_html,
@@ -104,20 +111,6 @@ def _tone(statement: Statement) -> CalloutKind:
     return "note"
 
 
-def _item_from_json(saved: dict[str, Any]) -> Item:
-    return Item(
-        text=saved["text"],
-        tables=tuple(_saved_table(t) for t in saved["tables"]),
-        figures=tuple(
-            PaperFigure(f["title"], tuple(_panel(panel) for panel in f["panels"]), f["caption"])
-            for f in saved["figures"]
-        ),
-        statements=tuple(Statement(**s) for s in saved["statements"]),
-        differences=tuple(saved["differences"]),
-        title=saved["title"],
-    )
-
-
 def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
     """What is `done`, for machines."""
     paper = done.paper
@@ -131,23 +124,6 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
         "items": [plain(asdict(item)) for item in done.items],
         "missing": [{"what": what, "why": why} for what, why in paper.missing],
     }
-
-
-def _saved_table(saved: dict[str, Any]) -> PaperTable:
-    columns = tuple(TableColumn(**column) for column in saved["columns"])
-    return PaperTable(columns, tuple(tuple(row) for row in saved["rows"]), saved["title"])
-
-
-def _panel(saved: dict[str, Any]) -> Panel:
-    ends = saved["range"]
-    lines = tuple(_line(line) for line in saved["lines"])
-    return Panel(**{**saved, "lines": lines, "range": None if ends is None else tuple(ends)})
-
-
-def _line(saved: dict[str, Any]) -> Line:
-    # A gap in a line is null in JSON.
-    x, y = (tuple(float("nan") if v is None else v for v in saved[axis]) for axis in ("x", "y"))
-    return Line(saved["name"], x, y, saved["dashed"])
 
 
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
@@ -204,7 +180,11 @@ def run_paper(
         watch(paper, title, 0)
         file = None if kept is None else kept / f"{index:02d}-{key}.json"
         if file is not None and file.exists():
-            items.append(_item_from_json(json.loads(file.read_text(encoding="utf-8"))))
+            saved = read_json(file, SteelyardError, "run it again", exact=True)
+            try:
+                items.append(build(Item, saved))
+            except SteelyardError as error:
+                raise SteelyardError(f"{error} Delete {file} to have it made again.") from None
         else:
             items.append(replace(make(lab()), title=title))
             if file is not None:

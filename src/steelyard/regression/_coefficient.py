@@ -106,7 +106,7 @@ class Recogniser:
             found = self._linear(sought)
         else:
             found = self._product(sought) or self._sum_of_two(sought) or self._sum_of_three(sought)
-        return found if found is None or degree > 0 else _reciprocal(found)
+        return found if found is None or degree > 0 else _reciprocal(found) if found.value else None
 
     # ---------------------------------------------------------------- linear forms: a, a ± b, a ± b ± c
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.ground.documents import Field
+from steelyard.ground.field import Field
 from steelyard.robot.robot import Joint, JointKind
 from steelyard.robot.spatial import inertia_matrix, inertial_parameters, parameters_from_com
 

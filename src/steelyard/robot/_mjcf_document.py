@@ -156,10 +156,14 @@ def _expand(element: Element, folder: Path, seen: set[Path], depth: int) -> Elem
             children.append(_expand(child, folder, seen, depth + 1))
             continue
         given = child.string("file")
-        path = (folder / given).resolve()
+        try:
+            path = (folder / given).resolve()
+            there = path.is_file()
+        except (OSError, ValueError):  # a name too long, or with a NUL
+            raise child.error(f"asks for '{shorten(given)}', which no file can be called; check the path.") from None
         if PurePosixPath(given).is_absolute() or not path.is_relative_to(folder.resolve()):
             raise child.error(f"asks for '{shorten(given)}', which lies outside the file's folder; move it inside.")
-        if not path.is_file():
+        if not there:
             raise child.error(f"asks for '{shorten(given)}', which does not exist; check the path.")
         if path in seen:
             raise child.error(f"asks for '{shorten(given)}' a second time; include every file once.")

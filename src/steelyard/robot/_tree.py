@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.robot.robot import Joint, Link, NominalTerm
+from steelyard.ground.field import LARGEST_NUMBER
+from steelyard.robot.robot import MOST_JOINTS, Joint, Link, NominalTerm
 from steelyard.robot.spatial import Place, move_parameters
 
 
@@ -24,6 +25,8 @@ class Tree:
 
     def hang(self, place: Place, link: Link) -> Place:
         """Hang a moving link at `place`, which becomes its placement; returns the place of its joint frame."""
+        if len(self._links) >= MOST_JOINTS:
+            raise RobotError(f"Joint '{link.joint}' is one more than the {MOST_JOINTS} that a robot may have.")
         self._links.append(replace(link, parent=place.host, rotation=place.rotation, translation=place.translation))
         self._gathered.append(None)
         return Place(len(self._links) - 1)
@@ -93,6 +96,8 @@ def couple(
             ratio *= follower.ratio
             current = follower.leader
             seen.add(current)
+            if not (abs(ratio) <= LARGEST_NUMBER and abs(shift) <= LARGEST_NUMBER):
+                raise follower.error("makes a joint move faster than anything can; write a smaller factor or offset.")
         leader = links[index[current]]
         out.append(replace(link, coordinate=coordinate[current], ratio=ratio, offset=ratio * leader.offset + shift))
     return tuple(free), tuple(out)

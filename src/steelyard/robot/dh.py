@@ -17,10 +17,11 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.ground.documents import Field, read_document
+from steelyard.ground.documents import read_document
+from steelyard.ground.field import Field
 from steelyard.robot._dh_row import COLUMNS, Row, read_row
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.robot import Link, NominalTerm, Robot
+from steelyard.robot.robot import MOST_JOINTS, Link, NominalTerm, Robot
 from steelyard.robot.spatial import rotation_about, rotation_from_rpy, snap
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
@@ -176,7 +177,7 @@ def _read_rows(root: Field, entries: Mapping[str, Field]) -> list[Row]:
         if sorted(columns) != sorted(COLUMNS):
             entries["columns"].fail(f"must be {', '.join(COLUMNS)}, each once, in the order of the rows' lists.")
     rows: list[Row] = []
-    for index, item in enumerate(entries["rows"].items("row")):
+    for index, item in enumerate(entries["rows"].items("row", MOST_JOINTS)):
         rows.append(read_row(root.inside(item.value, f"row {index + 1}"), index, rows, columns, degrees))
     if not rows:
         entries["rows"].fail("there is no row; a robot needs at least one.")

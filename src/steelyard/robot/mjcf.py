@@ -79,6 +79,7 @@ class _Reader:
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in FRICTION}
         self.given = {element.attributes.get("name") for element in root.walk()}
         self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
+        self.numbered = {"body": 0, "joint": 0}
 
     # ------------------------------------------------------------ bodies
 
@@ -136,12 +137,18 @@ class _Reader:
     def _name(self, element: Element) -> str:
         """The name of a body or joint; what has none gets the next number that no other name uses."""
         taken = self.names[element.tag]
-        numbers = (f"{element.tag}{k}" for k in itertools.count(len(taken) + 1))
-        name = element.attributes.get("name") or next(n for n in numbers if n not in self.given | taken)
+        name = element.attributes.get("name") or self._number(element.tag, taken)
         if name in taken:
             raise element.error(f"appears twice; give every {element.tag} its own name.")
         taken.add(name)
         return name
+
+    def _number(self, tag: str, taken: set[str]) -> str:
+        for k in itertools.count(max(self.numbered[tag], len(taken)) + 1):
+            self.numbered[tag] = k
+            if (name := f"{tag}{k}") not in self.given and name not in taken:
+                return name
+        raise AssertionError  # counting never ends
 
     # ------------------------------------------------------------ joints
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.robot.spatial import Place
 from steelyard.robot.transmission import Transmission
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from steelyard.dynamics.engine import Dynamics
 
 JointKind = Literal["revolute", "prismatic"]
+
+# A humanoid with both hands has fewer than a hundred.
+MOST_JOINTS = 256
+# m/s²; the Sun has 274.
+_STRONGEST_GRAVITY = 1e4
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,8 @@ class Robot:
         where = f"{self.source or self.name}: "
         if not self.joints:
             raise RobotError(f"{where}no joint moves; a robot needs at least one revolute or prismatic joint.")
+        if max(len(self.joints), len(self.links)) > MOST_JOINTS:
+            raise RobotError(f"{where}{len(self.joints)} joints are more than the {MOST_JOINTS} that a robot may have.")
         names = [joint.name for joint in self.joints]
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
@@ -146,12 +154,28 @@ class Robot:
                 raise RobotError(f"{where}link '{link.name}' comes before its parent; list parents first.")
             if not 0 <= link.coordinate < len(self.joints):
                 raise RobotError(f"{where}link '{link.name}' follows a joint that does not exist.")
-        if self.gravity.shape != (3,) or not np.all(np.isfinite(self.gravity)):
-            raise RobotError(f"{where}gravity must be three finite numbers in m/s², e.g. (0, 0, -9.81).")
+            self._check_numbers(f"{where}link '{link.name}': ", link)
+        if self.gravity.shape != (3,) or not np.all(np.abs(self.gravity) <= _STRONGEST_GRAVITY):
+            raise RobotError(
+                f"{where}gravity must be three finite numbers in m/s² of at most {_STRONGEST_GRAVITY:g}, e.g. "
+                "(0, 0, -9.81)."
+            )
         if self.transmission is not None and self.transmission.joints != len(self.joints):
             raise RobotError(
                 f"{where}the transmission couples {self.transmission.joints} joints, the robot has {len(self.joints)}."
             )
+
+    @staticmethod
+    def _check_numbers(where: str, link: Link) -> None:
+        numbers = {
+            "placement": (*link.rotation.flat, *link.translation, *link.axis),
+            "frame": (*link.frame_rotation.flat, *link.frame_translation),
+            "joint": (link.ratio, link.offset),
+            "inertia": () if link.inertia is None else link.inertia,
+        }
+        for what, values in numbers.items():
+            if not np.all(np.abs(values) <= LARGEST_NUMBER):
+                raise RobotError(f"{where}its {what} is not finite or beyond {LARGEST_NUMBER:g}; write it in SI units.")
 
     # ---------------------------------------------------------------- what there is
 

@@ -13,6 +13,9 @@ from steelyard.signals._layout import Layout
 from steelyard.signals.mapping import LogMapping, unit_dimension, unit_size
 from steelyard.signals.table import Table
 
+# s, of a log; and what the largest signed number counts.
+_LONGEST, _LARGEST_COUNT = 1e11, 2**63 - 1
+
 NAMES = {"position": "q", "velocity": "dq", "acceleration": "ddq", "torque": "tau", "current": "tau"}
 
 
@@ -50,8 +53,16 @@ def seconds(
         first = column[0].item() if len(column) else 0
         origin = first if abs(first) * size > 1e6 else 0
     # Whole numbers are subtracted as such: nanoseconds since 1970 do not fit a float.
+    if column.dtype.kind == "u" and len(column) and int(column.max()) > _LARGEST_COUNT:
+        raise LogError(f"{table.path}: column '{name}': the clock shows {int(column.max())}, which no clock does.")
     counted = column.astype(np.int64) - origin if column.dtype.kind in "iu" else column - origin
-    return counted * size, origin
+    t = counted * size
+    if len(t) and not max(t.max(), -t.min()) <= _LONGEST:
+        raise LogError(
+            f"{table.path}: column '{name}': the log would last longer than {_LONGEST:g} s; state the unit of the time "
+            'in the mapping, e.g. units.time = "ns".'
+        )
+    return t, origin
 
 
 def _signal(signal: str, table: Table, layout: Layout, mapping: LogMapping, robot: Robot) -> Array:

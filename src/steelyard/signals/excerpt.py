@@ -8,6 +8,7 @@ import numpy as np
 
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import STANDING_SHARE, segments_of
 
@@ -53,8 +54,9 @@ def average_periods(log: Log, period: float) -> Log:
     Noise falls with the square root of their number.
     Pieces are aligned by time modulo the period, which must be known well: an error of it adds up from one to the next.
     """
-    if not (np.isfinite(period) and period > 0.0):
-        raise LogError(f"A period of {period:g} s cannot be averaged over; give a positive time.")
+    Field(period, "period", error=LogError).positive()
+    if period > log.t[-1] - log.t[0]:
+        raise LogError(f"There is no whole period of {period:g} s in the log of {log.t[-1] - log.t[0]:g} s.")
     step = float(np.median(np.diff(log.t)))
     count = round(period / step)
     if count < 16:

@@ -13,6 +13,9 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
 
+# Of the sampling rate; a filter that remembers a billion samples keeps nothing of any log.
+_LOWEST = 1e-9
+
 Derivative = Literal["central", "savgol", "spline", "fourier"]
 
 
@@ -26,7 +29,7 @@ class LowPass:
     order: int = 4
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.cutoff_hz < 0.5 / self.period:
+        if not _LOWEST / self.period < self.cutoff_hz < 0.5 / self.period:
             raise SteelyardError(
                 f"A cut-off of {self.cutoff_hz:g} Hz is not between 0 and half the sampling rate "
                 f"({0.5 / self.period:g} Hz)."

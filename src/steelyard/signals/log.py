@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.errors import LogError, ShapeError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.files import write_whole
 
 Severity = Literal["ok", "note", "warning", "problem"]
@@ -99,11 +100,12 @@ class Log:
             object.__setattr__(self, name, array)
             if array.shape != expected:
                 raise ShapeError(f"{name} has shape {array.shape}; {expected[1]} joints on this clock need {expected}.")
-            if not np.all(np.isfinite(array)):
-                row, joint = (int(k) for k in np.argwhere(~np.isfinite(array))[0])
+            if array.size and not (array.min() >= -LARGEST_NUMBER and array.max() <= LARGEST_NUMBER):
+                row, joint = (int(k) for k in np.argwhere(~(np.abs(array) <= LARGEST_NUMBER))[0])
+                what = "not a number" if not np.isfinite(array[row, joint]) else f"beyond {LARGEST_NUMBER:g}"
                 raise LogError(
-                    f"{name} of joint '{self.joints[joint]}' is not a number at sample {row + 1} "
-                    f"(t = {self.t[row]:g} s); cut or mend the log there."
+                    f"{name} of joint '{self.joints[joint]}' is {what} at sample {row + 1} (t = {self.t[row]:g} s); "
+                    "cut or mend the log there."
                 )
         object.__setattr__(self, "channels", MappingProxyType(self._checked_channels()))
         object.__setattr__(self, "segments", _segments(self.segments, len(self.t)))

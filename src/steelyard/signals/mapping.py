@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from steelyard.errors import LogError, RobotError, UnknownNameError
+from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.ground.documents import Field, read_document
+from steelyard.ground.documents import read_document
+from steelyard.ground.field import Field
 
 # The units that a log may use, and what they are in SI.
 
@@ -310,19 +311,12 @@ class LogMapping:
     @classmethod
     def from_table(cls, data: Mapping[str, Any], source: str = "mapping") -> LogMapping:
         """From `data`, the keys and values of a mapping file, called `source` in errors; unknown keys are refused."""
-        try:
-            return cls(**_parse_mapping(Field(dict(data), source)), source=source)
-        except RobotError as error:
-            raise LogError(str(error)) from None
+        return cls(**_parse_mapping(Field(dict(data), source, error=LogError)), source=source)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> LogMapping:
         """From the TOML, JSON or YAML file at `path`."""
-        try:
-            data = read_document(Path(path))
-        except RobotError as error:
-            raise LogError(str(error)) from None
-        return cls.from_table(data, str(path))
+        return cls.from_table(read_document(Path(path), LogError), str(path))
 
     def columns(self, signal: str) -> _Columns:
         """What is said of the columns of `signal`, such as "torque": names, a pattern, or None for nothing."""

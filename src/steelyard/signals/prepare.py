@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
 from steelyard.signals.log import Log
@@ -74,6 +75,13 @@ class Preparation:
     delay: float = 0.0
     standing: Literal["auto", "leave_out", "keep"] = "auto"
     motion_factor: float | None = None
+
+    def __post_init__(self) -> None:
+        ranges = {"cutoff_hz": (1e-9, 1e9), "order": (1, 12), "trim": (0.0, 1e9), "decimation": (1, 1e9),
+                  "mask": (0.0, 1e9), "delay": (-1e6, 1e6), "motion_factor": (1e-3, 1e6)}  # fmt: skip
+        for name, (low, high) in ranges.items():
+            if getattr(self, name) is not None:
+                Field(getattr(self, name), name, error=LogError).number(low=low, high=high)
 
     def for_rows(self, torques: bool, one_by_one: bool) -> Preparation:
         """With what it leaves open as a fit wants it: to `torques`, and to rows that may be left out `one_by_one`."""

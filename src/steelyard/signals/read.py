@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError, ShapeError, UnknownNameError
+from steelyard.ground.archives import opened_archive
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
+from steelyard.ground.untrusted import parse_json
 from steelyard.robot.robot import Robot
 from steelyard.signals._clock import Clock, mend_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
@@ -325,18 +327,44 @@ def _saved_csv(path: Path, joints: Sequence[str] | None) -> Log:
     return Log(names, t, **signals)
 
 
+def _numbers_of(path: Path, name: str, array: Any) -> Any:
+    if array.dtype.kind not in "biuf":
+        raise LogError(f"{path}: the array '{name}' holds no numbers.")
+    return array
+
+
+def _meta_of(path: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    if "meta" not in arrays:
+        return {}
+    meta = parse_json(str(arrays["meta"]), f"{path}: meta", LogError)
+    return {name: entry.value for name, entry in Field(meta, f"{path}: meta", error=LogError).entries().items()}
+
+
+def _segments_of(path: Path, arrays: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    if "segments" not in arrays:
+        return ()
+    segments = arrays["segments"]
+    if segments.ndim != 2 or segments.shape[1] != 2 or segments.dtype.kind not in "iu":
+        raise LogError(f"{path}: segments must be pairs of whole numbers.")
+    return tuple((int(start), int(stop)) for start, stop in segments)
+
+
 def _saved_npz(path: Path) -> Log:
-    reader = open_reader(path)  # which refuses what is no archive, or holds pickles
-    with np.load(path, allow_pickle=False) as data:
-        arrays = {name: data[name] for name in data.files}
+    reader = open_reader(path)
+    with opened_archive(path, LogError) as archive:
+        arrays = archive.arrays()
     missing = [name for name in ("t", "q", "joints") if name not in arrays]
     if missing:
         raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
     return Log(
         reader.joints,
-        arrays["t"],
-        **{name: arrays[name] for name in SIGNALS if name in arrays},
-        meta=json.loads(str(arrays["meta"])) if "meta" in arrays else {},
-        segments=tuple((int(start), int(stop)) for start, stop in arrays.get("segments", ())),
-        channels={name.removeprefix(CHANNEL): x for name, x in arrays.items() if name.startswith(CHANNEL)},
+        _numbers_of(path, "t", arrays["t"]),
+        **{name: _numbers_of(path, name, arrays[name]) for name in SIGNALS if name in arrays},
+        meta=_meta_of(path, arrays),
+        segments=_segments_of(path, arrays),
+        channels={
+            name.removeprefix(CHANNEL): _numbers_of(path, name, x)
+            for name, x in arrays.items()
+            if name.startswith(CHANNEL)
+        },
     )

@@ -15,7 +15,11 @@ from numpy.typing import NDArray
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.ground.untrusted import regular_file
 from steelyard.signals.log import Finding
+
+# A log of a humanoid with everything that its controller knows has some thousand.
+MOST_COLUMNS, LONGEST_NAME = 4096, 1000
 
 ColumnValues = NDArray[Any]
 TableBlock = Mapping[str, ColumnValues]
@@ -155,9 +159,9 @@ def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogRe
         topic: which topic of joint states, in a bag that has several.
     """
     source = Path(path)
-    if not source.exists():
-        raise LogError(f"{source}: there is no such file; check the path.")
     folder, suffix = source.is_dir(), source.suffix.lower()
+    if not folder:
+        regular_file(source, LogError)
     formats = [kind for kind in READERS.values() if kind.folders or not folder]
     fitting = [kind for kind in formats if suffix in kind.suffixes]
     if not fitting and folder:
@@ -168,7 +172,21 @@ def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogRe
         fitting = [kind for kind in formats if kind.magic and start.startswith(kind.magic)]
     if not fitting:
         raise LogError(f"{source}: is not a log that can be read; known are {known_formats()}.")
-    return fitting[0](source, topic)
+    reader = fitting[0](source, topic)
+    _check_names(source, reader.names)
+    return reader
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    if len(names) > MOST_COLUMNS:
+        raise LogError(f"{path}: has {len(names)} columns, more than the {MOST_COLUMNS} that are read; leave some out.")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise LogError(f"{path}: column '{name}' appears twice; give every column its own name.")
+        if len(name) > LONGEST_NAME:
+            raise LogError(f"{path}: the name of a column has {len(name)} characters; {LONGEST_NAME} are the most.")
+        seen.add(name)
 
 
 def known_formats() -> str:

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.archives import opened_archive
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
+from steelyard.ground.untrusted import parse_json
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 
@@ -61,14 +62,9 @@ def write_state(path: str | os.PathLike[str], owner: Mapping[str, str], arrays: 
 def read_state(path: str | os.PathLike[str], owner: Mapping[str, str]) -> dict[str, Array]:
     """The arrays of a state at `path` that belongs to `owner`."""
     source = Path(path)
-    try:
-        with np.load(source, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-        head = json.loads(str(arrays.pop("head")))
-    except FileNotFoundError:
-        raise StateError(f"{source}: there is no such file.") from None
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError) as error:
-        raise StateError(f"{source}: not a saved state of recursive least squares ({error}).") from None
+    with opened_archive(source, StateError, "saved state of recursive least squares") as archive:
+        arrays = archive.arrays()
+    head = parse_json(str(arrays.pop("head", "null")), f"{source}: head", StateError)
     if not isinstance(head, dict) or head.get("format") != _FORMAT:
         raise StateError(f"{source}: not a saved state of recursive least squares that this version reads.")
     for key, what in _NAMES.items():

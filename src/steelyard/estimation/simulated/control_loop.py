@@ -15,7 +15,8 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array
-from steelyard.ground.documents import Field, read_document
+from steelyard.ground.documents import read_document
+from steelyard.ground.field import Field
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.read import read_log

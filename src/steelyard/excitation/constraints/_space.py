@@ -13,6 +13,8 @@ from steelyard.excitation.constraints.limits import Constraint
 from steelyard.excitation.constraints.traced_limit import Plane, Point
 from steelyard.excitation.constraints.traced_limit import box as inside_box
 from steelyard.excitation.trajectories import Family, Idle
+from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.xml import MAX_BYTES
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
@@ -52,7 +54,7 @@ def keeps_apart(
     `wanted`: True (impossible is an error), False, or None (where there is geometry; a note otherwise).
     """
     path = Path(robot.source)
-    has = path.suffix.lower() == ".urdf" and path.exists() and "<collision" in path.read_text("utf-8", "replace")
+    has = path.suffix.lower() == ".urdf" and path.exists() and b"<collision" in read_bytes(path, MAX_BYTES)
     if wanted is False:
         return [], []
     if not has and wanted is None:

@@ -24,11 +24,12 @@ from steelyard.excitation.evolution.strategies import ByPieces, Genetic
 from steelyard.excitation.evolution.via_points import ViaPoints
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import FreeSpace, families_of, requirements
-from steelyard.excitation.search import Progress, search_key
+from steelyard.excitation.search import Progress, check_owner, search_key
 from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import OwnFile, plain
+from steelyard.ground.untrusted import read_json
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
 from steelyard.robot.robot import Robot
@@ -117,18 +118,11 @@ class _Evolution:
         file = None if self.checkpoint is None else Path(self.checkpoint)
         if file is None or not file.exists():
             return
-        try:
-            document = json.loads(file.read_text())
-            same = (document["format"], document["problem"], document["seed"]) == (_FORMAT, self.key, self.seed)
-            told = [np.array([np.inf if v is None else v for v in values]) for values in document["values"]]
-            best = None if document["best"] is None else np.array(document["best"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ExcitationError(f"{file} is no checkpoint of an evolution ({error}); delete it.") from None
-        if not same:
-            raise ExcitationError(
-                f"{file} belongs to another search (another robot, goal, limits, optimiser or seed); delete it, or "
-                "name another file."
-            )
+        document = read_json(file, ExcitationError, "delete it, or name another file", exact=True)
+        check_owner(document, _FORMAT, self.key, self.seed)
+        given = document.table(("values",), ("best",), others=True)
+        told = [values.array(None, missing=np.inf) for values in given["values"].items("generation")]
+        best = given["best"].array(None) if "best" in given else None
         for values in told:
             population = self.strategy.ask()
             if len(values) != len(population):

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import ProgramError, UnknownNameError
+from steelyard.errors import ProgramError, UnknownNameError, shortened
 from steelyard.excitation.interpolator.moves import CircleMove, JointMove, LineMove, Move, Pause, Program
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.robot.kinematics.inverse import Pose
 from steelyard.robot.robot import Robot
 
 _FORMAT = "steelyard-program-1"
+_MOST_MOVES = 10_000
 
 
 def program_to_dict(program: Program) -> dict[str, Any]:
@@ -20,16 +22,15 @@ def program_to_dict(program: Program) -> dict[str, Any]:
     return {"format": _FORMAT, "start": list(program.start), "moves": [_entry(move) for move in program.moves]}
 
 
-def program_from_dict(document: dict[str, Any]) -> Program:
+def program_from_dict(document: dict[str, Any] | Field) -> Program:
     """The program of a `document` that `program_to_dict` made."""
-    if document.get("format") != _FORMAT:
-        raise ProgramError(f"This is no via-point program: format is {document.get('format')!r}, not {_FORMAT!r}.")
-    try:
-        return Program(tuple(document["start"]), tuple(_move(entry) for entry in document["moves"]))
-    except (KeyError, TypeError) as error:
-        raise ProgramError(
-            f"The via-point program cannot be read: {error!r} is missing or of the wrong kind."
-        ) from None
+    whole = document if isinstance(document, Field) else Field(document, "program", error=ProgramError, exact=True)
+    kind = whole.table((), ("format",), others=True).get("format", whole).value
+    if kind != _FORMAT:
+        whole.fail(f"this is no via-point program; its format is not {_FORMAT!r}.")
+    given = whole.table(("start", "moves"), others=True)
+    moves = given["moves"].items("move", _MOST_MOVES)
+    return Program(tuple(given["start"].array(None).tolist()), tuple(_move(entry) for entry in moves))
 
 
 def program_text(program: Program, robot: Robot) -> str:
@@ -96,16 +97,23 @@ def _entry(move: Move) -> dict[str, Any]:
     return {"move": "circle", "via": _pose(move.via), "pose": _pose(move.target), **how}
 
 
-def _move(entry: dict[str, Any]) -> Move:
-    kind = entry["move"]
+def _move(entry: Field) -> Move:
+    kind = entry.table(("move",), others=True)["move"].value
     if kind == "pause":
-        return Pause(entry["seconds"])
+        return Pause(entry.table(("move", "seconds"))["seconds"].number())
     if kind not in ("joint", "line", "circle"):
-        raise UnknownNameError("move", str(kind), ("joint", "line", "circle", "pause"))
-    speed, fly = entry["speed"], entry["fly"]
-    if "posture" in entry:
-        return JointMove(tuple(entry["posture"]), speed, fly)
-    target = Pose(**entry["pose"])
+        raise UnknownNameError("move", shortened(str(kind), 60), ("joint", "line", "circle", "pause"))
+    given = entry.table(("move", "speed", "fly"), ("posture", "pose", "via"))
+    speed, fly = given["speed"].number(), given["fly"].number()
+    if "posture" in given:
+        return JointMove(tuple(given["posture"].array(None).tolist()), speed, fly)
+    given = entry.table(("move", "speed", "fly", "pose", *(("via",) if kind == "circle" else ())))
+    target = _read_pose(given["pose"])
     if kind == "joint":
         return JointMove(target, speed, fly)
-    return LineMove(target, speed, fly) if kind == "line" else CircleMove(Pose(**entry["via"]), target, speed, fly)
+    return LineMove(target, speed, fly) if kind == "line" else CircleMove(_read_pose(given["via"]), target, speed, fly)
+
+
+def _read_pose(entry: Field) -> Pose:
+    given = entry.table(("position",), ("rotation",))
+    return Pose(given["position"].array(3), given["rotation"].array(3, 3) if "rotation" in given else None)

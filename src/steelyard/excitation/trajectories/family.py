@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError, shortened
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
+from steelyard.ground.schema import build
+
+# Harmonics, knots, spans of one joint's motion.
+_MOST = 10_000
 
 
 class _Named(Protocol):
@@ -27,16 +33,16 @@ def family_to(family: Family) -> dict[str, Any]:
     return {"family": family.kind, **family.settings()}
 
 
-def family_from(document: dict[str, Any]) -> Family:
+def family_from(document: Field) -> Family:
     """The family of one joint's entry, `document`; what is not a setting (`coefficients`) is left to the caller."""
-    name = document.get("family")
+    name = document.table((), ("family",), others=True).get("family", document).value
     if not isinstance(name, str) or name not in _families:
-        raise UnknownNameError("trajectory family", str(name), sorted(_families))
-    settings = {key: value for key, value in document.items() if key not in ("family", "coefficients")}
-    try:
-        family: Family = _families[name](**settings)
-    except TypeError as error:
-        raise TrajectoryError(f"The settings of family '{name}' cannot be read: {error}.") from None
+        raise UnknownNameError("trajectory family", shortened(str(name), 60), sorted(_families))
+    settings = {key: value for key, value in document.value.items() if key not in ("family", "coefficients")}
+    for key, value in settings.items():
+        if (isinstance(value, int) and abs(value) > _MOST) or (isinstance(value, list) and len(value) > _MOST):
+            document.fail(f"{shortened(str(key), 60)}: more than {_MOST} is more than a motion has.")
+    family: Family = build(_families[name], replace(document, value=settings))
     return family
 
 
@@ -92,5 +98,5 @@ class Family(Protocol):
 
 def check_duration(duration: float, what: str) -> None:
     """Refuse a `duration` (s) that is not positive and finite; `what` has it."""
-    if not 0.0 < duration < float("inf"):
-        raise TrajectoryError(f"{what}: the duration is {duration} s; it must be positive and finite.")
+    if not 0.0 < duration <= 1e6:
+        raise TrajectoryError(f"{what}: the duration is {duration} s; it must be positive, and less than 1e6 s.")

@@ -32,6 +32,7 @@ def eliminate(A: Array, b: Array, what: str) -> tuple[Array, Array]:
 
 # Steps per radian of the fastest wave of a grid; with the remainder's bound the extent is wide by less than 0.1 %.
 _STEPS_PER_RADIAN = 16.0
+_MOST_STEPS = 20_000_000  # times waves: 300 MB
 
 
 def _waves(t: Array, omega: Array, derivative: int) -> Array:
@@ -72,6 +73,8 @@ def _sinusoid_extent(constant: float, amplitudes: Array, omega: Array, duration:
 def _grid(omega: tuple[float, ...], duration: float) -> tuple[Array, Array, float]:
     """The waves and their second derivatives on a grid, and h²/8; kept, for optimisers ask again and again."""
     steps = max(2, int(np.ceil(duration * max(omega) * _STEPS_PER_RADIAN)))
+    if steps * len(omega) > _MOST_STEPS:
+        raise TrajectoryError(f"Waves of up to {max(omega):g} rad/s over {duration:g} s are too many to be looked at.")
     t = np.linspace(0.0, duration, steps + 1)
     return _waves(t, np.array(omega), 0), _waves(t, np.array(omega), 2), (duration / steps) ** 2 / 8.0
 

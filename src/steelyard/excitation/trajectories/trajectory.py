@@ -16,8 +16,11 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ShapeError
 from steelyard.excitation.trajectories.family import Family, TrajectoryError, family_from, family_to
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.field import Field
+from steelyard.ground.untrusted import parse_json
 
 _FORMAT = "steelyard-trajectory-1"
+_MOST_JOINTS = 256
 
 
 def motion_rows(joint_names: Sequence[str], t: Array, q: Array, dq: Array, ddq: Array) -> list[list[Any]]:
@@ -155,14 +158,18 @@ class Trajectory(SmoothMotion):
     @staticmethod
     def from_dict(document: dict[str, Any]) -> Trajectory:
         """From a `document` that `to_dict` made."""
-        if document.get("format") != _FORMAT:
-            raise TrajectoryError(f"This is no trajectory: format is {document.get('format')!r}, not {_FORMAT!r}.")
-        joints = document.get("joints") or []
-        try:
-            x = np.concatenate([np.asarray(joint["coefficients"], dtype=float) for joint in joints] or [np.zeros(0)])
-        except (KeyError, TypeError, ValueError):
-            raise TrajectoryError("A joint of the trajectory has no readable list of `coefficients`.") from None
-        return Trajectory(tuple(family_from(joint) for joint in joints), x)
+        return Trajectory.from_field(Field(document, "trajectory", error=TrajectoryError, exact=True))
+
+    @staticmethod
+    def from_field(document: Field) -> Trajectory:
+        """From a `document` that `to_dict` made, as it stands in a file."""
+        given = document.table((), ("format", "joints"), others=True)
+        kind = given["format"].value if "format" in given else None
+        if kind != _FORMAT:
+            document.fail(f"this is no trajectory: format is {kind!r}, not {_FORMAT!r}.")
+        joints = given["joints"].items("joint", _MOST_JOINTS) if "joints" in given else []
+        parts = [joint.table(("coefficients",), others=True)["coefficients"].array(None) for joint in joints]
+        return Trajectory(tuple(family_from(joint) for joint in joints), np.concatenate([*parts, np.zeros(0)]))
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1) + "\n"
@@ -170,10 +177,4 @@ class Trajectory(SmoothMotion):
     @staticmethod
     def from_json(text: str) -> Trajectory:
         """From the `text` that `to_json` made."""
-        try:
-            document = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise TrajectoryError(f"The trajectory is not JSON: {error}.") from None
-        if not isinstance(document, dict):
-            raise TrajectoryError("The trajectory's JSON is no object with `format` and `joints`.")
-        return Trajectory.from_dict(document)
+        return Trajectory.from_dict(parse_json(text, "trajectory", TrajectoryError))

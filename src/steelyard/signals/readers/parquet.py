@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import LogError
+from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.signals.readers.csv import numpy_column
 from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
@@ -26,7 +27,19 @@ class ParquetReader(LogReader):
         super().__init__(path, topic)
         with self._opened() as file:
             self.names = tuple(str(name) for name in file.schema_arrow.names)
+            self._check_size(file.metadata)
             self.row_count = int(file.metadata.num_rows)
+
+    def _check_size(self, metadata: Any) -> None:
+        """What a group of rows unpacks to must be in proportion to the file: repeated values shrink to nothing."""
+        size = self.path.stat().st_size
+        for k in range(metadata.num_row_groups):
+            unpacked = metadata.row_group(k).total_byte_size
+            if not 0 <= unpacked <= max(BUDGET, MOST_TIMES_SMALLER * size) or metadata.row_group(k).num_rows < 0:
+                raise LogError(
+                    f"{self.path}: unpacks from {size / 1e6:.3g} MB to {unpacked / 1e6:.3g} MB in one group of rows, "
+                    "more than a log would."
+                )
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         import pyarrow as pa

@@ -1,0 +1,149 @@
+"""NumPy's .npz archives, looked at before they are unpacked: what is declared must fit the file, and a budget."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import SteelyardError, shortened
+from steelyard.ground.untrusted import regular_file
+
+# What an archive may unpack to, in bytes, whatever its own size; and how many times its size. Logs shrink to a third or
+# a tenth; only one that says nothing shrinks to a hundredth.
+BUDGET, MOST_TIMES_SMALLER = 256 * 1024 * 1024, 100
+MOST_MEMBERS = 1000
+# NumPy writes about a hundred bytes.
+_LONGEST_HEADER = 10_000
+_MAGIC = b"\x93NUMPY"
+_STORED_OR_DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_PLAIN_TYPE = re.compile(r"[<>|=]?(?:[biufcMmUSVO?]\d*)(?:\[\w+\])?")
+
+
+@dataclass(frozen=True)
+class Member:
+    """An array of an archive, as its header tells."""
+
+    name: str
+    shape: tuple[int, ...]
+    by_columns: bool  # Fortran's order
+    dtype: np.dtype[Any]
+    start: int  # of the numbers, in bytes
+
+
+class Archive:
+    """An archive whose members have been looked at: none is encrypted, holds objects, or is not what it declares.
+
+    Args:
+        file: the opened archive.
+        size: of it, in bytes.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, size: int) -> None:
+        self._file = file
+        infos = [info for info in file.infolist() if info.filename.endswith(".npy")]
+        _check_archive(infos, size)
+        self.members = {info.filename.removesuffix(".npy"): self._member(info) for info in infos}
+
+    def _member(self, info: zipfile.ZipInfo) -> Member:
+        name = info.filename.removesuffix(".npy")
+        shown = shortened(name, 60)
+        if info.flag_bits & 1:
+            raise _RefusedError(f"the array '{shown}' is encrypted")
+        if info.compress_type not in _STORED_OR_DEFLATED:
+            raise _RefusedError(f"the array '{shown}' is compressed by method {info.compress_type}; save it anew")
+        with self._file.open(info) as file:
+            shape, by_columns, dtype = _header(file, shown)
+            start = file.tell()
+        if dtype.hasobject:
+            raise _RefusedError(f"the array '{shown}' holds Python objects, which are never loaded")
+        stated = math.prod(shape) * dtype.itemsize
+        if stated != info.file_size - start:
+            raise _RefusedError(f"the array '{shown}' should have {stated:.3g} bytes and has {info.file_size - start}")
+        return Member(name, shape, by_columns and len(shape) == 2, dtype, start)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[IO[bytes]]:
+        """The bytes of the array `name`, from the first number on."""
+        with self._file.open(f"{name}.npy") as file:
+            file.read(self.members[name].start)
+            yield file
+
+    def array(self, name: str) -> NDArray[Any]:
+        """The array `name`, whole."""
+        member = self.members[name]
+        with self.opened(name) as file:
+            data = file.read()
+        order = "F" if member.by_columns else "C"
+        return np.frombuffer(data, member.dtype).reshape(member.shape, order=order).copy()  # type: ignore[call-overload, no-any-return]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays, by name."""
+        return {name: self.array(name) for name in self.members}
+
+
+@contextmanager
+def opened_archive(path: Path, error: type[SteelyardError], what: str = "readable .npz file") -> Iterator[Archive]:
+    """The archive at a path.
+
+    Args:
+        path: of the .npz file.
+        error: what is raised where it cannot be read, also while it is.
+        what: it should be, for the message.
+    """
+    size = regular_file(path, error)
+    try:
+        with zipfile.ZipFile(path) as file:
+            yield Archive(file, size)
+    except SteelyardError:
+        raise
+    # Whatever zipfile and zlib say of damaged bytes: they have no family of errors, and raise those of struct, too.
+    except Exception as why:
+        reason = str(why) or type(why).__name__
+        raise error(f"{path}: is not a {what}, or is cut short ({reason}).") from None
+
+
+class _RefusedError(Exception):
+    """What is wrong with an archive."""
+
+
+def _check_archive(infos: list[zipfile.ZipInfo], size: int) -> None:
+    if len(infos) > MOST_MEMBERS:
+        raise _RefusedError(f"it holds {len(infos)} arrays, more than the {MOST_MEMBERS} that are read")
+    names = [info.filename for info in infos]
+    if len(set(names)) < len(names):
+        raise _RefusedError("it holds an array twice")
+    unpacked = sum(info.file_size for info in infos)
+    if unpacked > max(BUDGET, MOST_TIMES_SMALLER * size):
+        raise _RefusedError(f"it unpacks from {size / 1e6:.3g} MB to {unpacked / 1e6:.3g} MB, more than a log would")
+
+
+def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether column by column, and type; the file then stands where the numbers begin."""
+    start = file.read(8)
+    if start[:6] != _MAGIC or start[6:7] not in (b"\1", b"\2", b"\3"):
+        raise _RefusedError(f"'{name}' is no array of NumPy")
+    count = int.from_bytes(file.read(2 if start[6] == 1 else 4), "little")
+    if count > _LONGEST_HEADER:
+        raise _RefusedError(f"the array '{name}' has a header of {count} bytes")
+    try:
+        header = ast.literal_eval(file.read(count).decode("utf-8" if start[6] == 3 else "latin-1"))
+        shape, by_columns, kind = (header[key] for key in ("shape", "fortran_order", "descr"))
+        plain = isinstance(kind, list) or _PLAIN_TYPE.fullmatch(kind) is not None
+        dtype = np.dtype([tuple(field) for field in kind] if isinstance(kind, list) else kind)
+    except Exception:  # what Python's parser and NumPy raise where they are not given what they expect
+        plain = False
+    if not plain or not isinstance(by_columns, bool) or not isinstance(shape, tuple):
+        raise _RefusedError(f"the array '{name}' has an unreadable header")
+    if len(shape) > 8 or any(type(n) is not int or not 0 <= n < 1 << 60 for n in shape):
+        raise _RefusedError(f"the array '{name}' has an impossible shape")
+    return shape, by_columns, dtype

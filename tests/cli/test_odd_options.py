@@ -1,0 +1,120 @@
+"""Numbers of options that nobody can mean end in one sentence that names the option, before any work is done."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from steelyard.cli.app import COMMANDS, Commands, app
+from steelyard.errors import ExcitationError, LogError, SteelyardError
+from steelyard.excitation.designed import design_motions, expected_noise
+from steelyard.excitation.excite import excite
+from steelyard.robot.library import builtin
+from steelyard.signals.excerpt import average_periods
+from steelyard.signals.filters import LowPass
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+
+ODD = ("nan", "inf", "-inf", "1e308")
+
+
+def numeric_options() -> list[tuple[str, str, bool]]:
+    """Every option of every command that takes a number: the command, the option, whether it must be whole."""
+    found = []
+    for name in COMMANDS:
+        above, _, last = name.rpartition(" ")
+        made = Commands(above=above).get_command(None, last)
+        for option in getattr(made, "params", ()):
+            kinds = getattr(option.type_descriptor.annotation, "__args__", (option.type_descriptor.annotation,))
+            if {int, float} & set(kinds):
+                found.append((name, option.opts[-1], int in kinds))
+    return found
+
+
+OPTIONS = numeric_options()
+
+
+def test_there_are_many_such_options() -> None:
+    assert len(OPTIONS) > 30
+
+
+def arguments(name: str) -> list[str]:
+    needed = {"payload": ["--with", "none.x"], "local recalibrate": ["none.x", "none.x", "--log", "none.x"]}
+    two = ("identify", "check", "rehearse", "local design", "local identify", "local validate", "compare schemes")
+    return [*name.split(), "none.x", *needed.get(name, ["none.x"] if name in two else [])]
+
+
+@pytest.mark.parametrize(("name", "option", "whole"), OPTIONS, ids=lambda v: str(v))
+def test_every_option_is_checked_before_anything_is_read(name: str, option: str, whole: bool) -> None:
+    for value in ("-7", "9" * 40) if whole else ODD:
+        done = CliRunner().invoke(app, [*arguments(name), f"{option}={value}"])
+        assert done.exit_code == 2
+        assert option in done.output.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["identify", "rotradi", "none.csv", "--cutoff", "1e-308"],
+        ["identify", "rotradi", "none.csv", "--score-cutoff", "1e-308"],
+        ["identify", "rotradi", "none.csv", "--delay", "nan"],
+        ["identify", "rotradi", "none.csv", "--period", "1e308"],
+        ["excite", "rotradi", "--seed", "-1"],
+        ["excite", "rotradi", "--noise", "1,2,3,4,5"],
+        ["excite", "rotradi", "--noise", "nan"],
+        ["excite", "rotradi", "--floor", "nan"],
+        ["excite", "rotradi", "--posture", "nan,0,0"],
+        ["excite", "rotradi", "--box", "0,inf,0,1,0,1"],
+        ["excite", "rotradi", "--dq", "nan"],
+        ["excite", "rotradi", "--gravity", "0,0,1e308"],
+        ["excite", "rotradi", "--harmonics", "100000"],
+        ["excite", "rotradi", "--duration", "1e6", "--rate", "1e6"],
+    ],
+    ids=" ".join,
+)
+def test_the_refusal_is_one_sentence(typed: list[str]) -> None:
+    done = CliRunner().invoke(app, typed)
+    assert done.exit_code == 2
+    message = done.output.strip().splitlines()[-1]
+    assert message.startswith("steelyard: ")
+    assert len(message) <= 320
+    assert typed[-2].strip("-") in message
+
+
+ARM = builtin("rotradi")
+STILL = Log(ARM.joint_names, np.arange(100) * 0.01, np.zeros((100, ARM.dof)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: Preparation(cutoff_hz=1e-308), LogError),
+        (lambda: Preparation(delay=float("nan")), LogError),
+        (lambda: Preparation(mask=-1.0), LogError),
+        (lambda: Preparation(order=0), LogError),
+        (lambda: LowPass(1e-308, 0.001), SteelyardError),
+        (lambda: average_periods(STILL, 1e308), LogError),
+        (lambda: average_periods(STILL, float("nan")), LogError),
+        (lambda: average_periods(STILL, 2.0), LogError),
+        (lambda: excite(ARM, seed=-1), ExcitationError),
+        (lambda: excite(ARM, floor=float("nan")), ExcitationError),
+        (lambda: excite(ARM, duration=1e9, rate=1e9), ExcitationError),
+        (lambda: expected_noise(ARM, [1.0, 2.0, 3.0, 4.0, 5.0]), ExcitationError),
+        (lambda: design_motions(ARM, noise=float("nan")), ExcitationError),
+    ],
+)
+def test_the_library_refuses_what_the_command_does(call, error) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+
+
+def test_a_warning_shows_no_line_of_the_program() -> None:
+    code = (
+        "import warnings; from importlib import import_module; program = import_module('steelyard.cli.app'); "
+        "program.app = lambda: warnings.warn('Mind this.'); program.main()"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    assert shown == "steelyard: note: Mind this.\n"

@@ -1,0 +1,184 @@
+"""Hostile or odd files end in one sentence, at once: each was found by trying, and is made here by code."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import RobotError, SteelyardError
+from steelyard.ground.documents import parse_document
+from steelyard.ground.field import Field
+from steelyard.ground.untrusted import parse_json, read_bytes, read_json
+from steelyard.robot.load import load_robot
+from steelyard.robot.robot import MOST_JOINTS
+from steelyard.signals.mapping import LogMapping
+
+SECONDS = 2.0  # far more than any of these takes, far less than the minutes that some took
+
+
+def refused(make, *words: str, error: type[SteelyardError] = SteelyardError) -> str:
+    """The one sentence of a refusal, which comes at once and names all the `words`."""
+    begun = time.monotonic()
+    with pytest.raises(error) as caught:
+        make()
+    assert time.monotonic() - begun < SECONDS
+    message = str(caught.value)
+    assert len(message) <= 300
+    for word in words:
+        assert word in message
+    return message
+
+
+def chain(count: int, joint: str = "", kind: str = "revolute") -> str:
+    links = "".join(f'<link name="l{k}"/>' for k in range(count + 1))
+    joints = "".join(
+        f'<joint name="j{k}" type="{kind}"><parent link="l{k}"/><child link="l{k + 1}"/>{joint.format(k - 1)}</joint>'
+        for k in range(count)
+    )
+    return f'<robot name="chain">{links}{joints}</robot>'
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+# -------------------------------------------------------------------- robots
+
+
+def test_robots_have_at_most_so_many_joints(tmp_path: Path) -> None:
+    rows = "".join(f" - [q{k}, 0.1, 0.2, 0.3]\n" for k in range(300))
+    nested = "<body><joint/>" * 300 + "</body>" * 300
+    for name, text in {
+        "long.urdf": chain(MOST_JOINTS + 1),
+        "mimic.urdf": chain(3000, '<mimic joint="j{}"/>'),
+        "rows.yaml": f"convention: standard\nrows:\n{rows}",
+    }.items():
+        refused(lambda n=name, t=text: load_robot(written(tmp_path, n, t)), str(MOST_JOINTS), error=RobotError)
+    refused(lambda: load_robot(written(tmp_path, "deep.xml", f"<mujoco><worldbody>{nested}</worldbody></mujoco>")))
+
+
+def test_chains_that_take_minutes_are_refused_but_part_of_them_can_be_worked_out(tmp_path: Path) -> None:
+    path = written(tmp_path, "chain.urdf", chain(150))
+    refused(lambda: Dynamics(load_robot(path)), "chain.urdf", "--joints", error=RobotError)
+    part = load_robot(path, joints=[f"j{k}" for k in range(6)])
+    assert Dynamics(part).robot.dof == 6
+
+
+def test_many_unnamed_bodies_are_numbered_in_linear_time(tmp_path: Path) -> None:
+    bodies = "<body/>" * 10_000 + "<body><joint/></body>"
+    names = "".join(f'<site name="body{k}"/>' for k in range(10_000))
+    path = written(tmp_path, "many.xml", f"<mujoco><worldbody>{names}{bodies}</worldbody></mujoco>")
+    begun = time.monotonic()
+    assert load_robot(path).dof == 1
+    assert time.monotonic() - begun < 2 * SECONDS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.urdf", chain(2, '<mimic joint="j0" multiplier="1e308"/>'), ["line 1", "multiplier", "1e+15"]),
+        ("a.urdf", chain(4, '<mimic joint="j{}" multiplier="-1e14"/>').replace("j-1", "j3"), ["mimic"]),
+        ("a.yaml", f"convention: standard\nconstants: {{c: '{'1' * 299}'}}\nrows: [[q1, c, 0, 0]]", ["constants", "c"]),
+        ("a.yaml", "convention: standard\nrows: [[q1, 0x" + "f" * 9000 + ", 0, 0]]", ["line 2", "digits"]),
+        ("a.yaml", "convention: standard\nrows: [[q1, " + ":".join(["1"] * 60_000) + ", 0, 0]]", ["digits"]),
+        ("a.yaml", "rows: " + "[" * 5000 + "]" * 5000, ["nested"]),
+        ("a.toml", "rows = " + "[" * 5000 + "]" * 5000, ["nested"]),
+        ("a.yaml", "convention: standard\nrows: [[q1, 0, 0, 0]]\ngravity: [0, 0, 1e+308]", ["gravity", "1e+308"]),
+        ("a.yaml", "convention: standard\nrows: [[q1, 0, 0, 0]]\ngravity: [0, 0, 1e9]", ["gravity", "10000"]),
+        (
+            "a.xml",
+            '<mujoco><worldbody><body><joint/><inertial pos="0 0 0" mass="2" diaginertia="1e308 1e308 -1"/></body>'
+            "</worldbody></mujoco>",
+            ["diaginertia"],
+        ),
+        (
+            "a.xml",
+            '<mujoco><worldbody><body><joint/><geom size="1e9" density="1e9"/></body></worldbody></mujoco>',
+            ["inertia", "body1"],
+        ),
+        ("a.xml", f'<mujoco><include file="{"a" * 5000}"/></mujoco>', ["line 1", "include"]),
+        ("a.xml", f"<mujoco><worldbody {'a' * 5000}='1'", ["line 1"]),
+    ],
+)
+def test_odd_robots_are_refused(tmp_path: Path, name: str, text: str, words: list[str]) -> None:
+    refused(lambda: load_robot(written(tmp_path, name, text)), *words, error=RobotError)
+
+
+def test_copies_of_copies_are_refused_before_they_are_made() -> None:
+    lines = ["x0: &x0 {a: 1}"]
+    lines += [f"x{k}: &x{k} {{<<: [{', '.join([f'*x{k - 1}'] * 9)}]}}" for k in range(1, 10)]
+    refused(lambda: parse_document("\n".join([*lines, "rows: []"]), "merge.yaml"), "merge.yaml: line 2", "*x0")
+
+
+def test_a_tiny_number_is_a_zero() -> None:
+    assert Field(1e-300, "x").number() == 0.0
+    assert Field("1e-200", "x").number() == 0.0
+    assert Field(1e-50, "x").number() == 1e-50
+
+
+# -------------------------------------------------------------------- files
+
+
+def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
+    pipe = tmp_path / "arm.urdf"
+    os.mkfifo(pipe)
+    refused(lambda: load_robot(pipe), "arm.urdf", "pipe", error=RobotError)
+    refused(lambda: LogMapping.read(pipe), "pipe")
+    refused(lambda: read_bytes(Path("/dev/zero"), 10), "device")
+    refused(lambda: read_bytes(tmp_path, 10), "folder")
+    refused(lambda: read_bytes(tmp_path / ("a" * 5000), 10), "cannot be read")
+    refused(lambda: read_bytes(Path("a\0b"), 10), "cannot be read")
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.urdf"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a hole: no bytes on the disk
+    refused(lambda: load_robot(path), "huge.urdf", "MB", error=RobotError)
+
+
+def test_json_is_bounded_in_depth_and_digits() -> None:
+    for text, word in {
+        "[" * 10_000 + "]" * 10_000: "nested",
+        '{"a":' * 100 + "1" + "}" * 100: "nested",
+        "[" + "9" * 5000 + "]": "5000 digits",
+        "[1e999]": "too large",
+        "[" + "1." + "0" * 5000 + "]": "too large",
+        "[NaN]": "NaN",
+        "[-Infinity]": "-Infinity",
+        "[1, 2": "JSON",
+        '"' + '\\"' * 1_000_000: "JSON",
+    }.items():
+        refused(lambda t=text: parse_json(t, "a.json", SteelyardError), "a.json", word)
+    deep = '["' + "[" * 1000 + '\\"[", [[1]]]'
+    assert parse_json(deep, "a.json", SteelyardError) == json.loads(deep)
+
+
+def test_a_json_file_is_a_field_that_knows_its_place(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.json", '{"joints": [{"mass": "heavy"}]}')
+    entry = read_json(path, SteelyardError, "write one").table(("joints",))["joints"].items("joint")[0]
+    refused(lambda: entry.table(("mass",))["mass"].number(), "a.json: joints: joint 1: mass:", "heavy")
+    refused(lambda: read_json(tmp_path / "none.json", SteelyardError, "write one"), "none.json", "write one")
+
+
+def test_arrays_are_checked_entry_by_entry() -> None:
+    def entry(value: object) -> Field:
+        return Field(value, "x")
+
+    assert entry([[1, 2.5], ["1/2", 4]]).array(2, 2).tolist() == [[1.0, 2.5], [0.5, 4.0]]
+    assert entry([]).array(None, 3).shape == (0, 3)
+    assert entry([1.0, None]).array(2, missing=7.0).tolist() == [1.0, 7.0]
+    for value, shape in (([[1], [2, 3]], (None, None)), ([1.0, None], (2,)), ([1.0], (2,)), ([1e300], (1,)), (3, (1,))):
+        refused(lambda v=value, s=shape: entry(v).array(*s), "x: ")
+
+
+def test_messages_hold_nothing_that_moves_a_cursor_and_have_an_end() -> None:
+    error = SteelyardError("\x1b[2J" + "name " * 1000 + "remedy.")
+    assert "\x1b" not in str(error)
+    assert len(str(error)) == 300
+    assert str(error).endswith("remedy.")

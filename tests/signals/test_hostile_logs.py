@@ -1,0 +1,211 @@
+"""Hostile or odd logs end in one sentence, at once, whatever their format: each was found by trying."""
+
+import io
+import os
+import struct
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from steelyard.errors import LogError
+from steelyard.robot.library import builtin
+from steelyard.signals.log import Log
+from steelyard.signals.read import load_log, read_log
+from steelyard.signals.readers import csv as csv_reader
+from steelyard.signals.table import MOST_COLUMNS, open_reader, read_table
+
+SECONDS, BYTES = 3.0, 100_000_000
+
+
+def refused(make: Callable[[], object], *words: str) -> str:
+    """The one sentence of a refusal, which takes neither long nor much memory, and names all the `words`."""
+    begun = time.monotonic()
+    tracemalloc.start()
+    try:
+        with pytest.raises(LogError) as caught:
+            make()
+        assert tracemalloc.get_traced_memory()[1] < BYTES
+    finally:
+        tracemalloc.stop()
+    assert time.monotonic() - begun < SECONDS
+    message = str(caught.value)
+    assert len(message) <= 300
+    for word in words:
+        assert word in message
+    return message
+
+
+def npy(header: str | None = None, data: bytes = b"", array: object = None) -> bytes:
+    """A file of NumPy's: of an array, or with a header of one's own."""
+    if header is None:
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=True)
+        return buffer.getvalue()
+    text = header.encode("latin-1") + b"\n"
+    return b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text + data
+
+
+def archive(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, data in members.items():
+            file.writestr(f"{name}.npy", data)
+    return path
+
+
+def header(shape: str, kind: str = "'<f8'") -> str:
+    return f"{{'descr': {kind}, 'fortran_order': False, 'shape': {shape}}}"
+
+
+HEADERS = {
+    "more than memory holds": header("(1000000000000,)"),
+    "more than numbers count": header("(1" + "0" * 30 + ",)"),
+    "negative": header("(-5,)"),
+    "no tuple": header("100"),
+    "not whole": header("(1.5,)"),
+    "true": header("(True,)"),
+    "nested": "(" * 3000 + ")" * 3000,
+    "cut": "{'descr': ",
+    "a call": header("(100,)", "__import__('os').system('true')"),
+    "objects": header("(1,)", "'|O'"),
+    "no type": header("(1,)", "'<q99'"),
+    "a list": header("(1,)", "[['a']]"),
+    "keys missing": "{'shape': (100,)}",
+    "no dictionary": "3",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("text", HEADERS.values(), ids=HEADERS)
+def test_an_archive_with_an_odd_header_is_refused(tmp_path: Path, text: str) -> None:
+    path = archive(tmp_path / "log.npz", {"t": npy(text, bytes(800)), "q": npy(array=np.zeros(100))})
+    refused(lambda: open_reader(path), "log.npz", "'t'")
+
+
+def test_a_header_of_megabytes_is_not_read(tmp_path: Path) -> None:
+    path = archive(tmp_path / "log.npz", {"t": npy(header("(100,)") + " " * 1_000_000, bytes(800))})
+    refused(lambda: open_reader(path), "header of 1000")
+
+
+def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(marker),)
+
+    path = archive(tmp_path / "log.npz", {"t": npy(array=np.array([Evil()], dtype=object))})
+    refused(lambda: open_reader(path), "objects")
+    assert not marker.exists()
+
+
+def test_an_archive_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    size = 400 * 1024 * 1024
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open("t.npy", "w") as member:
+        member.write(npy(header(f"({size // 8},)")))
+        for _ in range(size >> 20):
+            member.write(bytes(1 << 20))
+    refused(lambda: open_reader(path), "unpacks", "MB")
+
+
+def test_encrypted_members_and_other_ways_to_compress_are_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "log.npz", {"t": npy(array=np.zeros(10))}, zipfile.ZIP_STORED)
+    whole = path.read_bytes()
+    central = whole.index(b"PK\x01\x02")
+    for at, value, word in ((8, 1, "encrypted"), (10, 99, "method 99")):
+        data = bytearray(whole)
+        struct.pack_into("<H", data, central + at, value)
+        struct.pack_into("<H", data, at - 2, value)
+        path.write_bytes(data)
+        refused(lambda: open_reader(path), word)
+
+
+def test_an_archive_cut_or_changed_anywhere_is_refused_or_read(tmp_path: Path) -> None:
+    path = archive(tmp_path / "log.npz", {"t": npy(array=np.arange(20.0)), "q": npy(array=np.zeros((20, 2)))})
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for k in range(300):
+        data = bytearray(whole[: rng.integers(1, len(whole))] if k % 3 == 0 else whole)
+        data[rng.integers(len(data))] = rng.integers(256)
+        path.write_bytes(data)
+        with suppress(LogError):
+            read_table(path)
+
+
+def test_many_or_repeated_columns_are_refused_in_every_format(tmp_path: Path) -> None:
+    names = [f"x{k}" for k in range(50_000)]
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    archive(tmp_path / "a.npz", {"q": npy(header("(1, 50000)"), bytes(400_000))})
+    pq.write_table(pa.table({name: [1.0] for name in names[:5000]}), tmp_path / "a.parquet")
+    for name in ("a.csv", "a.npz", "a.parquet"):
+        refused(lambda n=name: open_reader(tmp_path / n), name, "columns", str(MOST_COLUMNS))
+    (tmp_path / "b.csv").write_text("t,q1,q1\n1,2,3\n")
+    archive(tmp_path / "b.npz", {"q": npy(array=np.zeros((3, 2))), "q1": npy(array=np.zeros(3))})
+    twice = pa.Table.from_arrays([pa.array([1.0])] * 2, names=["q1", "q1"])
+    pq.write_table(twice, tmp_path / "b.parquet")
+    for name in ("b.csv", "b.npz", "b.parquet"):
+        refused(lambda n=name: open_reader(tmp_path / n), name, "'q1' appears twice")
+
+
+def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    column = pa.array(np.zeros(60_000_000))
+    pq.write_table(pa.table({"t": column}), path, row_group_size=len(column), use_dictionary=False, compression="zstd")
+    del column
+    assert path.stat().st_size < 1_000_000
+    refused(lambda: open_reader(path), "unpacks")
+
+
+def test_pipes_and_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "a.csv")
+    refused(lambda: open_reader(tmp_path / "a.csv"), "pipe")
+    monkeypatch.setattr(csv_reader, "LONGEST_LINE", 1 << 16)
+    (tmp_path / "b.csv").write_text("t" * (1 << 17))
+    refused(lambda: open_reader(tmp_path / "b.csv"), "first line")
+    refused(lambda: open_reader(tmp_path / "none.csv"), "no such file")
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (np.array([0, 2**64 - 1], np.uint64), ["18446744073709551615"]),
+        (np.array([0.0, 1e300]), ["state the unit"]),
+        (np.array([0.0, np.inf]), ["row 2"]),
+    ],
+)
+def test_odd_clocks_are_refused(tmp_path: Path, column: np.ndarray, words: list[str]) -> None:
+    robot = builtin("rotradi")
+    path = archive(tmp_path / "log.npz", {"t": npy(array=column), "q": npy(array=np.zeros((2, robot.dof)))})
+    refused(lambda: read_log(path, robot), *words)
+
+
+def test_a_signal_that_no_robot_can_have_is_refused_with_its_place() -> None:
+    t = np.arange(5.0)
+    q = np.zeros((5, 2))
+    q[3, 1] = 1e16
+    refused(lambda: Log(("a", "b"), t, q), "joint 'b'", "beyond 1e+15", "sample 4")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"meta": npy(array=np.array("[" * 5000))}, ["meta", "nested"]),
+        ({"meta": npy(array=np.array("[1]"))}, ["meta", "table"]),
+        ({"segments": npy(array=np.zeros(3))}, ["segments"]),
+        ({"t": npy(array=np.array(["a", "b", "c"]))}, ["t"]),
+    ],
+)
+def test_a_saved_log_is_checked_part_by_part(tmp_path: Path, change: dict[str, bytes], words: list[str]) -> None:
+    path = tmp_path / "log.npz"
+    Log(("a", "b"), np.arange(3.0), np.zeros((3, 2))).save(path)
+    with zipfile.ZipFile(path) as file:
+        members = {name.removesuffix(".npy"): file.read(name) for name in file.namelist()}
+    assert load_log(path).joints == ("a", "b")
+    refused(lambda: load_log(archive(path, {**members, **change})), "log.npz", *words)
