@@ -170,6 +170,7 @@ class _Search:
             after = self._percent(sums.left_out(self.structure)[1])
             ways.append((after, self.structure, self.steps, sums))
         after, self.structure, self.steps, sums = min(ways, key=lambda way: float(np.mean(way[0])))
+        self._widen_lags(sums.fit(self.structure))
         terms = self._terms()
         doubt = self._doubt(terms, sums)
         return FoundStructure(
@@ -277,6 +278,15 @@ class _Search:
                 if b - a <= max(min(doubt, 0.5 * LEAST_GAIN * a), _ROUNDING * a):
                     self.steps.append(StructureStep(self.names[e], f"- {_text(term)}", a, b, doubt, True))
                     self.structure, before = smaller, after
+
+    def _widen_lags(self, whole: Fit) -> None:
+        """Let lags hold as far as the longest of them is a mere shift in time."""
+        chosen = (o for offers in self.offers for o in offers if isinstance(o.term, Lag))
+        late = max((abs(float(whole.x[o.columns[0]])) for o in chosen), default=0.0)
+        for offers in self.offers:
+            offers[:] = [
+                replace(o, term=o.term.as_far_as_a_shift(late)) if isinstance(o.term, Lag) else o for o in offers
+            ]
 
     def _terms(self) -> Terms:
         """The usual terms without what was replaced, and what was chosen, joints with the same term together."""

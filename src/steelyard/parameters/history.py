@@ -118,6 +118,10 @@ class Rate(Along):
         return 30.0 * rng.normal(size=count)
 
 
+# rad; a sine that is shifted by so much is changed by this part of it, and its slope says that to 5 %.
+_SMALL_SHIFT = 0.3
+
+
 def _band_limited(x: Array, cutoff_hz: float, period: float) -> Array:
     """`x`, sampled every `period` (s), up to `cutoff_hz`, as a Butterworth of order 4 run both ways leaves it."""
     # Ends are mirrored about their values, for as long as such a filter remembers.
@@ -270,6 +274,14 @@ class Lag(RememberingTerm):
     @classmethod
     def candidates(cls, excited: Excited) -> Sequence[Term]:
         return [cls(order=order, band_hz=excited.cutoff_hz) for order in (1.0,)]
+
+    def as_far_as_a_shift(self, late: float) -> Lag:
+        """The same up to the frequency at which a torque that is `late` (s) is shifted by `_SMALL_SHIFT`, if higher.
+
+        Up to there Td·dτ/dt is a shift in time, which does not end with the band that it was seen in, and it is never
+        more than that part of the torque: whatever noise a faster motion brings, it cannot run away.
+        """
+        return replace(self, band_hz=max(self.band_hz, _SMALL_SHIFT / (2.0 * np.pi * max(abs(late), 1e-9))))
 
     def simple(self, values: Sequence[float]) -> Simple:
         return Simple(less="belongs to the measurement, so it is left out")
