@@ -124,6 +124,7 @@ def compare(name: str, case: Case, data: Path, options: dict[str, Any]) -> dict[
                 "b": rmse(own).tolist(),
                 "free, a": [j.rmse for j in found.free_validation[k].joints],
             },
+            "std": [j.rmse / max(1e-2 * j.nrmse_percent, 1e-12) for j in joints],
             "mean error of ours, % of std (a)": found.validation[k].mean_nrmse_percent,
         }
         if max(j.standing.get("share", 0.0) for j in joints) > STANDS:
@@ -153,6 +154,14 @@ def ratio(figures: dict[str, Any], way: str) -> Array:
     return np.asarray(figures["ours"][way]) / figures["baseline"][way.removeprefix("free, ")]
 
 
+def percent(figures: dict[str, Any], way: str) -> tuple[float, float]:
+    """The mean over joints of the error in % of the torque's standard deviation: ours, and the baseline's."""
+    std = np.asarray(figures["std"])
+    pair = (figures["ours"][way], figures["baseline"][way.removeprefix("free, ")])
+    own, theirs = (float(np.mean(100.0 * np.asarray(x) / std)) for x in pair)
+    return own, theirs
+
+
 def report(title: str, f: dict[str, Any]) -> None:
     def cells(values: Any) -> list[str]:
         return [f"{v:.3f}" for v in values]
@@ -176,18 +185,30 @@ def summary(results: dict[str, Any]) -> dict[str, Any]:
         for name, one in results.items():
             if "holdouts" in one:
                 ratios = [ratio(f, way if way in f["ours"] else way[0]) for f in one["holdouts"].values()]
+                errors = [percent(f, way if way in f["ours"] else way[0]) for f in one["holdouts"].values()]
+                own, theirs = np.mean(errors, axis=0)
                 sets[name] = {"mean": float(np.mean(ratios)), "worst joint": float(np.max(ratios))}
+                sets[name] |= {
+                    "of means": float(own / theirs),
+                    "percent": float(own),
+                    "baseline percent": float(theirs),
+                }
             elif way in ("a", "b"):  # by its published definition, which is neither
-                sets[name] = {"mean": one["ratio"], "worst joint": one["ratio"]}
+                sets[name] = {"mean": one["ratio"], "worst joint": one["ratio"], "of means": one["ratio"]}
         if not sets:
             continue
-        out[way] = {**sets, "geometric mean": float(np.exp(np.mean([np.log(s["mean"]) for s in sets.values()])))}
+        overall = {n: float(np.exp(np.mean([np.log(s[n]) for s in sets.values()]))) for n in ("mean", "of means")}
+        out[way] = {**sets, "geometric mean": overall["mean"], "geometric mean, of means": overall["of means"]}
     rows = []
-    for name in [n for n in out["a"] if n != "geometric mean"]:
+    means = []
+    for name in [n for n in out["a"] if not n.startswith("geometric mean")]:
         pairs = [out[way].get(name) for way in out]
         rows.append([name, *("" if p is None else f"{p['mean']:.2f} ({p['worst joint']:.2f})" for p in pairs)])
+        means.append([name, *("" if p is None else f"{p['of means']:.2f}" for p in pairs)])
     rows.append(["geometric mean", *(f"{out[way]['geometric mean']:.3f}" for way in out)])
+    means.append(["geometric mean", *(f"{out[way]['geometric mean, of means']:.3f}" for way in out)])
     show("Mean ratio over joints and hold-outs (worst joint)", ["set", *out], rows)
+    show("Ratio of the mean errors, % of the torque's standard deviation", ["set", *out], means)
     return out
 
 
