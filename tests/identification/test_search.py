@@ -10,7 +10,7 @@ import pytest
 from steelyard.dynamics.model import Model
 from steelyard.identification._blocks import BlockGrams, Weighted
 from steelyard.identification.identify import identify
-from steelyard.parameters import Coulomb, LoadedCoulomb, StopElement, Stribeck, Viscous, terms
+from steelyard.parameters import Coulomb, Lag, LoadedCoulomb, Ripple, Spring, StopElement, Stribeck, Viscous, terms
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.regression.rows import Equation
 from steelyard.robot.library import builtin
@@ -35,6 +35,8 @@ PLANTS: dict[str, list[tuple[Term, float]]] = {
     "coulomb": [(Coulomb(), 1.0)],
     "stop": [(StopElement(width=0.01), 1.0)],
     "stribeck": [(Coulomb(smooth=0.001), 0.6), (Stribeck(speed=0.2, smooth=0.001), 0.8)],
+    "spring": [(Coulomb(), 0.5), (Spring(), 4.0)],
+    "ripple": [(Coulomb(), 0.5), (Ripple(order=5.0), 1.0)],
     "coulomb-loaded": [(Coulomb(smooth=0.001), 0.5), (LoadedCoulomb(smooth=0.001), 0.15)],
 }
 
@@ -44,7 +46,11 @@ def plant(kind: str) -> Model:
     """Friction of about a fifth of the torque, of the planted kind."""
     parts = [*PLANTS[kind], (Viscous(), 0.5)]
     bound = terms(ROBOT, *(term for term, _ in parts))
-    return Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, *(np.full(ROBOT.dof, v) for _, v in parts)]))
+    return Model(
+        ROBOT,
+        bound,
+        np.concatenate([ROBOT.inertial_parameters, *(np.full(ROBOT.dof * len(t.columns), v) for t, v in parts)]),
+    )
 
 
 @cache
@@ -100,6 +106,26 @@ def test_logs_to_judge_by_decide_nothing() -> None:
     assert alone.structure is not None
     assert judged.structure is not None
     assert alone.structure.steps == judged.structure.steps
+
+
+def test_shapes_over_the_position_need_a_motion_that_comes_back() -> None:
+    """Once from end to end, drift looks like a spring, and a ripple needs a period of its own."""
+    once, often = (Excited("revolute", 1.0, 1.0, 10.0, sweeps) for sweeps in (1.5, 4.0))
+    assert not Spring.candidates(once)
+    assert not Ripple.candidates(once)
+    assert Spring.candidates(often)
+    assert [term.order for term in Ripple.candidates(often) if isinstance(term, Ripple)] == [7, 8, 9, 10, 11, 12]
+    assert not Ripple.candidates(Excited("prismatic", 1.0, 9.0, 10.0, 9.0))
+
+
+def test_a_lag_holds_where_it_is_a_shift() -> None:
+    """Td·dτ/dt of a sine against the sine Td later: within a twentieth, and never more than 0.3 of it."""
+    lag = Lag(band_hz=5.0).as_far_as_a_shift(1e-3)
+    assert lag.band_hz == pytest.approx(0.3 / (2.0 * np.pi * 1e-3))
+    assert Lag(band_hz=5.0).as_far_as_a_shift(1.0).band_hz == 5.0
+    # Within the band, sin(ωt − ωT) − sin(ωt) has the amplitude 2 sin(ωT/2), and ωT says that.
+    phase = 2.0 * np.pi * lag.band_hz * 1e-3
+    assert abs(phase / (2.0 * np.sin(0.5 * phase)) - 1.0) < 0.05
 
 
 def test_what_is_offered_takes_energy_and_saturates() -> None:

@@ -59,6 +59,7 @@ def test_each_term_is_its_closed_form(u: float, v: float) -> None:
         "offset": [1.0],
         "spring": [u],
         "counterbalance": [np.sin(u), np.cos(u)],
+        "ripple": [np.sin(4 * u), np.cos(4 * u)],
         # Those that remember: after a long motion at this speed, under unit load.
         "stop": [s],
         "stop-loaded": [s],

@@ -181,9 +181,9 @@ class Weighted:
         single = [k for k, o in enumerate(offers) if len(o) == 1]
         if single:
             self._with_one(fit, normal, single, np.concatenate([offers[k] for k in single]), out)
-        for k, offer in enumerate(offers):
-            if len(offer) > 1:
-                self._with_several(fit, normal, offer, out[:, k])
+        for width in {len(o) for o in offers if len(o) > 1}:
+            places = [k for k, o in enumerate(offers) if len(o) == width]
+            self._with_several(fit, normal, places, np.array([offers[k] for k in places]), out)
         return out
 
     def _with_one(self, fit: Fit, normal: Array, places: Sequence[int], more: Index, out: Array) -> None:
@@ -228,20 +228,28 @@ class Weighted:
             out[:, place] = 0.0
             out[fit.columns, place], out[more[here], place] = x[:n, here], x[n, here]
 
-    def _with_several(self, fit: Fit, normal: Array, more: Index, out: Array) -> None:
-        side = normal[np.ix_(fit.columns, more)]
-        moved = fit.inverse @ side
-        corner = normal[np.ix_(more, more)]
-        rest = corner - side.T @ moved
-        if np.any(np.diag(rest) <= _NEW * np.diag(corner)):
-            return
+    def _with_several(self, fit: Fit, normal: Array, places: Sequence[int], more: Index, out: Array) -> None:
+        """As many columns at once as `more` has, for every one of its rows; within the bounds one by one."""
+        count, width = more.shape
+        side = normal[np.ix_(fit.columns, more.ravel())]
+        moved = (fit.inverse @ side).reshape(-1, count, width)
+        side = side.reshape(-1, count, width)
+        corner = normal[more[:, :, None], more[:, None, :]]
+        rest = corner - np.einsum("nki,nkj->kij", side, moved)
+        diagonal = np.arange(width)
+        new = np.all(rest[:, diagonal, diagonal] > _NEW * corner[:, diagonal, diagonal], axis=1)
+        rest[~new] = np.eye(width)
         inner = np.linalg.inv(rest)
-        given = inner @ (normal[more, -1] - side.T @ fit.x[fit.columns])
-        turned = moved @ inner
-        inverse = np.block([[fit.inverse + turned @ moved.T, -turned], [-turned.T, inner]])
-        columns = np.concatenate([fit.columns, more])
-        x = np.concatenate([fit.x[fit.columns] - moved @ given, given])
-        out[:] = self._spread_out(columns, _within_bounds(x, inverse, self.grams.bounded[columns])[0])
+        given = np.einsum("kij,kj->ki", inner, normal[more, -1] - np.einsum("nki,n->ki", side, fit.x[fit.columns]))
+        kept = fit.x[fit.columns, None] - np.einsum("nki,ki->nk", moved, given)
+        for k in np.flatnonzero(new):
+            columns = np.concatenate([fit.columns, more[k]])
+            x = np.concatenate([kept[:, k], given[k]])
+            if np.any(self.grams.bounded[columns] & (x < 0.0)):
+                turned = moved[:, k] @ inner[k]
+                inverse = np.block([[fit.inverse + turned @ moved[:, k].T, -turned], [-turned.T, inner[k]]])
+                x = _within_bounds(x, inverse, self.grams.bounded[columns])[0]
+            out[:, places[int(k)]] = self._spread_out(columns, x)
 
     def _normal(self, without: int | None) -> Array:
         return self._whole if without is None else self._without[without]

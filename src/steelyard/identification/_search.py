@@ -8,7 +8,7 @@ all of them saturate and have a sign, so that they cannot run away on a motion t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.identification._blocks import BlockGrams, Fit, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
-from steelyard.identification._search_rows import in_step, labels, tables, thinned
+from steelyard.identification._search_rows import Offer, in_step, labels, tables, term_text, thinned
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm, Viscous
 from steelyard.parameters.history import Lag
@@ -32,6 +32,9 @@ from steelyard.study import Study
 # doubts (standard errors over the blocks).
 LEAST_GAIN = 0.02
 DOUBTS = 1.0
+# A shape over the position must gain more: it goes on where the logs have not been, blocks of one motion come back to
+# the same positions, and what is described wrongly or drifts looks like one.
+FIRM_GAIN = 0.2
 # Terms that a joint may be given beside the usual ones; later ones gain next to nothing.
 MOST_TERMS = 4
 # Of the squared error that is left, the part that is taken to be friction of a shape that was not offered, not noise.
@@ -60,18 +63,6 @@ def search(study: Study, reference: Model) -> FoundStructure:
         return _Search(study, reference).found()
 
 
-@dataclass(frozen=True, eq=False)
-class _Offer:
-    """A candidate of one joint: its term there, and its columns.
-
-    `instead`: it takes the usual dry friction's place.
-    """
-
-    term: Term
-    columns: Index
-    instead: bool
-
-
 class _Search:
     def __init__(self, study: Study, reference: Model) -> None:
         self.study, self.robot, self.base = study, study.robot, study.base
@@ -83,12 +74,12 @@ class _Search:
         rows = Rows(study.dynamics, self.base.independent)
         numbers = labels([(k, m.rows) for k, m in numbered])
         self.usual_dry = self._usual_dry()
-        self.offers: list[list[_Offer]] = []
+        self.offers: list[list[Offer]] = []
         size, bounded = self.base.rank, [self._bounded()]
         for j in self.used:
             self.offers.append(self._offers(j, motions, size))
             size += sum(len(o.columns) for o in self.offers[-1])
-            bounded += [np.full(len(o.columns), o.term.dissipative) for o in self.offers[-1]]
+            bounded += [o.bounded for o in self.offers[-1]]
         own = [sum(len(o.columns) for o in offers) for offers in self.offers]
         blocks = 1 + max(int(one.max()) for one in numbers)
         self.grams = BlockGrams(rows.equations, self.base.independent, own, blocks, np.concatenate(bounded))
@@ -122,12 +113,12 @@ class _Search:
             column += len(term.columns)
         return out
 
-    def _offers(self, joint: int, motions: Sequence[Motion], first: int) -> list[_Offer]:
+    def _offers(self, joint: int, motions: Sequence[Motion], first: int) -> list[Offer]:
         """What may be tried on a joint: other roundings of its dry friction, and what the terms offer."""
         name, kind = self.robot.joint_names[joint], self.robot.joints[joint].kind
         speed = float(np.quantile(np.abs(np.concatenate([m.dq[:, joint] for m in motions])), 0.95))
         low, high = (f([f(m.q[:, joint]) for m in motions]) for f in (np.min, np.max))
-        excited = Excited(kind, speed, float(high - low), self.study.cutoff_hz)
+        excited = Excited(kind, speed, float(high - low), self.study.cutoff_hz, self._longest_way(joint) / (high - low))
         terms: list[tuple[Term, bool]] = []
         if joint in self.usual_dry:
             usual = self.usual_dry[joint][0]
@@ -135,9 +126,14 @@ class _Search:
         terms += [(term, False) for _, cls in TERMS.items() for term in cls.candidates(excited)]
         out = []
         for term, instead in terms:
-            out.append(_Offer(replace(term, where=(name,)), first + np.arange(len(term.columns)), instead))
+            out.append(Offer(replace(term, where=(name,)), first + np.arange(len(term.columns)), instead))
             first += len(term.columns)
         return out
+
+    def _longest_way(self, joint: int) -> float:
+        """What a joint goes, forth and back, in the log in which it goes furthest, rad or m."""
+        logs = (self.study.first_motions(k) for k in range(len(self.study.beginnings)))
+        return max(sum(float(np.abs(np.diff(m.q[:, joint])).sum()) for m in log) for log in logs)
 
     def _candidates(self, motion: Motion, rigid: Array, equation: int) -> Array:
         """The columns of an equation's candidates at the motion's rows, through its filter."""
@@ -201,7 +197,7 @@ class _Search:
             out[c] = False
         return out
 
-    def _open(self, equation: int) -> list[_Offer]:
+    def _open(self, equation: int) -> list[Offer]:
         """What can still be added to a joint; of what may be the sensor's, one of each kind."""
         offers = [o for o in self.offers[equation] if not o.instead]
         taken = {o.term.kind for o in offers if o.term.bias and self.structure[o.columns].all()}
@@ -219,20 +215,26 @@ class _Search:
             trials = sums.extended(fits, e, columns)
             self.tried += len(offers)
             for k, x in enumerate(sums.with_more(whole, columns).T):
-                # What takes energy must do so in the fit to everything.
-                if offers[k].term.dissipative and not np.all(x[columns[k]] > 0.0):
+                # What takes energy must do so in the fit to everything, and no spring pushes.
+                if np.any(self.grams.bounded[columns[k]] & ~(x[columns[k]] > 0.0)):
                     trials[k] = np.nan
             totals = trials.sum(axis=1)
-            if not np.any(np.isfinite(totals)):
-                continue
-            best = int(np.nanargmin(totals))
-            a, b, doubt = self._compare(e, errors[:, e], trials[best])
-            worth = a - b > max(DOUBTS * doubt, LEAST_GAIN * a)
-            self.steps.append(StructureStep(self.names[e], f"+ {_text(offers[best].term)}", a, b, doubt, worth))
-            taken += [columns[best]] if worth else []
+            steps = [
+                self._step(e, offers[k], errors[:, e], trials[k]) for k in np.argsort(totals) if totals[k] < np.inf
+            ]
+            best = next((k for k, (_, step) in enumerate(steps) if step.taken), 0)
+            self.steps += [step for _, step in steps[best : best + 1]]
+            taken += [o.columns for o, step in steps[best : best + 1] if step.taken]
         if taken:
             self.structure = self._with(*taken)
         return bool(taken)
+
+    def _step(self, equation: int, offer: Offer, before: Array, after: Array) -> tuple[Offer, StructureStep]:
+        """What an equation gains by an offer, and whether that is worth it."""
+        a, b, doubt = self._compare(equation, before, after)
+        least = FIRM_GAIN if offer.term.of_position else LEAST_GAIN
+        worth = a - b > max(DOUBTS * doubt, least * a)
+        return offer, StructureStep(self.names[equation], f"+ {term_text(offer.term)}", a, b, doubt, worth)
 
     def _round_off(self, sums: Weighted) -> bool:
         """Give the usual dry friction of each joint the rounding that predicts best; whether any is not the usual one.
@@ -253,7 +255,7 @@ class _Search:
             after, offer = min(trials, key=lambda t: float(t[0].sum()))
             a, b, doubt = self._compare(e, errors[:, e], after)
             worth = a - b > DOUBTS * doubt
-            self.steps.append(StructureStep(self.names[e], f"= {_text(offer.term)}", a, b, doubt, worth))
+            self.steps.append(StructureStep(self.names[e], f"= {term_text(offer.term)}", a, b, doubt, worth))
             changes += [(self.usual_dry[joint][1], offer.columns)] if worth else []
         if changes:
             self.structure = self._with(*(new for _, new in changes))
@@ -276,7 +278,7 @@ class _Search:
                 a, b, doubt = self._compare(e, before, after)
                 # What stands at its bound changes nothing but rounding.
                 if b - a <= max(min(doubt, 0.5 * LEAST_GAIN * a), _ROUNDING * a):
-                    self.steps.append(StructureStep(self.names[e], f"- {_text(term)}", a, b, doubt, True))
+                    self.steps.append(StructureStep(self.names[e], f"- {term_text(term)}", a, b, doubt, True))
                     self.structure, before = smaller, after
 
     def _widen_lags(self, whole: Fit) -> None:
@@ -330,7 +332,8 @@ class _Search:
         The mean over all of them; in full by the best one, where it predicts better by more than its doubt and was not
         taken only because it gains little: what it explains leans on the parameters.
         """
-        more = [o.columns for o in self._open(equation)]
+        # Of shapes over the position there are many that do next to nothing; they would thin the mean out.
+        more = [o.columns for o in self._open(equation) if not o.term.of_position]
         near, best, least = [], np.zeros(self.grams.size), np.inf
         trials = zip(more, sums.with_more(whole, more).T, sums.extended(fits, equation, more), strict=True)
         for columns, x, after in trials:
@@ -376,8 +379,3 @@ class _Search:
             for o in offers:
                 names += placed.get((replace(o.term, where=None), "joint", joint), [""] * len(o.columns))
         return names
-
-
-def _text(term: Term) -> str:
-    options = ", ".join(f"{k} {v:.3g}" for k, v in term.options.items() if isinstance(v, float))
-    return f"{term.kind} ({options})" if options else term.kind

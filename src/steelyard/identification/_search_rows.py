@@ -1,14 +1,15 @@
-"""What the search looks at: rows of the logs' beginnings, the block of each, and the motion that candidates go by."""
+"""What the search looks at: candidates, rows of the logs' beginnings, their blocks, motions that candidates go by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.identification._blocks import Index
+from steelyard.identification._blocks import Index, Mask
+from steelyard.parameters.term import Term
 from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
@@ -20,6 +21,29 @@ BLOCKS = 5
 ENOUGH_LOGS = 3
 # Samples of the motion from one row to the next, as far as candidates are computed from them.
 _THINNED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A candidate of one joint: its term there, and its columns.
+
+    `instead`: it takes the usual dry friction's place.
+    """
+
+    term: Term
+    columns: Index
+    instead: bool
+
+    @property
+    def bounded(self) -> Mask:
+        """Which of its parameters cannot be negative: what takes energy, and springs."""
+        return np.array([self.term.dissipative or c.lower == 0.0 for c in self.term.columns])
+
+
+def term_text(term: Term) -> str:
+    """A candidate for people: its name, and the options that tell it from others of its kind."""
+    options = ", ".join(f"{k} {v:.3g}" for k, v in term.options.items() if isinstance(v, float))
+    return f"{term.kind} ({options})" if options else term.kind
 
 
 def tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:

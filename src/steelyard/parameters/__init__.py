@@ -22,7 +22,7 @@ from steelyard.parameters.history import (
     StopElement,
 )
 from steelyard.parameters.inertial import INERTIAL_NAMES, inertial_parameters_of
-from steelyard.parameters.loads import Counterbalance, Custom, Offset, Rotor, Spring
+from steelyard.parameters.loads import Counterbalance, Custom, Offset, Ripple, Rotor, Spring
 from steelyard.parameters.term import TERMS, Along, Column, ShapeParameter, Simple, Term, describe_terms, make_term
 from steelyard.parameters.terms import Parameter, Terms, identification_terms, nominal_terms, terms
 
@@ -47,6 +47,7 @@ __all__ = [
     "Rate",
     "RememberingTerm",
     "RigidLoad",
+    "Ripple",
     "Rotor",
     "ShapeParameter",
     "Simple",

@@ -6,9 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from steelyard.errors import SteelyardError
 from steelyard.ground.scalars import Scalar, cos, sin
-from steelyard.parameters.term import TERMS, Column, Simple, Term
+from steelyard.parameters.term import TERMS, Column, Excited, Simple, Term
+
+# Of a ripple that is looked for: twice the six slots and poles of small motors, three times the four legs of a sensor.
+_HIGHEST_ORDER = 12
 
 
 @TERMS.register("rotor")
@@ -55,6 +60,7 @@ class Offset(Term):
 class Spring(Term):
     """A linear spring: k·(u − rest)."""
 
+    of_position: ClassVar[bool] = True
     rest: float = 0.0
 
     @property
@@ -67,8 +73,47 @@ class Spring(Term):
     def potential(self, u: Scalar) -> Sequence[Scalar]:
         return (0.5 * (u - self.rest) * (u - self.rest),)
 
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        return [cls()] if excited.comes_back else []
+
     def simple(self, values: Sequence[float]) -> Simple:
         return Simple(stiffness=values[0], rest=self.rest)
+
+
+@TERMS.register("ripple")
+@dataclass(frozen=True, kw_only=True)
+class Ripple(Term):
+    """A torque that comes back with the position: Rs·sin(order·u) + Rc·cos(order·u), `order` times in a turn.
+
+    Cogging and eccentric gears of the drive, or a torque sensor that is squeezed as it turns. Over a way in m the order
+    is 2π times how often it comes in a metre.
+    """
+
+    of_position: ClassVar[bool] = True
+    order: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.order < 1e5:
+            raise SteelyardError(f"The order of a ripple is {self.order:g}; give how often it comes in a turn, e.g. 4.")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("Rs", "N m", "N"), Column("Rc", "N m", "N"))
+
+    def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
+        return (sin(self.order * u), cos(self.order * u))
+
+    def potential(self, u: Scalar) -> Sequence[Scalar]:
+        return (-cos(self.order * u) * (1.0 / self.order), sin(self.order * u) * (1.0 / self.order))
+
+    @classmethod
+    def candidates(cls, excited: Excited) -> Sequence[Term]:
+        if excited.kind != "revolute" or not excited.comes_back:
+            return []
+        # A whole period of it must have been seen, or it is a slope.
+        return [cls(order=float(k)) for k in range(1, _HIGHEST_ORDER + 1) if k * excited.travel >= 2.0 * np.pi]
 
 
 @TERMS.register("counterbalance")

@@ -76,12 +76,19 @@ class Excited:
         top_speed: the speed that it stays below for 95 % of the time, rad/s or m/s.
         travel: between the ends of its motion, rad or m.
         cutoff_hz: of the low-pass through which it is seen.
+        sweeps: how often it went through its travel in one log; 1 is once, from end to end.
     """
 
     kind: str
     top_speed: float
     travel: float
     cutoff_hz: float
+    sweeps: float = 0.0
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether it was everywhere at least three times: what goes by position can be told from what drifts."""
+        return self.sweeps >= 3.0
 
 
 class Along(ABC):
@@ -132,6 +139,8 @@ class Term(ABC):
     exact: ClassVar[bool] = False
     # May be the sensor's and not the robot's, so that nothing else stands in for it.
     bias: ClassVar[bool] = False
+    # A shape over the position, as which drift and links that are described wrongly may pass: a search asks more of it.
+    of_position: ClassVar[bool] = False
     shape_parameters: ClassVar[tuple[ShapeParameter, ...]] = ()
     # The option that identification chooses by the kind of the joint where a term is given by its name alone.
     rounds: ClassVar[str] = ""
