@@ -16,6 +16,10 @@ TIAGO = ["torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))]
 UR10E = {"torque_constants": [11.976, 11.976, 9.839, 10.763, 10.763, 10.763]}
 
 
+# Motor 6 turns with joints 5 and 6, as its owner's papers say; positions and torques are the joints'.
+COUPLING = [[float(a == b or (a, b) == (5, 4)) for b in range(6)] for a in range(6)]
+
+
 def _checked(folder: str, file: str, mapping: dict[str, Any], joints: list[str] | None = None) -> Check:
     root = os.environ.get("STEELYARD_DATA")
     if not root or not (Path(root) / folder).is_dir():
@@ -41,7 +45,7 @@ def test_tiago_has_three_useless_channels() -> None:
         ("ur10e", "ident__20_02_10-30sec_12harm", {**UR10E, "window": [635, 3510]}),
         ("ur10e", "val__20_01_17-ptp_10_points", {**UR10E, "window": [700, 4200]}),
         ("panda_gaz", "trajectory_1", {"position": "q{}", "torque": "tau{}"}),
-        ("staubli_tx40", "trajectory", {}),
+        ("staubli_tx40", "trajectory", {"side": "joint", "coupling": COUPLING}),
         ("emps", "ident", {"joints": ["joint1"], "position": "q1", "torque": "tau1"}),
     ],
 )
@@ -50,3 +54,10 @@ def test_sound_logs_have_no_problem(folder: str, file: str, mapping: dict[str, A
     found = _checked(folder, file, mapping)
     # Of the Panda's rows 5 % do repeat the one before; they are left out.
     assert [e for e in found.complaints if e.kind != "repeated"] == []
+
+
+def test_the_coupled_wrist_of_a_real_robot_is_found() -> None:
+    found = _checked("staubli_tx40", "trajectory", {})
+    assert [e.kind for e in found.complaints] == ["coupled"]
+    fix = found.complaints[0].fix
+    assert fix == {"coupling": {"joint": "joint_5", "motor": "joint_6", "factor": 1.0, "torque": "joint"}}

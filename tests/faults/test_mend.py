@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from log_faults import Change, both, clock, exchanged, of_position, of_torque, of_velocity
+from log_faults import Change, both, clock, coupled, exchanged, of_position, of_torque, of_velocity
 from sound_logs import simulated_base
 from typer.testing import CliRunner
 
@@ -21,6 +21,9 @@ FAULTS: dict[str, tuple[Change, float]] = {
     "torque turned round": (of_torque(np.negative, 1), 1e-9),
     "positions in degrees": (both(of_position(np.rad2deg), of_velocity(np.rad2deg)), 1e-9),
     "joints exchanged": (exchanged([0, 2, 1, 3, 4, 5]), 1e-9),
+    "torques exchanged": (exchanged([0, 2, 1, 3, 4, 5], ("tau",)), 1e-9),
+    "coupled wrist, torques": (coupled(False), 1e-9),
+    "torque of the wrist twice as large": (of_torque(lambda x: 2.0 * x, 4), 0.2),
     "zero off by 0.3 rad": (of_position(lambda x: x + 0.3, 1), 0.1),
     "zero off by 90°": (of_position(lambda x: x + np.pi / 2, 2), 0.1),
     "torque twice as large": (of_torque(lambda x: 2.0 * x, 1), 0.1),
@@ -60,3 +63,19 @@ def test_the_command_says_by_its_exit_whether_a_log_can_be_used(tmp_path: Path) 
         told = CliRunner().invoke(app, ["check", "ns16", str(tmp_path / f"{name}.npz"), "--fix", str(mapping)])
         assert told.exit_code == code, told.output
     assert tomllib.loads((tmp_path / "turned.toml").read_text()) == {"sign": {"torque": [1, -1, 1, 1, 1, 1]}}
+
+
+def test_that_positions_may_be_those_of_motors_is_said() -> None:
+    base = simulated_base().case
+    found = check_log(base.robot, coupled(True)(base.fit[0]))
+    data, by_hand = mended(found, base.robot, base.fit[0], {})
+    # Motor 6 rubs at the speed of joint 6, which is what it shows less that of joint 5.
+    assert data["coupling"][5] == [0, 0, 0, 0, -1, 1]
+    assert any("if they are the motors'" in text for text in by_hand)
+
+
+def test_a_channel_that_says_nothing_is_left_out(tmp_path: Path) -> None:
+    base = simulated_base().case
+    log = of_torque(lambda x: 0.0 * x, 3)(base.fit[0])
+    data, _ = mended(check_log(base.robot, log), base.robot, log, {})
+    assert data["torque_used"] == ["q1", "q2", "q3", "q5", "q6"]

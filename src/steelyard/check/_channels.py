@@ -52,7 +52,7 @@ def _dead(joint: Joint, tau: Array) -> Iterator[Finding]:
     what = "zero" if not tau.any() else f"{tau[0]:g} {joint.effort_unit}"
     message = f"The torque of '{joint.name}' is {what} in every sample."
     advice = f"Log the torque of '{joint.name}', or leave it out with torque_used in the mapping."
-    yield Finding("dead_torque", "problem", message, advice, joint.name)
+    yield Finding("dead_torque", "problem", message, advice, joint.name, fix={"torque_used": [joint.name]})
 
 
 def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
         f"against a standard deviation of {std:.3g}."
     )
     advice = f"Useless for its own equation: leave '{joint.name}' out of torque_used (its motion still counts)."
-    yield Finding("quantised", severity, message, advice, joint.name)
+    yield Finding("quantised", severity, message, advice, joint.name, fix={"torque_used": [joint.name]})
 
 
 def _cut_off(joint: Joint, tau: Array, moving: Array) -> Iterator[Finding]:

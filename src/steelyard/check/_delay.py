@@ -97,8 +97,9 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
         return
     for j, lag in late.items():
         name = seen.robot.joints[j].name
-        # A joint on its own may also have friction of another kind than the terms can describe.
-        severity: Severity = "warning" if found[j][1] < CLEARLY or abs(lag) > LONG else "note"
+        # A joint on its own may also have friction, or a spring, of another kind than the terms can describe; a torque
+        # that seems to come before its motion is sooner that.
+        severity: Severity = "warning" if found[j][1] < CLEARLY or lag > LONG else "note"
         yield _entry(f"The torque of '{name}' is", lag, severity, name)
 
 
@@ -259,7 +260,8 @@ def _delays(lags: dict[str, tuple[float, float]]) -> Iterator[Finding]:
             span += f" to {max(map(abs, times)):.1f}"
         message = f"The velocity is {span} ms {word} the position of {', '.join(names)}."
         advice = "Leave the velocity out (velocity = []): made from the positions it has no delay."
-        yield Finding("velocity_delay", severity, message, advice, names[0] if len(names) == 1 else None)
+        whose = names[0] if len(names) == 1 else None
+        yield Finding("velocity_delay", severity, message, advice, whose, fix={"velocity": False})
 
 
 def _wrong_factor(name: str, slope: float) -> Finding:

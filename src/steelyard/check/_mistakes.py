@@ -173,7 +173,7 @@ def _named(
             only[:, j] = tau[:, other]
             left, step = beside(together.stacked(only)[:, None])
             if abs(abs(float(step[0])) - 1.0) < 0.3:
-                offer(left, _coupled(name, robot.joints[other].name), 0.05)
+                offer(left, coupled_motors(name, robot.joints[other].name, -float(np.sign(step[0]))), 0.05)
         if robot.joints[j].kind == "revolute" and np.ptp(q[:, j]) > STILL["revolute"]:
             # To first order: the torque at q + δ explains the rest, so that the true position is δ more than logged.
             slope = _slope(robot, theta, (q, dq, ddq), j)
@@ -232,10 +232,20 @@ def wrong_scale(name: str, factor: float) -> Finding:
     return Finding("torque_scale", "problem", message, advice, name, fix={"torque_scale": {name: factor}})
 
 
-def _coupled(name: str, other: str) -> Finding:
+def coupled_motors(name: str, other: str, factor: float) -> Finding:
+    """That the motor of `other` moves the joint `name`, too, `factor` (1, −1) times."""
     message = f"The torque of '{name}' holds that of '{other}' as well: they look like the two motors of a wrist."
     advice = f"State the coupling of '{name}' and '{other}' in the mapping (coupling, side)."
-    return Finding("coupled", "problem", message, advice, f"{name}, {other}")
+    fix = {"coupling": {"joint": name, "motor": other, "factor": factor, "torque": "motor"}}
+    return Finding("coupled", "problem", message, advice, f"{name}, {other}", fix=fix)
+
+
+def turning_motor(name: str, other: str, factor: float) -> Finding:
+    """That the motor of the joint `other` turns with the joint `name` too, `factor` (1, −1) times, and rubs on both."""
+    message = f"Friction of '{other}' acts on '{name}' as well: its motor looks as if it turned with both joints."
+    advice = f"State the coupling of '{name}' and '{other}' in the mapping (coupling, side)."
+    fix = {"coupling": {"joint": name, "motor": other, "factor": factor, "torque": "joint"}}
+    return Finding("coupled", "warning", message, advice, f"{name}, {other}", fix=fix)
 
 
 def wrong_zero(name: str, shift: float) -> Finding:

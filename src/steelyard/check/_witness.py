@@ -15,10 +15,11 @@ from itertools import combinations
 
 import numpy as np
 
-from steelyard.check._description import exchange
-from steelyard.check._evidence import Evidence, Fit
-from steelyard.check._mistakes import Together, wrong_scale
+from steelyard.check._description import drive_columns, exchange
+from steelyard.check._evidence import Evidence, Fit, basis
+from steelyard.check._mistakes import Together, coupled_motors, turning_motor, wrong_scale
 from steelyard.ground.arrays import Array
+from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.signals.log import Finding
 
 _BLOCKS = 20
@@ -30,6 +31,8 @@ _MATTERS = 0.05
 _FACTORS = np.geomspace(0.1, 10.0, 25)
 _KNOWN = 1.35
 _MOST_ROWS, _MOST_ROWS_EXCHANGED = 600, 200
+# The torque of one motor in that of another: so near to once, and leaving so small a part of what was left.
+_ONCE, _LEAVES = 0.15, 0.3
 _RIDGE = 1e-10  # of the squared length of a column; what the motion does not show stays small
 
 
@@ -49,6 +52,38 @@ def check_witness(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     found = max([*_exchanges(seen, fits), *_scales(together, as_it_is)], key=lambda f: f[0], default=None)
     if found is not None:
         yield found[1]
+
+
+def check_coupled(seen: Evidence) -> Iterator[Finding]:
+    """Two neighbours of which one's torque holds the other's once, as those of a wrist's motors do.
+
+    Where the friction of a motor that turns with both joints explains it as well, it is that: signals are the joints',
+    and the description does not know of the coupling.
+
+    Args:
+        seen: the rows of a log.
+    """
+    rows, joints = seen.thinned(_MOST_ROWS), seen.robot.joints
+    found: list[tuple[float, Finding]] = []
+    for e, j in enumerate(seen.joints):
+        A, y = seen.A[e][rows], seen.y[e][rows]
+        Q = basis(A)
+        for other in (b for b in seen.joints if abs(b - j) == 1 and joints[b].kind == joints[j].kind):
+            rest, beside = (x - Q @ (Q.T @ x) for x in (y, seen.tau[rows, other]))
+            share = float(beside @ rest) / max(float(beside @ beside), 1e-300)
+            after = rest - share * beside
+            part = float(after @ after) / max(float(rest @ rest), 1e-300)
+            blocks = [np.array([np.sum(b**2) for b in np.array_split(r, _BLOCKS)]) for r in (rest, after)]
+            if abs(abs(share) - 1.0) > _ONCE or part > _LEAVES or _certainty(*blocks) < _CERTAIN:
+                continue
+            sign = float(np.sign(share))
+            speed, rise = (x[rows, other] + sign * x[rows, j] for x in (seen.dq, seen.ddq))
+            Q2 = basis(np.column_stack([A, drive_columns(speed, rise, SMOOTHING_SPEED[joints[j].kind])]))
+            rubbing = float(np.sum((y - Q2 @ (Q2.T @ y)) ** 2)) < _LEAVES * float(rest @ rest)
+            names = joints[j].name, joints[other].name
+            found.append((part, turning_motor(*names, sign) if rubbing else coupled_motors(*names, -sign)))
+    if found:
+        yield min(found, key=lambda f: f[0])[1]
 
 
 def _certainty(before: Array, after: Array) -> float:

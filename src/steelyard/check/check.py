@@ -20,7 +20,7 @@ from steelyard.check._delay import check_delay, check_velocity
 from steelyard.check._description import States, check_description, check_gravity
 from steelyard.check._evidence import Evidence, Fit, gather
 from steelyard.check._mistakes import check_together
-from steelyard.check._witness import check_witness
+from steelyard.check._witness import check_coupled, check_witness
 from steelyard.check._zeros import check_clock, check_zeros
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
@@ -233,6 +233,9 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
         echoes = list(check_computed(seen))
     if echoes:
         return echoes
+    coupled = list(check_coupled(seen))
+    if coupled:
+        return coupled
     powers = friction_power(seen, fits)
     giving_energy = list(giving(seen, fits, powers))
     if not seen.robot.has_inertia:

@@ -1,4 +1,4 @@
-"""A mapping that mends what `check` found: units, signs, zeros, scales, order, clock, gravity."""
+"""A mapping that mends what `check` found: units, signs, zeros, scales, order, couplings, clock, gravity."""
 
 from __future__ import annotations
 
@@ -78,8 +78,41 @@ def _apply(
             data.setdefault("units", {})["time"] = unit
         else:
             data["time"] = {"rate": round(1.0 / (float(np.median(np.diff(log.t))) * value), 3)}
-    else:
-        by_hand.append(f"Name the columns of {' and '.join(value)} in their true order ({key}).")
+    elif key == "torque_used":
+        used = data.get(key) or [n for n, u in zip(robot.joint_names, robot.torque_used, strict=True) if u]
+        data[key] = [name for name in used if name not in value]
+    elif key == "coupling":
+        _couple(data, names, value, by_hand)
+    elif key == "exchange torques":
+        _exchange_columns(data, names, log, value, by_hand)
+
+
+def _couple(data: dict[str, Any], names: list[str], value: Mapping[str, Any], by_hand: list[str]) -> None:
+    """Motor positions u = C q: a motor's row says by how much each joint turns it."""
+    if "coupling" in data or not {value["motor"], value["joint"]} <= set(names):
+        by_hand.append(
+            f"The motor of '{value['motor']}' also moves '{value['joint']}': mend the coupling that is stated."
+        )
+        return
+    matrix = np.eye(len(names), dtype=int).tolist()
+    matrix[names.index(value["motor"])][names.index(value["joint"])] = int(value["factor"])
+    data["coupling"] = matrix
+    data["side"] = {"torque": value["torque"], "position": "joint", "velocity": "joint"}
+    by_hand.append("Positions are taken for the joints'; if they are the motors', say so (side) and look at the signs.")
+
+
+def _exchange_columns(
+    data: dict[str, Any], names: list[str], log: Log, value: list[str], by_hand: list[str]
+) -> None:  # fmt: skip
+    """The torques' (or currents') columns by name, in their true order."""
+    key = str(log.meta.get("torque_from", ""))
+    known = dict(zip(log.joints, log.meta.get("columns", {}).get(key, ()), strict=False))
+    if set(known) != set(names):
+        by_hand.append(f"Name the torques' columns of {' and '.join(value)} in their true order (torque).")
+        return
+    a, b = value
+    known[a], known[b] = known[b], known[a]
+    data[key] = [known[name] for name in names]
 
 
 def _each(given: Any, count: int, default: float) -> list[float]:

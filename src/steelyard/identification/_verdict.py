@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.assessment.score import Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
-from steelyard.robot.robot import Robot
+from steelyard.identification._sense import against_sense
 
 if TYPE_CHECKING:
     from steelyard.identification.identification import Identification
@@ -38,8 +38,6 @@ NEGLIGIBLE = 1.0  # percent of the torque's standard deviation
 # terms: 0 to 26, and 254 on an arm with a counterbalance that was not described.
 FAR_FROM_POSSIBLE = 25.0
 LONG_LAG, COMMON_LAG = 0.035, 0.01  # s, of one joint and of most
-# Mass of all links over the cube of the reach, kg/m³; wide limits, for mistakes of a unit.
-LIGHTEST, HEAVIEST = 0.3, 1000.0
 NOT_JUDGED_BY_OTHERS = (
     "No data was kept for validation: the scores are of the data the model was fitted to, and flatter it."
 )
@@ -70,8 +68,8 @@ def judge(found: Identification) -> Verdict:
     if np.median(worst) > POOR:
         grade = "poor"
     between = () if found.agreement is None else found.agreement.reasons
-    against: list[_Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
-    against += [*_beside_its_own_fit(found, judged), *_bodies(found)]
+    against: list[Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
+    against += [*_beside_its_own_fit(found, judged), *_bodies(found), *against_sense(found)]
     if not judged:
         against.append(("usable", NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
@@ -109,15 +107,15 @@ def _about_extent(found: Identification, judged: Sequence[Score]) -> Iterator[st
 
 
 # What speaks against a model: the best grade that it leaves, and why.
-_Against = tuple[Grade, str]
+Against = tuple[Grade, str]
 
 
-def _copied(copies: Mapping[str, str]) -> Iterator[_Against]:
+def _copied(copies: Mapping[str, str]) -> Iterator[Against]:
     for name, source in copies.items():
         yield "usable", f"'{name}' repeats the log '{source}' that was fitted to, noise and all, and judges nothing."
 
 
-def _logs(found: Identification) -> Iterator[_Against]:
+def _logs(found: Identification) -> Iterator[Against]:
     """What `check` found wrong with the logs: first those that were fitted to."""
     for name, check in found.checks:
         for entry in check.complaints:
@@ -131,7 +129,7 @@ def _logs(found: Identification) -> Iterator[_Against]:
                 yield "usable", f"{name}, which judges: {entry.message} {entry.advice}".rstrip()
 
 
-def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Iterator[_Against]:
+def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Iterator[Against]:
     """Joints whose torque the model predicts much worse than a fit to that log alone does."""
     floors = {name: c.excitation.floors for name, c in found.judged_checks if c.excitation is not None}
     ratios: dict[str, float] = {}
@@ -150,8 +148,8 @@ def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Itera
         )
 
 
-def _bodies(found: Identification) -> Iterator[_Against]:
-    """Masses against common sense, and what making the fit possible cost it."""
+def _bodies(found: Identification) -> Iterator[Against]:
+    """What making the fit possible cost it, and torques that lag."""
     rise = found.estimate.details.get("cost_rise_percent", 0.0)
     if rise > FAR_FROM_POSSIBLE:
         yield (
@@ -172,28 +170,6 @@ def _bodies(found: Identification) -> Iterator[_Against]:
             f"The torque lags by more than drives do ({named}): log torque and position with the stamps of one clock, "
             "or give the --delay.",
         )
-    if not found.settings.physical:
-        return
-    mass, reach = float(np.sum(found.model.theta[:links:10])), reach_of(found.robot)
-    density = mass / reach**3 if reach > 0.05 else 10.0
-    if not LIGHTEST < density < HEAVIEST:
-        word = "heavy" if density > 1.0 else "light"
-        yield (
-            "poor",
-            f"The links weigh {mass:.3g} kg together, too {word} for a robot that reaches {reach:.2g} m: check the "
-            "units of time and torque.",
-        )
-
-
-def reach_of(robot: Robot) -> float:
-    """The longest way from the base to a link's joint, along the links, m."""
-    ways = [0.0] * len(robot.links)
-    for k, link in enumerate(robot.links):
-        before = ways[link.parent] if link.parent >= 0 else 0.0
-        slide = robot.joints[link.coordinate]
-        room = max(abs(slide.lower), abs(slide.upper)) if link.kind == "prismatic" else 0.0
-        ways[k] = before + float(np.linalg.norm(link.translation)) + (room if np.isfinite(room) else 0.0)
-    return max(ways, default=0.0)
 
 
 def _about_joints(names: list[str], worst: np.ndarray) -> list[str]:

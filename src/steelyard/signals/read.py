@@ -266,6 +266,7 @@ def _meta(
         "period": clock.period,
         "torque_kind": "current" if in_amperes else "none" if layout.torque_kind == "none" else "torque",
         "torque_from": layout.torque_kind,
+        "columns": {signal: list(names) for signal, names in layout.columns.items()},
         "gravity": None if mapping.gravity is None else list(mapping.gravity),
         "torque_used": None if mapping.torque_used is None else list(mapping.torque_used),
         "coupling": {"joints": list(layout.joints), "matrix": mapping.plain().get("coupling")},
