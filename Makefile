@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export STEELYARD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint unit coverage hooks docs proof benchmark clean
+.PHONY: demo test lint unit coverage hooks docs proof benchmark chaos clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml
@@ -63,6 +63,12 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/identify.py
 	$(BIN)/python benchmarks/monte_carlo.py
+
+# Kills at random moments over every command that writes, Ctrl-C, full and read-only disks, two at once, clock jumps.
+# It keeps what is done in build/chaos.jsonl and goes on there: make chaos TRIALS=2000
+TRIALS ?= 200
+chaos: $(READY)
+	$(BIN)/python benchmarks/chaos.py --trials $(TRIALS) --store build/chaos.jsonl
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .coverage.json
