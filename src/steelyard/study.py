@@ -16,6 +16,7 @@ import numpy as np
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError, StructureError
+from steelyard.ground.arrays import Array
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
@@ -199,20 +200,20 @@ class Study:
             return self.reference
         plain = Terms(self.robot, tuple(t for t in self.terms.terms if not any(a.of_torque for a in t.history)))
         own = replace(self, logs=self.beginnings, scheme=Dynamic(), _coming={})
-        return replace(own, reference=replace(own, terms=plain)._quick_fit())._quick_fit()
+        return replace(own, reference=replace(own, terms=plain).quick_fit()[0]).quick_fit()[0]
 
-    def _quick_fit(self) -> Model:
-        """Weighted least squares, with nothing but the torques in mind."""
+    def quick_fit(self) -> tuple[Model, Array]:
+        """Weighted least squares, with nothing but the torques in mind, and each equation's residual (rms)."""
         columns, factor = list(self.base.independent), self.rows.factor()
         theta = np.zeros(len(self.base.parameters))
-        weights = None
+        weights, left = None, np.zeros(0)
         for _ in range(2):  # every joint by its own noise, once that is known
             joined = factor.joined(weights, columns)
             scale = np.maximum(np.linalg.norm(joined[:, :-1], axis=0), 1e-300)
             theta[columns] = np.linalg.lstsq(joined[:, :-1] / scale, joined[:, -1], rcond=1e-8)[0] / scale
-            residual_std = np.sqrt(factor.residual_sums(theta[columns], columns) / np.maximum(factor.rows, 1))
-            weights = 1.0 / np.maximum(residual_std, 1e-9 * max(float(np.max(residual_std)), 1e-9))
-        return Model(self.robot, self.terms, theta)
+            left = np.sqrt(factor.residual_sums(theta[columns], columns) / np.maximum(factor.rows, 1))
+            weights = 1.0 / np.maximum(left, 1e-9 * max(float(np.max(left)), 1e-9))
+        return Model(self.robot, self.terms, theta), left
 
     def motions(self, source: Source | None = None) -> Iterator[Motion]:
         """A pass over the prepared motions of `source` (None: of all logs) that are long enough to be fitted to."""

@@ -62,6 +62,17 @@ def test_a_run_folder_is_read_back(tmp_path) -> None:
     assert given.mean_nrmse_percent < plain.mean_nrmse_percent
 
 
+@pytest.mark.parametrize(("times", "grade"), [(1.0, "good"), (3.0, "poor")])
+def test_friction_of_another_day_is_told_from_that_of_these_logs(times: float, grade: str) -> None:
+    """The planted curves stand; three times as much as there is misleads, and the verdict says so by name."""
+    curves = {n: lambda v, c=c: times * c(v) for n, c in zip(ROBOT.joint_names, CURVES, strict=True)}
+    found = identify(ROBOT, motion(0), [motion(1)], known_friction=curves)
+    assert found.without_known_friction is not None
+    told = [r for r in found.verdict.reasons if "measured before" in r]
+    assert bool(told) == (grade == "poor")
+    assert found.verdict.grade == grade
+
+
 def test_temperatures_come_back_too(tmp_path) -> None:
     plan = sweeps(0, fractions=(0.1, 0.2, 0.5, 1.0))
     logs = [log_of(plan, k, temperature=T) for k, T in enumerate((20.0, 32.0, 45.0))]

@@ -70,14 +70,18 @@ def _law(entry: dict[str, Field]) -> tuple[str, FittedLaw]:
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A curve whose jump at zero is rounded off like that of dry friction in an identification: tanh(|v|/smooth)."""
+    """A curve whose jump at zero is rounded off like that of dry friction in an identification: tanh(|v|/smooth).
+
+    With `smooth` 0 (rad/s, m/s) it jumps.
+    """
 
     curve: Curve
     smooth: float
 
     def __call__(self, v: Array) -> Array:
         """Friction (N m, N) at velocities `v` (rad/s, m/s)."""
-        return np.asarray(np.tanh(np.abs(v) / self.smooth) * self.curve(v))
+        sharp = np.asarray(v) != 0.0 if self.smooth == 0.0 else np.tanh(np.abs(v) / self.smooth)
+        return np.asarray(sharp * self.curve(v))
 
     @property
     def fastest(self) -> float:

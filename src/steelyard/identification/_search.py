@@ -16,7 +16,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.identification._blocks import BlockGrams, Fit, Index, Mask, Weighted
 from steelyard.identification._doubt import Doubt, jackknife
-from steelyard.identification._search_rows import Offer, in_step, labels, tables, term_text, thinned
+from steelyard.identification._search_rows import ROUNDINGS, Offer, in_step, labels, tables, term_text, thinned
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm, Viscous
 from steelyard.parameters.history import Lag
@@ -42,9 +42,6 @@ MOST_TERMS = 4
 _MISFIT = 0.05
 # Left-out errors that differ by less than this part are the same.
 _ROUNDING = 1e-6
-# The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
-# than usual is friction that remembers, and is offered as such.
-ROUNDINGS = (0.0, 0.3)
 
 
 def search(study: Study, reference: Model) -> FoundStructure:

@@ -19,6 +19,9 @@ from steelyard.study import Study
 BLOCKS = 5
 # From this many logs on, whole logs are left out: what changes between logs is what a model meets next.
 ENOUGH_LOGS = 3
+# The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
+# than usual is friction that remembers, and is offered as such.
+ROUNDINGS = (0.0, 0.3)
 # Samples of the motion from one row to the next, as far as candidates are computed from them.
 _THINNED = 4
 

@@ -37,6 +37,9 @@ NEGLIGIBLE = 1.0  # percent of the torque's standard deviation
 # Percent by which the sum of squares may rise for the sake of a robot that can exist. On our sets, with the usual
 # terms: 0 to 26, and 254 on an arm with a counterbalance that was not described.
 FAR_FROM_POSSIBLE = 25.0
+# Known friction that leaves so much more of the fitted logs than friction that is found in them: a search has a few
+# parameters more, which alone gain a few per cent; twice as much is another robot's, or another day's.
+KNOWN_WORSE, KNOWN_MISLEADS = 1.1, 2.0
 LONG_LAG, COMMON_LAG = 0.035, 0.01  # s, of one joint and of most
 NOT_JUDGED_BY_OTHERS = (
     "No data was kept for validation: the scores are of the data the model was fitted to, and flatter it."
@@ -69,7 +72,7 @@ def judge(found: Identification) -> Verdict:
         grade = "poor"
     between = () if found.agreement is None else found.agreement.reasons
     against: list[Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
-    against += [*_beside_its_own_fit(found, judged), *_bodies(found), *against_sense(found)]
+    against += [*_beside_its_own_fit(found, judged), *_bodies(found), *against_sense(found), *_known(found)]
     if not judged:
         against.append(("usable", NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
@@ -169,6 +172,20 @@ def _bodies(found: Identification) -> Iterator[Against]:
             "usable",
             f"The torque lags by more than drives do ({named}): log torque and position with the stamps of one clock, "
             "or give the --delay.",
+        )
+
+
+def _known(found: Identification) -> Iterator[Against]:
+    """Friction that was measured before, beside what is found in the logs themselves."""
+    if found.without_known_friction is None:
+        return
+    error, other = np.mean([s.mean_moving_nrmse_percent for s in found.identification]), found.without_known_friction
+    if error > KNOWN_WORSE * other:
+        yield (
+            "poor" if error > KNOWN_MISLEADS * other else "usable",
+            f"With the friction that was measured before, the fitted logs are explained to {error:.1f} % of the "
+            f"torque's standard deviation, with friction found in them to {other:.1f} %: it has changed, or was "
+            "measured elsewhere. Leave it out (--friction).",
         )
 
 

@@ -93,6 +93,8 @@ class Identification:
     structure: FoundStructure | None = None
     # Of several logs: how far their own answers spread, which one disagrees, and by what; None: there was one.
     agreement: Agreement | None = None
+    # Of friction that was known before: the fitted logs' mean error, % of the torque, if it is found in them instead.
+    without_known_friction: float | None = None
     # What `check` says of the logs that were identified from (of the first piece of those that are streamed), by name.
     checks: tuple[tuple[str, Check], ...] = ()
     # The same of the logs that it is judged by.

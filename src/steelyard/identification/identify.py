@@ -22,6 +22,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.identification._copies import copied_from
 from steelyard.identification._doubt import doubted
+from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.identification import Identification, IdentificationSettings
@@ -119,7 +120,7 @@ def identify(
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
     study = replace(study, preparation=study.preparation.for_rows(torques, one_by_one))
     loop = _loop(controller, study.robot)
-    curves, wanted = _known(study.robot, known_friction, terms)
+    curves, wanted = ({}, terms) if known_friction is None else known_terms(study.robot, known_friction, terms)
     settings = IdentificationSettings(
         scheme=scheme_text(written),
         estimator=estimator,
@@ -133,6 +134,9 @@ def identify(
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
     study = replace(study, terms=identification_terms(study.robot, wanted), known_friction=curves)
+    if curves:
+        curves = rounded_as_seen(study, curves)
+        study = replace(study, known_friction=curves)
     # Estimators that simulate take the terms as they are, and other schemes write the physics otherwise.
     wants = tune or fit_shapes or (terms is None and not plain and known_friction is None)
     task = _Task(study, settings, curves, loop)
@@ -176,9 +180,11 @@ def identify(
         reduced_validation=judged.validation["reduced"],
         structure=structure,
         agreement=agreement_of(study, judged.names, fit.free),
-        checks=tuple(zip(judged.names, check_study(study), strict=True)) if check else (),
+        checks=tuple(zip(judged.names, check_study(_as_checked(study)), strict=True)) if check else (),
         **(_checked_judges(study, judged) if check and validate else {}),
     )
+    if curves and check and terms is None:
+        found = replace(found, without_known_friction=error_without(robot, log, found))
     return replace(found, verdict=verdict_of(found))
 
 
@@ -327,6 +333,13 @@ def _judge(
     return _Judged(model, cutoff_hz, tuple(labels), judges, identification, validation)
 
 
+def _as_checked(study: Study) -> Study:
+    """As `check` looks at the logs alone: with friction that is to be found, be it known or not."""
+    if not study.known_friction:
+        return study
+    return replace(study, terms=identification_terms(study.robot), known_friction={})
+
+
 def _checked_judges(study: Study, judged: _Judged) -> dict[str, Any]:
     """The checks of the logs to judge by (of long ones, of their beginning), and which of them are copies."""
     names = [s.log for s in judged.validation["model"]]
@@ -334,7 +347,7 @@ def _checked_judges(study: Study, judged: _Judged) -> dict[str, Any]:
     copies = tuple(
         (n, c) for n, one in zip(names, judged.judges.beginnings, strict=True) if (c := copied_from(one, fitted))
     )
-    return {"judged_checks": tuple(zip(names, check_study(judged.judges), strict=True)), "copies": copies}
+    return {"judged_checks": tuple(zip(names, check_study(_as_checked(judged.judges)), strict=True)), "copies": copies}
 
 
 def _scores(
@@ -349,18 +362,6 @@ def _scores(
 
 
 # What few ask for is imported when it is asked for.
-
-
-def _known(
-    robot: Robot, given: KnownCurves | None, terms: Sequence[str | Term] | Terms | None
-) -> tuple[Mapping[str, Rounded], Sequence[str | Term] | Terms | None]:
-    """The curves of friction that is known, and the terms that remain to be found."""
-    if given is None:
-        return {}, terms
-    from steelyard.friction.known import known_curves, remaining_terms
-
-    curves = known_curves(robot, given)
-    return curves, remaining_terms(robot, curves) if curves and terms is None else terms
 
 
 def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot) -> ControlLoop | None:

@@ -104,6 +104,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         },
         "structure": None if found.structure is None else found.structure.to_json(),
         "between_logs": None if found.agreement is None else found.agreement.to_json(),
+        "error_without_known_friction_percent": found.without_known_friction,
         "verdict": asdict(found.verdict),
         "physically_consistent": found.possible,
         "base_parameters": {
