@@ -279,6 +279,10 @@ class Robot:
 
     # ---------------------------------------------------------------- its physics (traced in `dynamics/`)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the physics, which knows the robot and is made anew where it is asked for."""
+        return {name: value for name, value in vars(self).items() if name != "dynamics"}
+
     @cached_property
     def dynamics(self) -> Dynamics:
         """The rigid-body physics of this robot: regressors, inverse and forward dynamics, derivatives."""
