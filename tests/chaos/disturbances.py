@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import resource
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from writing_commands import (  # type: ignore[import-not-found]
     COMMANDS,
@@ -26,6 +28,8 @@ from writing_commands import (  # type: ignore[import-not-found]
     prepare,
     program,
 )
+
+from steelyard.ground.outcome import Outcome
 
 
 @dataclass
@@ -177,6 +181,55 @@ def kill(bench: Bench, world: World, reference: Reference, rng: random.Random, t
         bench.finished(world, reference, told)
 
 
+_BURST = 25
+_save = Outcome.save
+
+
+def burst(bench: Bench, world: World, reference: Reference, rng: random.Random, told: Told) -> None:
+    """The result is found once, and its writing killed many times over: a new run, or one that overwrites."""
+    found = bench.root / "burst.json"
+    found.unlink(missing_ok=True)
+
+    def many(result: Outcome, folder: Path, **how: Any) -> None:
+        def writes(overwrite: bool) -> int:
+            def write() -> int:
+                _save(result, folder, **{**how, "overwrite": overwrite})
+                return 0
+
+            return begin(write, world.told)
+
+        begun = time.monotonic()
+        wrong = "" if ended(writes(True)) == 0 else world.told.read_text()
+        span = time.monotonic() - begun
+        for _ in range(_BURST):
+            over = bool(how.get("keep")) or rng.random() < 0.6
+            if not over:
+                shutil.rmtree(world.run, ignore_errors=True)
+            there, child = world.run.exists(), writes(over)
+            time.sleep(rng.random() * 1.05 * span)
+            os.kill(child, signal.SIGKILL)
+            told.kills += ended(child) == -signal.SIGKILL
+            told.within += bool(asides(world.run.parent))
+            wrong += world.torn() or world.lost() or world.swept()
+            if there and not world.run.exists():
+                wrong += " neither the old run nor the new one is there"
+            if world.run.exists() and world.contents() != reference.contents:
+                wrong += " what is there differs from an undisturbed run"
+        found.write_text(json.dumps({"kills": told.kills, "within": told.within, "wrong": wrong}))
+        os._exit(0)
+
+    def before() -> None:
+        Outcome.save = many  # type: ignore[method-assign, assignment]
+
+    code = ended(begin(bench.work(world, before=before), world.told), 600.0)
+    if code or not found.exists():
+        told.wrong += f" {code}: {world.told.read_text()[-300:]}"
+        return
+    said = json.loads(found.read_text())
+    told.kills, told.within, told.wrong = said["kills"], said["within"], told.wrong + said["wrong"]
+    told.compared = True
+
+
 def interrupt(bench: Bench, world: World, reference: Reference, rng: random.Random, told: Told) -> None:
     """SIGINT: one line, 130, nothing left over; `excite` delivers."""
     more = bench.old_run(world, reference) if rng.random() < 0.3 and not world.writing.file else ()
@@ -289,7 +342,8 @@ def clock(bench: Bench, world: World, reference: Reference, rng: random.Random, 
 
 
 FAULTS: dict[str, Callable[[Bench, World, Reference, random.Random, Told], None]] = {
-    "kill": kill, "interrupt": interrupt, "full": full, "read-only": read_only, "two": two, "clock": clock,
+    "kill": kill, "burst": burst, "interrupt": interrupt, "full": full, "read-only": read_only, "two": two,
+    "clock": clock,
 }  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def aside_of(place: Path, kind: Literal["new", "old"] = "new") -> Path:
         kind: `new` for what is being written, `old` for what has to make room.
     """
     # A name may have 255 bytes; long ones are cut, for nobody reads them back but to restore an `old` one.
-    name = place.name if kind == "old" else place.name.encode()[:120].decode(errors="ignore")
+    name = place.name if kind == "old" else os.fsencode(place.name)[:120].decode(errors="ignore")
     pid = os.getpid()
     return place.with_name(f".{name}.steelyard-{kind}-{_host()}-{pid}-{_started(pid)}-{secrets.token_hex(4)}")
 
