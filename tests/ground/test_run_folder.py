@@ -216,6 +216,15 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_work(tmp_path: Path, p
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems refuse such names themselves")
+@pytest.mark.parametrize("name", ["new\nline", "it's", "-o", "bytes\udcff", "n" * 190, "\x1b[31m", "ü" * 95])
+def test_a_run_may_have_any_name(tmp_path: Path, name: str) -> None:
+    for overwrite in (False, True):
+        with run_folder(tmp_path / name, overwrite) as aside:
+            fill(aside, "1")
+    assert os.listdir(tmp_path) == [name]
+
+
 # ---------------------------------------------------------------- runs that grow
 
 
