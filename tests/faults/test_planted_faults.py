@@ -76,6 +76,28 @@ def test_what_is_wrong_with_a_wrist_that_is_all_friction_is_named(name: str) -> 
     assert re.search(WRIST[name], " ".join(found.verdict.reasons))
 
 
+# What leaves no room for a robot that can exist, or no rows to score, is said by its own name.
+CAUSES = {
+    ("torque of joint 5 × −1", "fit"): "log 1: The torque of 'q5' has the wrong sign",
+    ("all torques × -1", "fit"): "log 1: The torque of 'q1' has the wrong sign",
+    ("zero of joint 2 off by 90°", "fit"): r"log 1: The zero of 'q2' looks off by 1\.57 rad",
+    ("clock × 1000, no velocity", "fit"): "log 1: The clock looks wrong",
+    ("clock × 0.001, no velocity", "validation"): "validation 1: The clock looks wrong",
+}
+
+
+@pytest.mark.parametrize("fault", CAUSES)
+def test_the_true_cause_is_named(fault: tuple[str, str]) -> None:
+    case = next(f.case for f in planted(simulated_base()) if (f.name, f.where) == fault)
+    try:
+        said = " ".join(identify(case.robot, case.fit, case.judge).verdict.reasons)
+    except SteelyardError as error:
+        said = str(error)
+    assert re.search(CAUSES[fault], said)
+    assert "mass bounds" not in said
+    assert "longer motion" not in said
+
+
 def test_the_fitted_file_is_refused_as_a_judge_by_name(tmp_path: Path) -> None:
     case = simulated_base().case
     for name in ("run.npz", "other.npz"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.assessment.score import Score, score_models, score_reduced
+from steelyard.check.cause import names_the_cause
 from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
@@ -50,6 +51,7 @@ _MOST_REFITS = 3
 
 
 @renamed(score_cutoff="score_cutoff_hz")
+@names_the_cause
 def identify(
     robot: Robot,
     log: Source | Sequence[Source] | Study,

@@ -48,7 +48,10 @@ def solve_interior(program: Program, first: float | None = None) -> Solution:
         walker = _Walker(program)
         v = program.coordinates(program.start)
         if walker.value(v, 1.0) is None:
-            raise EstimationError("The bounds leave no room for a physically possible robot; widen the mass bounds.")
+            raise EstimationError(
+                "No physically possible robot is near these rows: look for a wrong sign, zero, scale or clock "
+                "(steelyard check); bounds set by hand may be too narrow as well."
+            )
         barriers = 4.0 * len(program.cones) + len(program.C)
         mu = first if first is not None else max(1.0, walker.quadratic(v) / max(barriers, 1.0))
         prior = bool(program.cone_weights.all())
