@@ -7,6 +7,8 @@ import pytest
 from checked_logs import clean, column, exchanged, later, robot_of, spoiled
 
 from steelyard.check import Check, check_log
+from steelyard.robot.robot import Joint, Link, Robot
+from steelyard.robot.spatial import rotation_about
 from steelyard.signals.log import Finding, Log
 
 SIDEWAYS = [(9.81, 0.0, 0.0), (0.0, -9.81, 0.0), (0.0, 0.0, 9.81), (0.0, -6.94, -6.94)]
@@ -185,3 +187,20 @@ def test_what_the_reader_found_comes_with_advice() -> None:
     found = _check("rotradi", spoiled(clean("rotradi"), findings=(gap,)))
     assert found.of("gap")[0].advice
     assert found.grade == "usable"
+
+
+def test_a_description_of_few_digits_is_told_to_snap_and_not_to_move_longer() -> None:
+    """A double pendulum whose second axis is off by 3 µrad, as angles written with few digits are."""
+    z, joints = np.array([0.0, 0.0, 1.0]), (Joint("a", "revolute"), Joint("b", "revolute"))
+    links = (
+        Link("one", "a", "revolute", -1, np.eye(3), np.zeros(3), z, 0),
+        Link("two", "b", "revolute", 0, rotation_about([1.0, 0.0, 0.0], 3e-6), np.array([0.5, 0.0, 0.0]), z, 1),
+    )
+    robot = Robot("askew", joints, links, gravity=np.array([0.0, -9.81, 0.0]))
+    t = np.arange(0.0, 10.0, 0.01)
+    q = np.column_stack([np.sin(t), np.cos(2.0 * t)])
+    found = check_log(robot, Log(("a", "b"), t, q, tau=10.0 * q))
+    assert found.grade == "unusable"
+    assert [e.kind for e in found.complaints] == ["aligned"]
+    assert "--snap" in found.complaints[0].advice
+    assert not any("longer motion" in advice for advice in found.advice)

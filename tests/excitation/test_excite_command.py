@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 
@@ -79,6 +80,18 @@ def test_the_result_says_what_to_expect(made):
     joints = result["plans"][0]["joints"]
     assert all(j["velocity"] <= 3.0 for j in joints)
     assert all(j["acceleration"] <= 12.0 for j in joints)
+
+
+def test_page_terminal_and_result_say_alike_that_nobody_looked_at_collisions(made):
+    folder, output = made
+    told = json.loads((folder / "result.json").read_text())["verdict"]
+    assert told["grade"] == "warning"  # amber, not green
+    assert told["reasons"][0].startswith("Collisions were not looked at")
+    page = html.unescape((folder / "report.html").read_text())
+    for text in (told["sentence"], *told["reasons"]):
+        assert text in page
+        assert text in " ".join(output.split())
+    assert "keeps to all limits" not in page
 
 
 def test_the_report_stands_alone_and_moves(made):

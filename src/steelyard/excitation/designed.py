@@ -63,6 +63,22 @@ class Designed(Viewed):
         """The last one, whose value counts all."""
         return self.plans[-1]
 
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Limits that were not looked at, in words."""
+        told = tuple(note for note in self.notes if "not looked at" in note or "were not kept" in note)
+        kept = any(word in name for name in self.plan.margins for word in ("apart", "distance", "collision"))
+        return told if told or kept else ("Collisions were not looked at (--collision).",)
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """Whether the motion may be played: "good" or "warning", and a sentence."""
+        if self.unseen:
+            return "warning", (
+                "The motion keeps to the limits that were looked at; look at the arm in motion before you play it."
+            )
+        return "good", "The motion keeps to all limits at every instant."
+
     @cached_property
     def gram(self) -> Array:
         """WᵀW of all motions together."""
@@ -161,6 +177,7 @@ class Designed(Viewed):
                 "condition_number": self.condition_number,
                 "condition_of": "columns as they stand in the structural base, unscaled, rows unweighted, all motions",
                 "violation": max(p.violation for p in self.plans),
+                "verdict": {"grade": self.verdict[0], "sentence": self.verdict[1], "reasons": list(self.unseen)},
                 "criterion": {
                     "name": plan.criterion, "of": plan.label, "value": plan.value, "start": plan.start_value,
                     "history": plan.history, "evaluations": sum(p.evaluations for p in self.plans),

@@ -187,7 +187,8 @@ def print_designed(made: Designed, out: Console, folder: str = "") -> None:
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
         rows = [[str(c) if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
-    for note in made.notes:
+    out.print(f"[bold]{escape(made.verdict[1])}[/bold]")
+    for note in dict.fromkeys((*made.unseen, *made.notes)):
         out.print(f" • {escape(note)}")
     if folder:
         out.print(f"\nLook at {escape(folder)}/report.html; the motion is in {escape(folder)}. Before you play it: "
@@ -219,15 +220,8 @@ def _verdict(made: Designed) -> Verdict:
         f"Expected standard errors are {number(float(gain), 2)} times smaller than that motion's (median).",
         "Rehearse it before anyone moves hardware: steelyard rehearse ROBOT RUN.",
     )
-    unseen = [note for note in made.notes if "not looked at" in note or "were not kept" in note]
-    if not unseen and not any(
-        "apart" in name or "distance" in name or "collision" in name for name in made.plan.margins
-    ):
-        unseen = ["Collisions were not looked at (--collision)."]
-    if unseen:
-        sentence = "The motion keeps to the limits that were looked at; look at the arm in motion before you play it."
-        return Verdict("warning", sentence, (*unseen, *points))
-    return Verdict("good", "The motion keeps to all limits at every instant.", points)
+    kind, sentence = made.verdict
+    return Verdict("good" if kind == "good" else "warning", sentence, (*made.unseen, *points))
 
 
 def _joint_rows(made: Designed, plan: Plan) -> list[list[TableCell]]:
