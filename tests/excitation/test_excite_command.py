@@ -175,7 +175,7 @@ def test_what_a_log_has_shown_is_known(tmp_path):
         (("--posture", "9,0,0"), "outside its limits"),
         (("--box", "3,4,3,4,3,4"), "region cannot be kept"),
         (("--box", "1,0,0,1,0,1"), "is empty"),
-        (("--box", "0,1"), "--box is '0,1'; give 6 numbers"),
+        (("--box", "0,1"), "--box is '0,1'; give 6 finite numbers"),
         (("--floor", "5"), "region cannot be kept"),
         (("--duration", "0.1"), "too few samples"),
         (("--harmonics", "1"), "2 harmonics or more"),
