@@ -113,7 +113,8 @@ def test_snapshots_tell_error_bars_of_the_newest_moment_only() -> None:
     weighted = np.linalg.solve(W.T @ W + 1e-6 * np.eye(base.rank), W.T @ right)
     assert np.allclose(new.beta, weighted, rtol=1e-6, atol=1e-8 * np.abs(weighted).max())
     noise = np.sqrt((np.sum((right - W @ new.beta) ** 2) + 1e-6 * new.beta @ new.beta) / (600 - base.rank))
-    assert np.allclose(new.standard_errors, noise * np.sqrt(np.diag(P)), rtol=1e-4)
+    assert np.allclose(new.error_parts.noise, noise * np.sqrt(np.diag(P)), rtol=1e-4)
+    assert np.all(new.standard_errors >= new.error_parts.noise)
 
 
 def test_history_and_convergence() -> None:

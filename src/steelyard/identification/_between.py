@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from steelyard.estimation.linear.covariance import score_covariances
+from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, drawn_to_mean, mean_ratio
 from steelyard.ground.arrays import Array
-from steelyard.identification._doubt import DEGREES_OF_MEAN, log_bias
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 
@@ -204,7 +204,7 @@ class LogSums:
         ZZ, S, u, noise, scatter = sums
         degrees = self._degrees(log)
         told = np.diag(S) > _NEW * np.diag(ZZ)
-        common = _mean_ratio(np.diag(scatter)[told] / np.maximum(np.diag(noise)[told], 1e-300), degrees)
+        common = mean_ratio(np.diag(scatter)[told] / np.maximum(np.diag(noise)[told], 1e-300), degrees)
         alone = np.diag(noise) * _shrunk(np.diag(scatter) / np.maximum(np.diag(noise), 1e-300), common, degrees)
         believed, out = degrees + DEGREES_OF_MEAN, []
         for group in groups:
@@ -246,19 +246,13 @@ class LogSums:
             V, W = (np.diag(inverse @ x[i].sum(axis=0) @ inverse)[seen] for x in (self.noise, self.scatter))
             ratio, degrees = W / np.maximum(V, 1e-300), self._degrees(i)
             values[i, seen] = own[seen]
-            errors[i, seen] = np.sqrt(V * _shrunk(ratio, _mean_ratio(ratio, degrees), degrees))
+            errors[i, seen] = np.sqrt(V * _shrunk(ratio, mean_ratio(ratio, degrees), degrees))
         return values, errors
 
 
-def _mean_ratio(ratio: Array, degrees: float) -> float:
-    """The mean of ratios of scatter to noise, of the logarithms, which a few wild ones do not lead."""
-    ratio = ratio[ratio > 0.0]
-    return float(np.exp(np.mean(np.log(ratio))) * log_bias(degrees)) if len(ratio) else 1.0
-
-
 def _shrunk(own: Array | float, common: float, degrees: float) -> Array:
-    """What errors are wider by than noise explains: a ratio of few `degrees` drawn to the mean of its kin."""
-    return np.maximum((degrees * own + DEGREES_OF_MEAN * common) / (degrees + DEGREES_OF_MEAN), 1.0)
+    """What errors are wider by than noise explains; never narrower."""
+    return np.maximum(drawn_to_mean(own, common, degrees), 1.0)
 
 
 def _seen(S: Array, ZZ: Array) -> Array:

@@ -7,18 +7,14 @@ structures that predict about as well show how far they hang on the choice.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate
+from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
 from steelyard.ground.arrays import Array
-
-# Five blocks say little of each parameter by itself: four degrees of freedom. The mean of all parameters is believed
-# like this many more (a variance that is shrunk to the mean of its kin; Smyth 2004).
-DEGREES_OF_MEAN = 8.0
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,10 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
     ratio = np.where(told, wander / np.where(noise > 0.0, noise, 1.0), np.nan)
     if not np.any(told):
         return estimate
-    # A mean over kin that a few wild ones do not lead: of the logarithms, which scatter alike.
+    # Five blocks say little of each parameter by itself.
     degrees = float(doubt.blocks - 1)
-    common = float(np.exp(np.mean(np.log(ratio[told]))) * log_bias(degrees))
-    own = np.where(told, ratio, common)
-    shrunk = (degrees * own + DEGREES_OF_MEAN * common) / (degrees + DEGREES_OF_MEAN)
+    common = mean_ratio(ratio[told], degrees)
+    shrunk = drawn_to_mean(np.where(told, ratio, common), common, degrees)
     motion = noise * np.maximum(shrunk - 1.0, 0.0)
     structure = np.array([doubt.structure.get(n, 0.0) for n in names]) * (noise > 0.0)
     grown = np.sqrt((noise + motion + structure) / np.where(noise > 0.0, noise, 1.0))
@@ -75,13 +70,3 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
             "structure_error": tuple(np.sqrt(structure).tolist()),
         },
     )
-
-
-def log_bias(degrees: float) -> float:
-    """What the exponential of a mean logarithm of χ²/ν lacks to one: exp(ln(ν/2) − digamma(ν/2))."""
-    x, digamma = 0.5 * degrees, 0.0
-    while x < 8.0:  # beyond, the series is exact to 1e-9
-        digamma -= 1.0 / x
-        x += 1.0
-    digamma += math.log(x) - 0.5 / x - 1.0 / (12.0 * x**2) + 1.0 / (120.0 * x**4) - 1.0 / (252.0 * x**6)
-    return 0.5 * degrees / math.exp(digamma)

@@ -107,15 +107,18 @@ class Agreement:
         return tuple(out)
 
     @property
-    def sentence(self) -> str:
-        """The comparison in one sentence."""
+    def width(self) -> str:
+        """How many parameters differ between logs by more than the fit's error bars say, in a sentence."""
         count = sum(1 for p in self.parameters if p.excess_std is not None and p.excess_std > p.standard_error)
-        wide = (
-            f"{count} of {len(self.parameters)} base parameters differ between logs by more than their standard error"
+        return (
+            f"{count} of {len(self.parameters)} base parameters differ between logs by more than their standard error."
         )
-        if not self.disagreements:
-            return f"No log disagrees with the others by what chance and friction do not explain; {wide}."
-        return f"{' '.join(self.reasons)} {wide}."
+
+    @property
+    def sentence(self) -> str:
+        """The comparison in few words."""
+        told = " ".join(self.reasons) or "No log disagrees with the others by what chance and friction do not explain."
+        return f"{told} {self.width}"
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -70,7 +70,7 @@ def between_logs_section(found: Identification) -> Section | None:
     rows: list[Sequence[TableCell]] = []
     for p in sorted(told.parameters, key=lambda p: -(p.away or 0.0)):
         each = [
-            "" if v is None or e is None else f"{v:.4g} ± {e:.2g}"
+            "–" if v is None or e is None else f"{v:.4g} ± {e:.2g}"
             for v, e in zip(p.values, p.standard_errors, strict=True)
         ]
         pooled = f"{p.value:.4g} ± {p.standard_error:.2g}"
@@ -78,7 +78,8 @@ def between_logs_section(found: Identification) -> Section | None:
     columns: list[TableColumn | str] = ["parameter", "unit", "all logs", *shown, TableColumn("spread", digits=2)]
     columns += [TableColumn("beyond error bars", digits=2), "farthest", TableColumn("standard errors", places=1)]
     words = (
-        f"{told.sentence} The table has the free fit to all logs and to each log by itself (± standard error); a dash "
+        f"{told.width if told.disagreements else told.sentence} The table has the free fit to all logs and to each "
+        "log by itself (± standard error); a dash "
         "where a log does not show a parameter. Spread is the standard deviation between logs; beside it what of that "
         "their error bars do not explain; at last the log that is farthest from the others, by how many standard "
         "errors of the difference. Of so many numbers a few are beyond 3 by chance."

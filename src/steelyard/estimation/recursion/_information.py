@@ -10,7 +10,7 @@ agree to rounding.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,7 @@ class Information:
         self.count, self.rows = count, rows
         self.updates = 0
         self.weight = 0.0  # rows, each counting as much as forgetting has left of it
+        self.faded = 0.0  # ln of what forgetting has left of the first rows
         self.filled = rows  # how many of the rows in the buffer count: rows of zeros say nothing
         self.paused = False
         self._known = False  # whether the rows have ever fixed every parameter
@@ -55,6 +56,7 @@ class Information:
         R = _root_of_inverse(P0, self.count)
         self.replace(np.column_stack([R, R @ theta0]), 0.0)
         self.updates, self.weight, self.paused, self._known = 0, 0.0, False, False
+        self.faded = 0.0
 
     def update(self, A: ArrayLike, y: ArrayLike, scale: float = 1.0) -> None:
         """Add rows y = A θ, after the triangle was multiplied by `scale`."""
@@ -72,6 +74,8 @@ class Information:
         self._take_in(scale, solve)
         self.updates += 1
         self.weight = scale * scale * self.weight + self.filled
+        if scale != 1.0:
+            self.faded += 2.0 * log(scale)
         if self.updates % _LOOKED_AT_EVERY == 0:
             self._look(scale)
 
@@ -81,6 +85,7 @@ class Information:
             raise ShapeError(f"rows have shape {rows.shape}; (updates, {self.rows}, {self.buffer.shape[1]}) fit.")
         self._take_in.many(rows, scale)
         left = scale ** (2 * len(rows))
+        self.faded += 2.0 * len(rows) * log(scale)
         self.weight = left * self.weight + self.rows * (
             len(rows) if scale == 1.0 else (1.0 - left) / (1.0 - scale * scale)
         )
@@ -97,6 +102,7 @@ class Information:
         """Multiply all information by factor²: what was known counts less, the estimate stays."""
         self._triangle *= factor
         self.weight *= factor * factor
+        self.faded += 2.0 * log(factor)
 
     def forget_along(self, A: Array, factor: float) -> None:
         """Leave `factor` of the information in the directions of the rows A, and all of it in the others."""
@@ -114,6 +120,7 @@ class Information:
         self._take_out()
         self._triangle[self.count, self.count] *= sqrt(factor)
         self.weight *= factor
+        self.faded += log(factor)
 
     def replace(self, root: Array, residual: float) -> None:
         """Put another [R z] (any matrix with the wanted RᵀR) and ρ in place."""
@@ -196,14 +203,15 @@ class Information:
 
     def state(self) -> dict[str, Array]:
         """All that the future depends on, as arrays."""
-        counts = np.array([self.updates, self.weight, float(self.paused), float(self._known)])
+        counts = np.array([self.updates, self.weight, float(self.paused), float(self._known), self.faded])
         return {"triangle": self._triangle[:, : self.count + 1].copy(), "counts": counts}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         self._triangle[:] = 0.0
         self._triangle[:, : self.count + 1] = state["triangle"]
-        updates, weight, paused, known = state["counts"]
+        updates, weight, paused, known, *more = state["counts"]
         self.updates, self.weight, self.paused, self._known = int(updates), float(weight), bool(paused), bool(known)
+        self.faded = float(more[0]) if more else 0.0  # states of before have none
 
 
 def determined(R: Array) -> bool:

@@ -28,6 +28,8 @@ from steelyard.regression.schemes.still import KnownFriction, Stillness
 
 # An interval so many times as long as the one before is a gap, which nothing may be filtered or integrated across.
 GAP = 5.0
+# Samples of noise that are sent through a scheme to see what it leaves of it.
+_TRIED = 4000
 
 
 class LiveRows(Protocol):
@@ -43,6 +45,9 @@ class LiveRows(Protocol):
     filled: int  # how many equations the last rows are of; the others' rows are zero
 
     def add(self, t: float) -> bool: ...
+
+    def noise_gain(self) -> float:
+        """The variance of a row's right side over that of white noise of the torques; zero where it is not known."""
 
     def reset(self) -> None:
         """Forget the samples so far: the next one follows a gap."""
@@ -111,6 +116,9 @@ class _Instants(_Rows):
         self._put(self._values)
         return True
 
+    def noise_gain(self) -> float:
+        return 0.0 if self._balance.scalar else 1.0  # power hangs on the velocities
+
     def reset(self) -> None: ...
 
     def state(self) -> dict[str, Array]:
@@ -135,6 +143,19 @@ class _Intervals(_Rows):
         none, speed = KnownFriction.of(dynamics.robot, None), scheme.still_speed
         self._still = _Still(Stillness.of(dynamics, none, speed, 0.0), self._joints) if speed != 0.0 else None
         self._time = self._interval = np.nan
+        self._scheme, self._gain = scheme, (np.nan, 0.0)
+
+    def noise_gain(self) -> float:
+        h = self._interval
+        if self._balance.scalar or not h > 0.0:
+            return 0.0
+        if self._gain[0] != h:  # noise is sent the way of the torques
+            sums, share = self._scheme.live(np.zeros(1, dtype=np.int64)), 0.5 if self._rule == "trapezoid" else 0.0
+            noise = np.random.default_rng(0).normal(size=_TRIED)
+            rows = [float(sums.result[0]) for x in noise[:-1] * (1.0 - share) + noise[1:] * share
+                    if sums.add(np.array([x]), h)[0]]  # fmt: skip
+            self._gain = (h, float(np.mean(np.square(rows[len(rows) // 4 :]))) if rows else 0.0)
+        return self._gain[1]
 
     def reset(self) -> None:
         self._time = self._interval = np.nan

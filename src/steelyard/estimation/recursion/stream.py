@@ -17,6 +17,7 @@ from steelyard.estimation.estimate import EstimationError, Prior
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.recursion._history import History, Settling
 from steelyard.estimation.recursion._information import Information
+from steelyard.estimation.recursion._stretches import EVERY, ErrorParts, Stretches
 from steelyard.estimation.recursion.forgetting import Forgetting, make_forgetting
 from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.estimation.recursion.state import identity, read_state, write_state
@@ -148,9 +149,13 @@ class Snapshot:
 
     @property
     def standard_errors(self) -> Array:
-        """From P and the residuals so far; residuals are taken for white, which those of robots are not."""
-        state = self._state()
-        return np.asarray(state.noise * np.sqrt(np.diag(state.covariance())))
+        """For residuals as correlated as they are, and friction that may have another form than the terms'."""
+        return self.error_parts.standard_errors
+
+    @property
+    def error_parts(self) -> ErrorParts:
+        """What the standard errors are made of."""
+        return self.source.error_parts(self._state())
 
     @property
     def P(self) -> Array:
@@ -188,6 +193,9 @@ class Recursive:
         self._settling = Settling(base.rank, settings.window, settings.tolerance)
         beta0, self.prior = settings.start(base)
         self.information.start(beta0, settings.P0)
+        used = [int(j) for j in np.flatnonzero(robot.torque_used)]
+        self._stretches = Stretches(used, self._rows.equations)
+        self._stretches.start(self.information)
         self._inverse_noise = 1.0 / settings.noise_std(self._rows.equations)[:, None]
         self._weighted = bool(np.any(self._inverse_noise != 1.0))
         self._determined = self.information.determined
@@ -212,10 +220,14 @@ class Recursive:
         if self._weighted:
             self.information.buffer *= self._inverse_noise
         information.filled = self._rows.filled
+        if not information.updates % EVERY:
+            self._stretches.look(information)
         self.forgetting.absorb(information, True)
         reset_every = self._settings.reset_every
         if reset_every is not None and information.updates % reset_every == 0:
-            information.reset(self._settings.P0)
+            self.reset()
+        if not information.updates % self._stretches.stride:
+            self._stretches.add(information)
         self.history.add(t, information)
         self._settling.look(information)
 
@@ -230,6 +242,8 @@ class Recursive:
         for given in stream:
             t = float(given[0])
             self._take(t, given)
+            if self.samples % EVERY < 3:
+                self._stretches.feel(self.samples, self._parts[2])
             self.samples += 1
             if self._rows.add(t):
                 yield t
@@ -287,6 +301,11 @@ class Recursive:
     def reset(self, P0: ArrayLike | None = None) -> None:
         """Set P back to `P0` (None: that of the start) and keep the estimate: something has changed, learn it anew."""
         self.information.reset(self._settings.P0 if P0 is None else P0)
+        self._stretches.start(self.information)
+
+    def error_parts(self, state: Information) -> ErrorParts:
+        """What the error bars of the newest estimate, that of `state`, are made of."""
+        return self._stretches.parts(state, self._rows.noise_gain(), self._inverse_noise[:, 0])
 
     @property
     def _stateful(self) -> dict[str, Any]:
@@ -295,6 +314,7 @@ class Recursive:
             "rows": self._rows,
             "history": self.history,
             "settling": self._settling,
+            "stretches": self._stretches,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -307,5 +327,7 @@ class Recursive:
         arrays = read_state(path, self._owner)
         for name, part in self._stateful.items():
             part.restore({key.partition(".")[2]: x for key, x in arrays.items() if key.startswith(f"{name}.")})
+        if "stretches.heads" not in arrays:  # written before error bars needed them
+            self._stretches.start(self.information)
         self.samples = int(arrays["samples"])
         self._determined = self.information.determined
