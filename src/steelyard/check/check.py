@@ -42,6 +42,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.source import PIECE_ROWS, LogFile, Source
 from steelyard.study import Study
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ _ORDER = (
 )  # fmt: skip
 # Positions in degrees, or zeros among them, make nonsense of every row; what a check would say of them would be wrong.
 _SPOILS_ROWS = ("degrees", "drop_out")
+# Of a long log, so many pieces are looked at with rows of their own; and what a single piece cannot be blamed for.
+_LOOKED = 5
+_OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Check(Outcome):
 
 def check_log(
     robot: Robot,
-    log: Log,
+    log: Source,
     terms: Sequence[str | Term] | Terms | None = None,
     preparation: Preparation | None = None,
 ) -> Check:
@@ -109,15 +113,48 @@ def check_log(
 
     Args:
         robot: whose log it is. Where the description gives inertias, torques are compared with what they need.
-        log: the log, with what reading it brought to light.
+        log: the log, with what reading it brought to light; of a long file that is streamed, every piece's channels
+            are looked at, and five pieces as a log of their own.
         terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
         preparation: filter, derivatives, masks; default: those of `identify`.
     """
+    if not isinstance(log, Log):
+        return _check_long(robot, log, terms, preparation)
     try:
         study = Study.of(robot, log, terms, preparation)
     except LogError as error:
         return _unprepared(as_logged(robot, [log]), log, error)
     return check_study(study)[0]
+
+
+def _check_long(
+    robot: Robot, file: LogFile, terms: Sequence[str | Term] | Terms | None, preparation: Preparation | None
+) -> Check:
+    """The check of a file in pieces: one piece's own, and what others say beside that, with their rows."""
+    last = max(0, round(file.reader.estimated_rows() / PIECE_ROWS) - 1)
+    looked = {round(k * last / (_LOOKED - 1)) for k in range(_LOOKED)}
+    base: tuple[Log, Check] | None = None
+    others: list[tuple[str, Finding]] = []
+    for number, piece in enumerate(file.pieces()):
+        rows = "Rows {:,} to {:,}: ".format(*piece.meta["rows"]) if "rows" in piece.meta else ""
+        if number in looked:
+            made = check_log(robot, piece, terms, preparation)
+            # A robot that stands in a piece may move in others; the first that can be judged is what the rest adds to.
+            if base is None or (base[1].grade == "unusable" and made.grade != "unusable"):
+                base = piece, made
+                continue
+            entries = made.entries
+        else:
+            entries = tuple(_of_channels(as_logged(robot, [piece]), piece))
+        others += [(rows, e) for e in entries if e.rank > 1 and e.kind not in (*FATAL, *_OF_THE_MOTION)]
+        del piece
+    assert base is not None  # a file without rows is refused before
+    said = {(e.kind, e.joint) for e in base[1].complaints}
+    more: dict[tuple[str, str | None], Finding] = {}
+    for rows, entry in others:
+        if (entry.kind, entry.joint) not in said:
+            more.setdefault((entry.kind, entry.joint), replace(entry, message=f"{rows}{entry.message}"))
+    return _told(as_logged(robot, [base[0]]), base[0], [*base[1].entries, *more.values()], base[1].excitation)
 
 
 def check_study(study: Study) -> tuple[Check, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,21 +34,22 @@ def check(
     """
     from steelyard.check import check_log
     from steelyard.signals.prepare import Preparation, as_velocity
+    from steelyard.signals.source import open_log, pieces_of
 
     if fix:
         check_file(fix)
     loaded = opt.robot_from(robot, joints, gravity, snap)
-    [read] = opt.logs_from([log], loaded, mapping)
+    read = open_log(Path(log), loaded, mapping or None)
     settings = Preparation(velocity=as_velocity(velocity))
     found = deliver(lambda: check_log(loaded, read, opt.words(term_names) or None, settings), as_json=as_json)
     if fix:
-        from pathlib import Path
-
         from steelyard.check.fix import as_toml, mended
         from steelyard.errors import LogError
         from steelyard.ground.documents import read_document
 
-        data, by_hand = mended(found, loaded, read, read_document(Path(mapping), LogError) if mapping else {})
+        data, by_hand = mended(
+            found, loaded, next(pieces_of(read)), read_document(Path(mapping), LogError) if mapping else {}
+        )
         write_whole(fix, as_toml(data), new=True)
         for text in by_hand if not as_json else ():
             typer.echo(f"Not in {fix}: {text}")
