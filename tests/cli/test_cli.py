@@ -203,3 +203,12 @@ def test_output_into_a_file_is_whole() -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONUTF8": "1"})
     assert "Iyy1 + a1²·m2 + Iyy2 + Izz3 + (a1² + a2²)·m3 + (a1² + a2² + a3²)·(m4 + m5 + m6)" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(("place", "why"), [("mine.toml", "is not replaced"), ("no/mended.toml", "cannot be written")])
+def test_a_mapping_is_put_on_nothing_and_refused_before_the_work(tmp_path: Path, place: str, why: str) -> None:
+    (tmp_path / "mine.toml").write_text("# mine")
+    result = run("check", "rotradi", "no-such-log.csv", "--fix", str(tmp_path / place))
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.split())
+    assert (tmp_path / "mine.toml").read_text() == "# mine"

@@ -15,7 +15,7 @@ from steelyard.compare import NOISES, Comparison, MethodRun, Protocol, advice, m
 from steelyard.compare._bench import Bench, Truth
 from steelyard.compare.comparison import _quantile
 from steelyard.compare.methods import GROUPS, METHODS
-from steelyard.compare.monte_carlo import _all_runs, _Records
+from steelyard.compare.monte_carlo import RUNS, _all_runs, _Records, records_folder
 from steelyard.compare.protocol import Cell
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation import ESTIMATORS
@@ -175,6 +175,16 @@ def test_a_robot_without_numbers_is_refused(tmp_path: Path) -> None:
     out = CliRunner().invoke(app, ["compare", "estimators", str(table)])
     assert out.exit_code == 2
     assert "has no inertias" in out.stderr
+
+
+def test_what_is_somebodys_own_stops_a_comparison_by_name(tmp_path: Path) -> None:
+    with records_folder(tmp_path / "out", overwrite=False, resume=False) as folder:
+        (folder / RUNS).write_text("{}\n")
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    for overwrite in (True, False):
+        with pytest.raises(SteelyardError, match=r"'thesis\.txt', which no run wrote"):
+            records_folder(tmp_path / "out", overwrite, not overwrite).__enter__()
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
 
 
 def test_the_command_writes_a_page_and_goes_on(tmp_path: Path) -> None:
