@@ -26,6 +26,7 @@ _MOST_ROWS = 400
 _NOTABLE, _TOO_MUCH = 1.6, 2.0
 # A mistake is named if it explains this part of what the joints leave together beyond what they leave alone.
 _EXPLAINS = 0.8
+_CLEARLY = 0.05  # by which a factor of the clock must explain more than its neighbours do
 _TILT = 5.0  # degrees of gravity that inexact link lengths do not explain
 _FACTORS = (0.001, 0.01, 0.1, 0.25, 0.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
 
@@ -188,9 +189,13 @@ def _named(
             x[:, j] *= -1.0
         _, after, _ = together.solved(together.moved(*turned))
         offer(float(after @ after), wrong_direction(name), 0.02)
-    for factor in _FACTORS:
-        _, after, _ = together.solved(together.moved(q, dq * factor, ddq * factor**2))
-        offer(float(after @ after), wrong_clock(factor))
+    rests = [together.solved(together.moved(q, dq * f, ddq * f**2))[1] for f in _FACTORS]
+    left_at = np.array([float(x @ x) for x in rests])
+    k = int(np.argmin(left_at))
+    # Where other factors do as well it is no clock: a torque that holds no inertia (a spring carries it) fits them all.
+    beside_it = left_at[[m for m in (k - 1, k + 1) if 0 <= m < len(_FACTORS)]]
+    if explained(float(beside_it.min())) < explained(left_at[k]) - _CLEARLY:
+        offer(float(left_at[k]), wrong_clock(_FACTORS[k]))
     return best[1] if best[1].kind != "none" else None
 
 
