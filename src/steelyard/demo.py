@@ -171,8 +171,9 @@ def run_demo(folder: Path) -> Demo:
 
 
 def _print_demo(demo: Demo, console: Console) -> None:
+    from steelyard.ground.numbers import number
     from steelyard.identification.page import print_identification
-    from steelyard.report.terminal import number, table
+    from steelyard.report.terminal import table
 
     console.print("A simulated 6-axis arm (ns16) plays two motions; encoders quantise, torque is noisy.\n")
     largest = sorted(demo.rows, key=lambda r: -abs(r["true"]))[:10]

@@ -124,6 +124,7 @@ def test_a_tiny_number_is_a_zero() -> None:
 # -------------------------------------------------------------------- files
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes among the files of this system")
 def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
     pipe = tmp_path / "arm.urdf"
     os.mkfifo(pipe)

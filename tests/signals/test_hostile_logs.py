@@ -1,7 +1,9 @@
 """Hostile or odd logs end in one sentence, at once, whatever their format: each was found by trying."""
 
+import contextlib
 import io
 import os
+import sqlite3
 import struct
 import time
 import tracemalloc
@@ -15,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from steelyard.errors import LogError
+from steelyard.errors import LogError, RobotError
 from steelyard.robot.library import builtin
+from steelyard.robot.load import load_robot
 from steelyard.signals.log import Log
 from steelyard.signals.read import load_log, read_log
 from steelyard.signals.readers import csv as csv_reader
@@ -163,6 +166,7 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> 
     refused(lambda: open_reader(path), "unpacks")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes among the files of this system")
 def test_pipes_and_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "a.csv")
     refused(lambda: open_reader(tmp_path / "a.csv"), "pipe")
@@ -209,3 +213,24 @@ def test_a_saved_log_is_checked_part_by_part(tmp_path: Path, change: dict[str, b
         members = {name.removesuffix(".npy"): file.read(name) for name in file.namelist()}
     assert load_log(path).joints == ("a", "b")
     refused(lambda: load_log(archive(path, {**members, **change})), "log.npz", *words)
+
+
+def test_a_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+    refused(lambda: open_reader(tmp_path / ("a" * 5000 + ".csv")), "cannot be read")
+    with pytest.raises(RobotError, match="check the path"):
+        load_robot(tmp_path / ("a" * 5000 + ".urdf"))
+
+
+def test_a_bag_holds_tables_and_a_short_description(tmp_path: Path) -> None:
+    path = tmp_path / "bag.db3"
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE topics (id INTEGER)")
+        endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+        file.execute(f"CREATE VIEW messages AS {endless}")
+        file.commit()
+    refused(lambda: open_reader(path), "bag.db3", "view")
+    folder = tmp_path / "bag"
+    folder.mkdir()
+    merge = "\n".join([f"x{k}: &x{k} {{<<: [{', '.join([f'*x{k - 1}'] * 9)}]}}" for k in range(1, 10)])
+    (folder / "metadata.yaml").write_text(f"x0: &x0 {{a: 1}}\n{merge}")
+    refused(lambda: open_reader(folder), "metadata.yaml: line 2")

@@ -10,6 +10,7 @@ from steelyard.check._channels import STILL
 from steelyard.check._description import States, nominal_torque
 from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import percent
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding, Log, Severity
 
@@ -131,7 +132,7 @@ def check_echo(seen: Evidence) -> Iterator[Finding]:
         for what, signal in (("position", seen.q), ("velocity", seen.dq)):
             left = fit(np.column_stack([signal[rows, j], np.ones_like(y)]), y).left
             if left < _ECHO:
-                message = f"The torque of '{joint.name}' is a multiple of its {what}, but for {100 * left:.2g} %."
+                message = f"The torque of '{joint.name}' is a multiple of its {what}, but for {percent(100 * left)}."
                 advice = f"Log what the drive of '{joint.name}' measures, not what it is told."
                 yield Finding("echo", "problem", message, advice, joint.name)
                 break

@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from steelyard.check import Check, Excitation
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number
 from steelyard.report.elements import (
     CalloutKind,
     Html,
@@ -23,7 +24,7 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section
 from steelyard.report.plots.estimates import singular_values
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import table
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "[yellow]warning[/yellow]", "problem": "[red]problem[/red]"}
 _KINDS: dict[str, CalloutKind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from steelyard.ground.files import plain
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
 
@@ -45,4 +46,4 @@ def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """`value` as JSON is printed: two spaces deep."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))

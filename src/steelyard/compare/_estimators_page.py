@@ -9,10 +9,11 @@ from rich.markup import escape
 
 from steelyard.compare import RULES, Advice, Comparison, Summary, advice
 from steelyard.compare.comparison import LEFT
+from steelyard.ground.numbers import number
 from steelyard.report.elements import Html, TableCell, TableColumn, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import error_boxes
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import table
 
 # Advice that stands in the headline: without regard to a level of noise.
 _HEADLINES = ("No controller known", "Controller and reference known exactly", "The model must be physically possible")

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.compare.schemes import SchemeComparison, SchemeResult
+from steelyard.ground.numbers import number, percent, with_interval
 from steelyard.identification.identification import Identification
 from steelyard.report.elements import (
     Html,
@@ -20,7 +21,7 @@ from steelyard.report.elements import (
     table_html,
 )
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.terminal import number, table, with_interval
+from steelyard.report.terminal import table
 
 
 def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> None:
@@ -147,9 +148,9 @@ def _verdict(found: LogComparison) -> Verdict:
     if best is None:
         return Verdict("bad", "No estimator gave a robot that can be simulated.")
     plain = next((r for r in found.results if r.run.estimator == "wls" and r.nrmse_percent is not None), None)
-    points = [f"{best.run.estimator}: {best.nrmse_percent:.4g} % torque error on held-out data."]
+    points = [f"{best.run.estimator}: {percent(best.nrmse_percent, 4)} torque error on held-out data."]
     if plain is not None and plain is not best:
-        points.append(f"wls, the default beneath the physically possible fit: {plain.nrmse_percent:.4g} %.")
+        points.append(f"wls, the default beneath the physically possible fit: {percent(plain.nrmse_percent, 4)}.")
     return Verdict("good", f"{best.run.estimator} predicts the torque of the held-out data best.", tuple(points))
 
 

@@ -59,10 +59,10 @@ class Iterate:
         multipliers = []
         for item in given["multipliers"].items("entry"):
             entry = item.table(("size", "at", "values"))
-            m, at = np.zeros(entry["size"].whole(0, _MOST)), entry["at"].array(None).astype(int)
-            if np.any((at < 0) | (at >= len(m))):
+            m, at = np.zeros(entry["size"].whole(0, _MOST)), entry["at"].array(None)
+            if not np.all((at >= 0) & (at < len(m)) & (at % 1 == 0)):
                 entry["at"].fail("holds places that are not there.")
-            m[at] = entry["values"].array(len(at))
+            m[at.astype(int)] = entry["values"].array(len(at))
             multipliers.append(m)
         violation = given["violation"].number() if "violation" in given else np.inf
         return Iterate(

@@ -13,11 +13,12 @@ from rich.markup import escape
 from steelyard.excitation.designed import Designed
 from steelyard.excitation.plan import Plan
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import BLUE, GREEN, GREY, ORANGE, VERMILLION, Figure, Words
 from steelyard.report.plots.series import by_joint, decimate, in_steps, share, units
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import table
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 

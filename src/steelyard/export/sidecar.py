@@ -160,7 +160,7 @@ def load_model(
     description has friction of its own. `custom` gives the terms that are not of the package by the name the sidecar
     has. A folder is taken for a run of `steelyard identify`, whose URDF is read.
     """
-    if Path(description).is_dir():
+    if os.path.isdir(description):
         inside = sorted(Path(description).glob("*.urdf"))
         if not inside:
             raise ExportError(

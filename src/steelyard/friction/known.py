@@ -34,7 +34,7 @@ _MORE = ("shape", "load_gain", "temperature")
 
 def read_friction(path: str | os.PathLike[str]) -> dict[str, FittedLaw]:
     """The curves, by joint, of a folder `path` that `steelyard friction … -o` wrote, or of its result.json."""
-    source = Path(path) / "result.json" if Path(path).is_dir() else Path(path)
+    source = Path(path) / "result.json" if os.path.isdir(path) else Path(path)
     whole = read_json(source, SteelyardError, "give a run of `steelyard friction`")
     found = whole.table(("joints",), others=True)["joints"].items("joint", MOST_JOINTS)
     return dict(_law(entry.table(("joint", "law", "coefficients", "covariance", "fastest"), _MORE, others=True))

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from steelyard.friction.measure import FrictionCurves, JointFriction
+from steelyard.ground.numbers import number, with_error
 from steelyard.report.elements import TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
 from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import table
 
 _LINE = 200
 
@@ -87,7 +88,7 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
     rows = []
     for joint in found.joints:
         law = joint.law
-        parts = [f"{s} {number(c, 3)} ± {number(e, 2)}" for s, c, e in
+        parts = [f"{s} {with_error(c, e)}" for s, c, e in
                  zip(law.law.symbols, law.coefficients, law.standard_errors, strict=False)]  # fmt: skip
         if law.law.shaped:
             parts.append(f"speed {number(law.shape, 2)}")

@@ -19,14 +19,15 @@ Syntax = Literal["yaml", "toml"]
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
-def read_document(path: Path, error: type[SteelyardError] = RobotError) -> Mapping[str, Any]:
+def read_document(path: Path, error: type[SteelyardError] = RobotError, most: int = LARGEST) -> Mapping[str, Any]:
     """The top-level mapping of a file.
 
     Args:
         path: of the file; `.toml` is TOML, all else is YAML (of which JSON is a part).
         error: what is raised where it cannot be read.
+        most: bytes that it may have.
     """
-    text = read_text(path, LARGEST, error)
+    text = read_text(path, most, error)
     return parse_document(text, str(path), "toml" if path.suffix.lower() == ".toml" else "yaml", error)
 
 
@@ -70,27 +71,30 @@ def _load_toml(text: str) -> Any:
 def _load_yaml(text: str) -> Any:
     import yaml
 
+    # libyaml's is five times as fast, where PyYAML was built with it.
+    kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _look_at_events(text)
-        loader = yaml.SafeLoader(text)
+        _look_at_events(text, kind)
+        loader = kind(text)
         node = loader.get_single_node()
         if node is None:
             return None
         _look_at_node(node)
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        # At the end of the text libyaml is a line further than there are.
+        line = f"line {min(error.problem_mark.line, text.count(chr(10))) + 1}: " if error.problem_mark else ""
         raise _RefusedError(f"{line}is not valid YAML: {error.problem or error.context}.") from None
     except yaml.YAMLError as error:
         raise _RefusedError(f"is not valid YAML: {str(error).splitlines()[0]}.") from None
 
 
-def _look_at_events(text: str) -> None:
+def _look_at_events(text: str, loader: Any) -> None:
     """Refuse what makes a small file a large structure, before there is one: depth, and copies of other parts."""
     import yaml
 
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

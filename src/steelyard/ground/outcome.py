@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.ground.files import named
+from steelyard.ground.files import named, plain
 from steelyard.ground.folders import run_folder
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ class Viewed(Outcome):
 
 
 def json_text(value: Any) -> str:
-    """`value` as JSON, the way run folders hold it."""
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """`value` as JSON, the way run folders hold it: null for what is not finite."""
+    return json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def file_name(name: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.numbers import percent
 from steelyard.identification._between import LogShift, LogSums
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.study import Study
@@ -254,7 +255,9 @@ def _words(test: LogShift, cause: _Cause, other: str) -> str:
     change, error, unit = float(test.change[0]), float(test.error[0]), cause.units[0]
     sure = f"{abs(change) / error:.1f} standard errors" if 0.0 < error < np.inf else f"χ² {test.statistic:.0f}"
     if cause.kind == "scale":
-        return f"{cause.about} is {abs(100 * change):.2g} % {_more(change, 'larger', 'smaller')} than {other} ({sure})"
+        return (
+            f"{cause.about} is {percent(abs(100 * change))} {_more(change, 'larger', 'smaller')} than {other} ({sure})"
+        )
     if cause.kind == "parameter":
         return f"{cause.about} is {abs(change):.3g} {unit} {_more(change, 'higher', 'lower')} than {other} ({sure})"
     if cause.kind == "load" and cause.names[0].startswith("m") and np.isfinite(error):

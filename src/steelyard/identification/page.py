@@ -11,6 +11,7 @@ from steelyard.assessment.score import JointScore, Score
 from steelyard.check.page import checked
 from steelyard.friction.page import friction_curve
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameters_page import (
     base_parameters_section,
@@ -33,7 +34,7 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.torque import residual_autocorrelation, residuals, torque_measured_predicted
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import table
 
 
 def identification_report(found: Identification) -> str:

@@ -10,6 +10,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number, percent, rounded_to, with_error
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
@@ -32,7 +33,7 @@ def base_parameters_section(found: Identification) -> Section:
             found.base.units[k],
             _clean(estimate.beta[k], errors[k]),
             float(errors[k]),
-            f"{estimate.beta[k] - 1.96 * errors[k]:.4g} … {estimate.beta[k] + 1.96 * errors[k]:.4g}",
+            " … ".join(number(rounded_to(estimate.beta[k] + side * errors[k], errors[k]), 6) for side in (-1.96, 1.96)),
             "" if abs(estimate.beta[k]) > 2.0 * errors[k] else "maybe zero",
             _clean(found.free.beta[k], errors[k]),
             None if before is None or np.isnan(before[k]) else _clean(before[k], errors[k]),
@@ -70,10 +71,10 @@ def between_logs_section(found: Identification) -> Section | None:
     rows: list[Sequence[TableCell]] = []
     for p in sorted(told.parameters, key=lambda p: -(p.away or 0.0)):
         each = [
-            "–" if v is None or e is None else f"{v:.4g} ± {e:.2g}"
+            "–" if v is None or e is None else with_error(v, e)
             for v, e in zip(p.values, p.standard_errors, strict=True)
         ]
-        pooled = f"{p.value:.4g} ± {p.standard_error:.2g}"
+        pooled = with_error(p.value, p.standard_error)
         rows.append((p.name, p.unit, pooled, *each[: len(shown)], p.between_std, p.excess_std, p.worst, p.away))
     columns: list[TableColumn | str] = ["parameter", "unit", "all logs", *shown, TableColumn("spread", digits=2)]
     columns += [TableColumn("beyond error bars", digits=2), "farthest", TableColumn("standard errors", places=1)]
@@ -147,8 +148,8 @@ def _terms(found: Identification, links: int) -> Html:
 
 
 def _clean(value: float, error: float) -> float:
-    """Rounding errors of the arithmetic, far below what is known, are zero."""
-    return 0.0 if abs(value) < 1e-9 * error else float(value)
+    """The value in as many digits as are known; rounding errors of the arithmetic, far below that, are zero."""
+    return 0.0 if abs(value) < 1e-9 * error else rounded_to(value, error)
 
 
 def reduced(found: Identification) -> Section | None:
@@ -179,7 +180,7 @@ def significance_sentence(found: Identification) -> str:
     text = (
         f"The data do not support {len(removals.steps)} of {found.base.rank} base parameters at the "
         f"{100 * removals.level:.0f} % level (all together: F = {removals.F:.2f}, p = {removals.p:.2g}); without them "
-        f"the weighted sum of squares rises by {removals.cost_rise_percent:.2g} %"
+        f"the weighted sum of squares rises by {percent(removals.cost_rise_percent)}"
     )
     if not found.reduced_validation:
         return text + "."

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number, percent, with_interval
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import looks
 from steelyard.local.recalibrate import ModelDrift
@@ -31,7 +32,7 @@ from steelyard.report.elements import (
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import GREY, MEASURED, PREDICTED, SERIES, Figure, Words
 from steelyard.report.plots.series import decimate, share
-from steelyard.report.terminal import number, table, with_interval
+from steelyard.report.terminal import table
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
@@ -203,9 +204,8 @@ def _verdict(bank: Bank, validation: BankValidation | None, drift: ModelDrift | 
         return Verdict("note", f"{len(bank.models)} local models; they have not been validated yet.", (possible,))
     errors = [float(validation.percent(r.region, r.region).mean()) for r in validation.regions]
     best = "less than any other model's" if _diagonal_best(validation) else "but another model is better somewhere"
-    head = (
-        f"In their own regions the local models err by {min(errors):.2g}–{max(errors):.2g} % of nominal torque, {best}."
-    )
+    span = f"{number(min(errors), 2)}–{percent(max(errors))}"
+    head = f"In their own regions the local models err by {span} of nominal torque, {best}."
     return Verdict("good" if _diagonal_best(validation) else "note", head, (possible, *_against_sentences(validation)))
 
 

@@ -204,14 +204,18 @@ class LoadRun(Outcome):
         """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
         from rich.markup import escape
 
-        from steelyard.report.terminal import number, table
+        from steelyard.ground.numbers import number, rounded_to
+        from steelyard.report.terminal import table
 
         load = self.load
         low, high = load.interval()
         cog, cog_error = 1000.0 * load.center_of_gravity, 1000.0 * load.center_of_gravity_error
         names = "xyz"
-        rows = [["mass", "kg", number(load.mass), number(load.mass_error, 2)]]
-        rows += [[f"centre of gravity {names[k]}", "mm", number(cog[k]), number(cog_error[k], 2)] for k in range(3)]
+        rows = [["mass", "kg", number(rounded_to(load.mass, load.mass_error)), number(load.mass_error, 2)]]
+        rows += [
+            [f"centre of gravity {names[k]}", "mm", number(rounded_to(cog[k], cog_error[k])), number(cog_error[k], 2)]
+            for k in range(3)
+        ]
         rows += [
             [f"inertia {names[i]}{names[j]}", "kg m²", number(load.inertia[i, j], 3), number(error, 2)]
             for (i, j), error in zip(_ENTRIES, load.inertia_error, strict=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
+from steelyard.ground.numbers import number
 from steelyard.regression.inspection import Inspection, TransmissionRow
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import table
 
 _MEANING = {
     "alone": "alone (each has its own base parameter)",

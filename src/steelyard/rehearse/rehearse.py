@@ -20,6 +20,7 @@ from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
+from steelyard.ground.numbers import percent as as_percent
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
@@ -187,7 +188,7 @@ def _judge_prediction(found: Identification, truth: Model, motion: Trajectory) -
     percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
     text = (
         f"On a motion that was not played the torque of joint '{found.robot.joint_names[k]}', the worst, is predicted "
-        f"to {rmse[k]:.3g} {found.robot.joints[k].effort_unit} ({percent:.2g} % of "
+        f"to {rmse[k]:.3g} {found.robot.joints[k].effort_unit} ({as_percent(percent)} of "
         f"its standard deviation); {allowed[k]:.3g} is asked for."
     )
     good = bool(share[k] <= 1.0)

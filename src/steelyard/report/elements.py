@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from steelyard.ground.numbers import number
 from steelyard.report.plots.figure import Figure
-from steelyard.report.terminal import number
 
 CalloutKind = Literal["good", "note", "warning", "bad"]
 _SIGNS: dict[CalloutKind, tuple[str, str]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.markup import render
 from rich.table import Table
+
+from steelyard.ground.numbers import number as number
 
 # Where output is no terminal nobody has chosen a width; cells fold, so nothing is lost.
 _WIDTH_OF_FILES = 120
@@ -38,18 +39,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     for row in filled:
         made.add_row(*row)
     return made
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A `value` in few `digits`; a dash where there is none."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
-
-
-def with_interval(value: float, standard_error: float) -> str:
-    """A `value` and half its 95 % interval, from its `standard_error`."""
-    return f"{number(float(value))} ± {number(1.96 * float(standard_error), 2)}"
 
 
 @contextmanager

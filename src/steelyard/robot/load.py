@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,7 @@ def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
 
 def _read(source: str | Path) -> Robot:
     path = Path(source)
-    if not path.exists() or path.is_dir():
+    if not os.path.exists(path) or os.path.isdir(path):  # false, not an error, for a name that no file can have
         return _builtin(source, path)
     return read_robot(path)
 
@@ -78,7 +79,7 @@ def _builtin(source: str | Path, path: Path) -> Robot:
     name = str(source)
     if name in builtin_names():
         return builtin(name)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise RobotError(f"{path}: this is a folder; give the path of a robot description inside it.")
     if path.suffix or path.name != name:
         raise RobotError(

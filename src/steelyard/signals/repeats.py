@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import percent
 from steelyard.signals._clock import gap_limit
 from steelyard.signals.log import Finding, Log, Severity
 
@@ -98,7 +99,7 @@ def _dropped(log: Log, drop: _Flags, dead: list[int]) -> Log:
     count = int(drop.sum())
     row = int(log.meta.get("rows", [1])[0]) + int(np.argmax(drop))
     share = 100.0 * count / len(log)
-    message = f"{count} rows ({share:.2g} %) repeat the row before in every signal; left out."
+    message = f"{count} rows ({percent(share)}) repeat the row before in every signal; left out."
     severity: Severity = "note"
     if count > _MANY * len(log):
         severity, message = "warning", f"{message[:-1]}, but how old the values of the others are nobody knows."

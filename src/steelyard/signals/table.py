@@ -159,7 +159,7 @@ def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogRe
         topic: which topic of joint states, in a bag that has several.
     """
     source = Path(path)
-    folder, suffix = source.is_dir(), source.suffix.lower()
+    folder, suffix = os.path.isdir(source), source.suffix.lower()
     if not folder:
         regular_file(source, LogError)
     formats = [kind for kind in READERS.values() if kind.folders or not folder]

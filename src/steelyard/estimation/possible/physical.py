@@ -16,6 +16,7 @@ from steelyard.estimation.possible._formulate import Formulation, formulate
 from steelyard.estimation.possible._solve import Solution, solve_conic, solve_interior
 from steelyard.estimation.registry import ESTIMATORS, Named, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.numbers import number
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
@@ -199,7 +200,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
             notes.append("The constrained fit stopped short of its optimum; it is physically possible nevertheless.")
         if rise > 1.0:
             notes.append(
-                f"Against the free fit the weighted sum of squares rose by {rise:.3g} σ² ({percent:.2g} %), for "
+                f"Against the free fit the weighted sum of squares rose by {rise:.3g} σ² ({number(percent, 2)} %), for "
                 f"{base.rank} base parameters; where noise hides them the reference bodies decide."
             )
         joined = free.joined

@@ -11,6 +11,7 @@ from steelyard.excitation.constraints.limits import Limits, Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import number
 
 _WORDS = ("position", "velocity", "acceleration", "jerk")
 
@@ -74,7 +75,7 @@ class JointLimits:
         name = self.names[joint] if self.names else str(joint + 1)
         what, percent = _WORDS[self.orders[order]], 100.0 * shares[order, joint]
         return (
-            f"the {what} of joint '{name}' exceeds its limit by {percent:.3g} %; "
+            f"the {what} of joint '{name}' exceeds its limit by {number(percent, 3)} %; "
             "give wider limits, a longer duration or fewer conditions on the motion"
         )
 

@@ -18,6 +18,7 @@ from steelyard.excitation.constraints.limits import Limits, Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import percent
 from steelyard.ground.scalars import Vector, dot, matvec, plus
 from steelyard.robot.robot import Robot
 
@@ -95,7 +96,7 @@ class TracedLimit:
 
     def blame(self, trajectory: Trajectory) -> str:
         excess = self.excess(trajectory)
-        by = f"{excess:.3g} m" if self._metres else f"{100.0 * excess:.3g} %"
+        by = f"{excess:.3g} m" if self._metres else percent(100.0 * excess, 3)
         return f"the {self.name} cannot be kept (by {by}); {self._advice}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steelyard.errors import LogError, UnknownNameError
+from steelyard.ground.documents import read_document
+from steelyard.ground.untrusted import regular_file
 from steelyard.signals.log import Finding
 from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, later_rows
 
@@ -18,6 +21,7 @@ _SIGNALS = ("position", "velocity", "effort")
 MESSAGES = 10_000  # in a block
 # The columns of a bag are known when all its messages have been seen. Up to this many, what was seen is kept.
 KEPT = 300_000
+MOST_METADATA = 2_000_000  # bytes; a bag of hundreds of topics has some
 # So many kinds of messages in a block are looked for; of others each is decoded by itself.
 MOST_KINDS = 30
 STAMP, RECORDED = "stamp", "recorded"  # the two clocks of a raw block, in ns
@@ -92,6 +96,19 @@ class BagReader(LogReader):
             raise LogError(
                 f"{self.path}: is not a readable bag, or is cut short ({reason}); record or copy it again."
             ) from None
+
+
+def _check_tables(path: Path) -> None:
+    """The tables of a bag must be tables: a view is a program, which may never end."""
+    import sqlite3
+
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as file:
+            others = file.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchmany(1)
+    except sqlite3.Error as why:
+        raise LogError(f"{path}: is not a readable bag, or is cut short ({why}); record or copy it again.") from None
+    if others:
+        raise LogError(f"{path}: holds a view or a trigger, which no bag has; record or copy it again.")
 
 
 def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -> str:
@@ -221,4 +238,10 @@ class Rosbag2Reader(BagReader):
     def __init__(self, path: Path, topic: str | None = None) -> None:
         if path.is_dir() and not (path / "metadata.yaml").exists():
             raise LogError(f"{path}: is a folder without metadata.yaml, so not a rosbag2; name the log file itself.")
+        if path.is_dir():
+            for file in path.iterdir():
+                regular_file(file, LogError)
+            read_document(path / "metadata.yaml", LogError, MOST_METADATA)
+        for file in sorted(path.glob("*.db3")) if path.is_dir() else [path]:
+            _check_tables(file)
         super().__init__(path, topic)

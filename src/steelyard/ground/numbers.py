@@ -1,0 +1,43 @@
+"""Numbers for people: few digits, no more than the error bar allows, and no exponent where plain digits do."""
+
+from __future__ import annotations
+
+import math
+
+# From here on digits are harder to count than an exponent is to read.
+_LONG = 1e7
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A `value` in few `digits`; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
+    return f"{float(text):.0f}" if "e" in text and 1.0 <= abs(value) < _LONG else text
+
+
+def percent(share: float | None, digits: int = 2) -> str:
+    """So many percent: `share` in percent, in few `digits`."""
+    return f"{number(share, digits)} %"
+
+
+def rounded_to(value: float, error: float) -> float:
+    """A `value` rounded_to where the second digit of its `error` stands; as it is where there is none."""
+    value, error = float(value), abs(float(error))
+    if not (math.isfinite(value) and math.isfinite(error)) or error < 1e-300:
+        return value
+    return round(value, 1 - math.floor(math.log10(error)))
+
+
+def with_error(value: float, error: float) -> str:
+    """A `value` and its `error`, with as many digits as that allows: 12.3 ± 0.45."""
+    value, error = float(value), abs(float(error))
+    if not (math.isfinite(value) and 1e-9 < error < _LONG and abs(value) < _LONG):
+        return f"{number(value)} ± {number(error, 2)}"
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{rounded_to(value, error) + 0.0:.{places}f} ± {number(error, 2)}"
+
+
+def with_interval(value: float, standard_error: float) -> str:
+    """A `value` and half its 95 % interval, from its `standard_error`."""
+    return with_error(value, 1.96 * float(standard_error))

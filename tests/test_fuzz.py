@@ -1,0 +1,89 @@
+"""A short form of the campaign (`make fuzz`), with fixed seeds; and that it would see what it looks for."""
+
+import os
+import subprocess
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("resource", reason="the campaign limits memory as Unix does")
+
+from fuzz import mutators, run
+from fuzz.readers import Reader, make_readers
+from steelyard.errors import SteelyardError
+
+INPUTS, SECONDS = 40, 0.25  # per reader
+
+
+@pytest.fixture(scope="module")
+def watch() -> run.Watch:
+    return run.Watch()
+
+
+def test_no_reader_is_surprised(tmp_path: Path, watch: run.Watch) -> None:
+    (tmp_path / "beside").mkdir()
+    done = {
+        reader.name: run.campaign(reader, tmp_path / "state", 1, SECONDS, INPUTS, watch)
+        for reader in make_readers(tmp_path / "beside")
+    }
+    assert {name: found["findings"] for name, found in done.items() if found["findings"]} == {}
+    assert len(done) >= 24
+    assert sum(found["read"] for found in done.values()) > len(done)  # and not all is refused
+
+
+def too_long(path: Path) -> None:
+    raise SteelyardError("x" * 10_000)
+
+
+def too_slow(path: Path) -> None:
+    time.sleep(30.0)
+
+
+def too_free(path: Path) -> None:
+    subprocess.run(["true"], check=True)
+
+
+def too_loud(path: Path) -> None:
+    warnings.warn("overflow encountered in square", RuntimeWarning, stacklevel=1)
+
+
+def broken(path: Path) -> None:
+    raise KeyError(path)
+
+
+@pytest.mark.parametrize(
+    ("read", "word"),
+    [(broken, "KeyError"), (too_slow, "Hang"), (too_free, "Executed"), (too_loud, "RuntimeWarning")],
+)
+def test_the_campaign_would_see(
+    tmp_path: Path, watch: run.Watch, monkeypatch: pytest.MonkeyPatch, read: Any, word: str
+) -> None:
+    monkeypatch.setattr(run, "SECONDS_EACH", 0.2)
+    reader = Reader("odd", ".txt", (b"1 2 3",), mutators.change_text, read)
+    done = run.campaign(reader, tmp_path, 0, 5.0, 2, watch)
+    assert done["findings"]
+    assert any(word in path.read_text() for path in (tmp_path / "odd" / "findings").glob("*.txt"))
+
+
+def test_a_message_is_cut_before_anyone_sees_it(tmp_path: Path, watch: run.Watch) -> None:
+    (tmp_path / "a").touch()
+    assert run.complaint(too_long, tmp_path / "a", watch) is None
+
+
+def test_the_campaign_goes_on_where_it_ended(tmp_path: Path, watch: run.Watch) -> None:
+    """The same seed gives the same inputs, in one go or in two."""
+    seen: list[bytes] = []
+    reader = Reader(
+        "odd", ".txt", (b"1 2 3\n4 5 6",), mutators.change_text, lambda path: seen.append(path.read_bytes())
+    )
+    run.campaign(reader, tmp_path / "one", 5, 60.0, 40, watch)
+    once = seen[1:]
+    seen.clear()
+    for _ in range(2):
+        run.campaign(reader, tmp_path / "two", 5, 60.0, 20, watch)
+    assert len(once) == 40
+    assert [data for data in seen if data != reader.seeds[0]][:20] == [d for d in once if d != reader.seeds[0]][:20]
+    assert os.path.exists(tmp_path / "two" / "odd" / "state.json")
