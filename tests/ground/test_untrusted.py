@@ -101,6 +101,7 @@ def test_many_unnamed_bodies_are_numbered_in_linear_time(tmp_path: Path) -> None
             '<mujoco><worldbody><body><joint/><geom size="1e9" density="1e9"/></body></worldbody></mujoco>',
             ["inertia", "body1"],
         ),
+        ("a.yaml", 'name: "\\ud800"\nconvention: standard\nrows: [[q1, 0, 0, 0]]', ["line 1", "character"]),
         ("a.xml", f'<mujoco><include file="{"a" * 5000}"/></mujoco>', ["line 1", "include"]),
         ("a.xml", f"<mujoco><worldbody {'a' * 5000}='1'", ["line 1"]),
     ],
@@ -153,6 +154,7 @@ def test_json_is_bounded_in_depth_and_digits() -> None:
         "[NaN]": "NaN",
         "[-Infinity]": "-Infinity",
         "[1, 2": "JSON",
+        '["\\ud800"]': "JSON",
         '"' + '\\"' * 1_000_000: "JSON",
     }.items():
         refused(lambda t=text: parse_json(t, "a.json", SteelyardError), "a.json", word)

@@ -83,6 +83,10 @@ class Archive:
         member = self.members[name]
         with self.opened(name) as file:
             data = file.read()
+        if member.dtype.kind == "U":
+            codes = np.frombuffer(data, np.dtype("u4").newbyteorder(member.dtype.byteorder))
+            if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))):  # NumPy would make text of them
+                raise _RefusedError(f"the array '{shortened(name, 60)}' holds no text")
         order = "F" if member.by_columns else "C"
         return np.frombuffer(data, member.dtype).reshape(member.shape, order=order).copy()  # type: ignore[call-overload, no-any-return]
 

@@ -112,6 +112,8 @@ def _look_at_node(node: yaml.Node) -> None:
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
+        if any("\ud800" <= c <= "\udfff" for c in node.value):
+            raise _RefusedError(f"line {node.start_mark.line + 1}: holds half of a character; write it out.")
         if node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
             raise _RefusedError(f"line {node.start_mark.line + 1}: a number of {len(node.value)} digits; shorten it.")
     elif isinstance(node, yaml.SequenceNode):

@@ -28,6 +28,8 @@ LONGEST_NUMBER = 400
 # A string that never ends counts as one, or each of its quotes would be tried as another's beginning.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[\[{]+|[\]}]+', re.DOTALL)
 
+_HALF = re.compile(r"\\u[dD][89abcdefABCDEF]")
+
 
 def regular_file(path: Path, error: type[SteelyardError] = RobotError, remedy: str = "check the path") -> int:
     """The size in bytes of the file at `path`, which must be one: a pipe or a device would never end.
@@ -102,8 +104,11 @@ def parse_json(text: str, source: str, error: type[SteelyardError], remedy: str 
         raise error(f"{source}: holds {name}, which JSON does not have; write null where there is no number.")
 
     try:
-        return json.loads(text, parse_int=whole, parse_float=real, parse_constant=constant)
-    except (json.JSONDecodeError, RecursionError) as why:
+        data = json.loads(text, parse_int=whole, parse_float=real, parse_constant=constant)
+        if _HALF.search(text):
+            json.dumps(data, ensure_ascii=False).encode()  # half of a pair alone is no character, and cannot be written
+        return data
+    except (json.JSONDecodeError, UnicodeEncodeError, RecursionError) as why:
         raise error(f"{source}: this is not a readable JSON file ({why}); {remedy}.") from None
 
 
