@@ -21,10 +21,10 @@ SECONDS = 2.0  # far more than any of these takes, far less than the minutes tha
 
 def refused(make, *words: str, error: type[SteelyardError] = SteelyardError) -> str:
     """The one sentence of a refusal, which comes at once and names all the `words`."""
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(error) as caught:
         make()
-    assert time.monotonic() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     message = str(caught.value)
     assert len(message) <= 300
     for word in words:
@@ -73,9 +73,9 @@ def test_many_unnamed_bodies_are_numbered_in_linear_time(tmp_path: Path) -> None
     bodies = "<body/>" * 10_000 + "<body><joint/></body>"
     names = "".join(f'<site name="body{k}"/>' for k in range(10_000))
     path = written(tmp_path, "many.xml", f"<mujoco><worldbody>{names}{bodies}</worldbody></mujoco>")
-    begun = time.monotonic()
+    begun = time.process_time()
     assert load_robot(path).dof == 1
-    assert time.monotonic() - begun < 2 * SECONDS
+    assert time.process_time() - begun < 2 * SECONDS
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ SECONDS, BYTES = 3.0, 100_000_000
 
 def refused(make: Callable[[], object], *words: str) -> str:
     """The one sentence of a refusal, which takes neither long nor much memory, and names all the `words`."""
-    begun = time.monotonic()
+    begun = time.process_time()
     tracemalloc.start()
     try:
         with pytest.raises(LogError) as caught:
@@ -38,7 +38,7 @@ def refused(make: Callable[[], object], *words: str) -> str:
         assert tracemalloc.get_traced_memory()[1] < BYTES
     finally:
         tracemalloc.stop()
-    assert time.monotonic() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     message = str(caught.value)
     assert len(message) <= 300
     for word in words:
@@ -155,6 +155,13 @@ def test_many_or_repeated_columns_are_refused_in_every_format(tmp_path: Path) ->
     pq.write_table(twice, tmp_path / "b.parquet")
     for name in ("b.csv", "b.npz", "b.parquet"):
         refused(lambda n=name: open_reader(tmp_path / n), name, "'q1' appears twice")
+
+
+def test_names_of_columns_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"abcd": [1.0]}), path)
+    path.write_bytes(path.read_bytes().replace(b"abcd", b"abc\xf4"))
+    refused(lambda: open_reader(path), "log.parquet", "Parquet")
 
 
 def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:

@@ -42,8 +42,6 @@ class ParquetReader(LogReader):
                 )
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
-        import pyarrow as pa
-
         with self._opened() as file:
             skipped, first = 0, 0
             while first < file.metadata.num_row_groups:
@@ -56,17 +54,18 @@ class ParquetReader(LogReader):
                 batches = file.iter_batches(BATCH, row_groups=groups, columns=list(columns), use_threads=False)
                 found = ({name: numpy_column(batch.column(name)) for name in columns} for batch in batches)
                 yield from later_rows(found, start - skipped)
-            except (pa.ArrowException, OSError) as error:
+            except Exception as error:  # as below
                 raise _broken(self.path, error) from None
 
     def _opened(self) -> Any:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
             # Unbuffered ahead of time: a file with one huge group of rows is then read page by page.
             return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
-        except (pa.ArrowException, OSError) as error:
+        except (
+            Exception
+        ) as error:  # of damaged bytes Arrow raises its own errors, and those of Python's text and numbers
             raise _broken(self.path, error) from None
 
 
