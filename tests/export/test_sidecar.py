@@ -15,6 +15,7 @@ from oracles import public_robot_path, relative
 from random_robots import trees
 
 from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
 from steelyard.export import (
     ExportError,
     load_model,
@@ -136,6 +137,8 @@ def test_every_number_has_a_name_and_a_unit(tmp_path):
         (lambda d: d["joints"][0].update(torque_used=1), "must be true or false"),
         (lambda d: d["links"].pop(), "link 'link3' is in one of description and sidecar only"),
         (lambda d: d["terms"][0].update(kind="magic"), "a term 'magic' of your own"),
+        (lambda d: d["terms"][0].update(options={"kind": "viscous"}), "There is no option of term .* 'kind'"),
+        (lambda d: d["terms"][0]["options"].update(on=5, where=6), None),
         (lambda d: d["terms"][0]["parameters"].pop(), "values for"),
         (lambda d: d["terms"][0]["parameters"][0].update(value="x"), "'x'"),
         (lambda d: d["transmission"].update(motor_from_joint=[[1, 2]]), "numbers, not 3"),
@@ -149,7 +152,10 @@ def test_a_damaged_sidecar_says_where(tmp_path, change, message):
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    with pytest.raises(ExportError, match=message):
+    if message is None:  # where a term acts is said beside its options, and counts
+        load_model(tmp_path / "a.urdf")
+        return
+    with pytest.raises(SteelyardError, match=message):
         load_model(tmp_path / "a.urdf")
 
 

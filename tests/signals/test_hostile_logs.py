@@ -238,6 +238,9 @@ def test_a_bag_holds_tables_and_a_short_description(tmp_path: Path) -> None:
         file.execute(f"CREATE VIEW messages AS {endless}")
         file.commit()
     refused(lambda: open_reader(path), "bag.db3", "view")
+    damaged = tmp_path / "damaged.db3"
+    damaged.write_bytes(path.read_bytes().replace(b"CREATE TABLE topics", b"CREATE TA\xed\xed\xed topics"))
+    refused(lambda: open_reader(damaged), "damaged.db3", "bag")
     folder = tmp_path / "bag"
     folder.mkdir()
     merge = "\n".join([f"x{k}: &x{k} {{<<: [{', '.join([f'*x{k - 1}'] * 9)}]}}" for k in range(1, 10)])

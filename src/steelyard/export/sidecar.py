@@ -241,7 +241,7 @@ def _plain_term(entry: Field) -> SidecarTerm:
 
 def _term(plain: SidecarTerm, custom: Mapping[str, Term]) -> Term:
     if plain.kind in TERMS and plain.kind not in custom:
-        return make_term(plain.kind, on=plain.on, where=plain.where, **plain.options)
+        return make_term(plain.kind, **{**plain.options, "on": plain.on, "where": plain.where})
     if plain.kind not in custom:
         raise ExportError(
             f"The sidecar has a term '{plain.kind}' of your own, whose formula no file holds; "

@@ -241,7 +241,7 @@ def _terms(path: Path, robot: Robot) -> Terms:
     for term in read_sidecar(path).terms:
         if term.kind not in TERMS:
             raise LocalError(f"{path}: term '{term.kind}' is one of your own, whose formula no file holds.")
-        made.append(make_term(term.kind, on=term.on, where=term.where, **term.options))
+        made.append(make_term(term.kind, **{**term.options, "on": term.on, "where": term.where}))
     return Terms(robot, tuple(made))
 
 

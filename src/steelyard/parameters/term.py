@@ -240,7 +240,7 @@ class _Terms(Registry[type[Term]]):
 TERMS = _Terms("term", ("steelyard.parameters",), group="steelyard.terms")
 
 
-def make_term(kind: str, **options: Any) -> Term:
+def make_term(kind: str, /, **options: Any) -> Term:
     """A term by its name `kind`; `options` are the fields of its class."""
     cls = TERMS[kind]
     known = {f.name for f in fields(cls)}
@@ -249,7 +249,7 @@ def make_term(kind: str, **options: Any) -> Term:
             raise UnknownNameError(f"option of term '{kind}'", option, sorted(known))
     try:
         return cls(**options)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise SteelyardError(f"Term '{kind}': an option is not what it should be ({error}).") from None
 
 

@@ -105,7 +105,7 @@ def _check_tables(path: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as file:
             others = file.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchmany(1)
-    except sqlite3.Error as why:
+    except Exception as why:  # SQLite's errors quote what is damaged, which may be no text
         raise LogError(f"{path}: is not a readable bag, or is cut short ({why}); record or copy it again.") from None
     if others:
         raise LogError(f"{path}: holds a view or a trigger, which no bag has; record or copy it again.")
