@@ -34,6 +34,35 @@ def test_no_reader_is_surprised(tmp_path: Path, watch: run.Watch) -> None:
     assert sum(found["read"] for found in done.values()) > len(done)  # and not all is refused
 
 
+ODD_JSON = {
+    "nested 10,000 deep": b"[" * 10_000 + b"]" * 10_000,
+    "tables in tables": b'{"a":' * 3000 + b"1" + b"}" * 3000,
+    "a number of 5,000 digits": b"[" + b"9" * 5000 + b"]",
+    "not a number": b'{"format": NaN}',
+    "nothing": b"",
+    "null": b"null",
+    "a list": b"[]",
+    "a table": b"{}",
+    "cut": b'{"format": ',
+    "no text": b"\xff\xfe\x00",
+}
+
+
+def test_every_document_of_ours_is_refused_where_it_is_damaged(tmp_path: Path, watch: run.Watch) -> None:
+    """Sidecars, friction runs, checkpoints, designs, banks, motions, unfinished items: in one sentence."""
+    (tmp_path / "beside").mkdir()
+    readers = [reader for reader in make_readers(tmp_path / "beside") if reader.suffix == ".json"]
+    assert len(readers) >= 10
+    for reader in readers:
+        for what, data in ODD_JSON.items():
+            if reader.name == "unfinished-item" and what == "a table":
+                continue  # all of it may be missing
+            file = tmp_path / f"input{reader.suffix}"
+            file.write_bytes(data)
+            with pytest.raises(SteelyardError, match=r"json|folder|format|schema"):
+                reader.read(file)
+
+
 def too_long(path: Path) -> None:
     raise SteelyardError("x" * 10_000)
 
