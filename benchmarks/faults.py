@@ -113,7 +113,11 @@ def table(base: Base, rows: list[Told]) -> str:
 
 
 def _short(reasons: tuple[str, ...]) -> str:
-    parts = [p for p in reasons if not p.startswith(("On data that", "All links are", "The free fit", "The condition"))]
+    parts = [
+        p
+        for p in reasons
+        if not p.startswith(("On data that", "All links are", "The free fit", "The condition", "The motion that"))
+    ]
     text = (parts[0] if parts else "").replace("|", "/")
     return text if len(text) < 140 else text[:137] + "…"
 
