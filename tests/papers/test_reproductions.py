@@ -266,7 +266,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch
     assert [item.title for item in one.items] == ["Table 1: something", "Figure 1: something else"]
     with pytest.raises(SteelyardError, match="finished run"):
         reproduce(["toy"], tmp_path)
+    interrupted = {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()}
     reproduce(["toy"], tmp_path, overwrite=True)
+    assert {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()} == interrupted
 
 
 def test_strange_folders_are_left_alone(tmp_path: Path) -> None:

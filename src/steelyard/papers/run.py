@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from steelyard.dynamics import compiled_at_once
 from steelyard.errors import SteelyardError
 from steelyard.ground import (
     RunFolderError,
@@ -179,16 +180,18 @@ def run_paper(
         title = paper.item_title(index)
         watch(paper, title, 0)
         file = None if kept is None else kept / f"{index:02d}-{key}.json"
-        if file is not None and file.exists():
+        if file is None or not file.exists():
+            with compiled_at_once():  # or the last digits would depend on which items were made before
+                item = replace(make(lab()), title=title)
+            if file is not None:
+                write_whole(file, json.dumps(plain(asdict(item)), ensure_ascii=False))
+        if file is not None:  # also what was made just now: a run that was broken off ends in the same bytes
             saved = read_json(file, SteelyardError, "run it again", exact=True)
             try:
-                items.append(build(Item, saved))
+                item = build(Item, saved)
             except SteelyardError as error:
                 raise SteelyardError(f"{error} Delete {file} to have it made again.") from None
-        else:
-            items.append(replace(make(lab()), title=title))
-            if file is not None:
-                write_whole(file, json.dumps(plain(asdict(items[-1])), ensure_ascii=False))
+        items.append(item)
         watch(paper, title, 1)
     return Reproduction(paper, fast, tuple(items))
 
