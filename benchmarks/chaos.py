@@ -53,16 +53,26 @@ def table(done: list[dict[str, Any]]) -> str:
         for name in (trial["command"], "**all**"):
             row = rows[name]
             row[trial["fault"]] += 1
-            row["kills"] += trial["kills"]
+            # A command that is killed at some moment, or the writing of what it has made, again and again.
+            row["commands"] += trial["kills"] * (trial["fault"] == "kill")
+            row["writings"] += trial["kills"] * (trial["fault"] == "burst")
             row["within"] += trial["within"]
             row["compared"] += trial["compared"]
             row["wrong"] += bool(trial["wrong"])
     others = [fault for fault in FAULTS if fault not in ("kill", "burst")]
-    head = ["command", "kills", "of them while writing", *others, "finished afterwards, equal", "faults"]
+    head = ["command", "killed", "its writing killed", "while writing", *others, "finished afterwards, equal", "faults"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in [*(c.name for c in COMMANDS if c.name in rows), "**all**"]:
         row = rows[name]
-        cells = [name, row["kills"], row["within"], *(row[fault] for fault in others), row["compared"], row["wrong"]]
+        cells = [
+            name,
+            row["commands"],
+            row["writings"],
+            row["within"],
+            *(row[fault] for fault in others),
+            row["compared"],
+            row["wrong"],
+        ]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 

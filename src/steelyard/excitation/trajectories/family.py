@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from steelyard.errors import SteelyardError, UnknownNameError, shortened
@@ -42,7 +41,7 @@ def family_from(document: Field) -> Family:
     for key, value in settings.items():
         if (isinstance(value, int) and abs(value) > _MOST) or (isinstance(value, list) and len(value) > _MOST):
             document.fail(f"{shortened(str(key), 60)}: more than {_MOST} is more than a motion has.")
-    family: Family = build(_families[name], replace(document, value=settings))
+    family: Family = build(_families[name], document.inside(settings, f"family '{name}'"))
     return family
 
 
