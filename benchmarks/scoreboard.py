@@ -217,6 +217,7 @@ CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
     "LEAST_GAIN": (_search, (0.01, 0.02, 0.05)),
     "DOUBTS": (_search, (0.0, 1.0, 2.0)),
     "MOST_TERMS": (_search, (2, 4, 6)),
+    "FIRM_GAIN": (_search, (0.1, 0.2, 0.4)),
     "CUTOFF_FACTOR": (preparing, (10.0, 20.0, 30.0)),
 }
 

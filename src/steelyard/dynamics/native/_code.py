@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from steelyard.dynamics.native import _store
@@ -47,6 +46,8 @@ def vector_width() -> int:
 
 @cache
 def _machine_key() -> str:
+    from importlib.metadata import version  # brings much with it, and is needed where code is compiled only
+
     import llvmlite.binding as llvm
 
     host = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} {llvm.get_process_triple()}"
