@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import RobotError, SteelyardError
@@ -15,21 +16,6 @@ from steelyard.ground.untrusted import parse_json, read_bytes, read_json
 from steelyard.robot.load import load_robot
 from steelyard.robot.robot import MOST_JOINTS
 from steelyard.signals.mapping import LogMapping
-
-SECONDS = 2.0  # far more than any of these takes, far less than the minutes that some took
-
-
-def refused(make, *words: str, error: type[SteelyardError] = SteelyardError) -> str:
-    """The one sentence of a refusal, which comes at once and names all the `words`."""
-    begun = time.process_time()
-    with pytest.raises(error) as caught:
-        make()
-    assert time.process_time() - begun < SECONDS
-    message = str(caught.value)
-    assert len(message) <= 300
-    for word in words:
-        assert word in message
-    return message
 
 
 def chain(count: int, joint: str = "", kind: str = "revolute") -> str:
@@ -75,7 +61,7 @@ def test_many_unnamed_bodies_are_numbered_in_linear_time(tmp_path: Path) -> None
     path = written(tmp_path, "many.xml", f"<mujoco><worldbody>{names}{bodies}</worldbody></mujoco>")
     begun = time.process_time()
     assert load_robot(path).dof == 1
-    assert time.process_time() - begun < 2 * SECONDS
+    assert time.process_time() - begun < 4.0  # quadratic, it took minutes
 
 
 @pytest.mark.parametrize(
