@@ -152,7 +152,7 @@ class Study:
     @cached_property
     def dynamics(self) -> Dynamics:
         """The physics of the robot with its terms."""
-        return Dynamics(self.robot, self.terms)
+        return self.base.structure.dynamics
 
     def motions_of(self, source: Source) -> Iterable[Motion]:
         """The prepared motions of `source`, be it a log of the study's or another that is judged alike.

@@ -9,12 +9,14 @@ import pytest
 
 from steelyard.dynamics.model import Model
 from steelyard.identification._blocks import BlockGrams, Weighted
+from steelyard.identification._search_rows import ENOUGH_ROWS, in_step, stretches, tables
 from steelyard.identification.identify import identify
 from steelyard.parameters import Coulomb, Lag, LoadedCoulomb, Ripple, Spring, StopElement, Stribeck, Viscous, terms
 from steelyard.parameters.term import TERMS, Excited, Term
-from steelyard.regression.rows import Equation
+from steelyard.regression.rows import Equation, Rows
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
+from steelyard.study import Study
 
 ROBOT = builtin("szabo3r")
 RATE = 200.0
@@ -155,9 +157,9 @@ def test_small_steps_equal_the_whole_solution() -> None:
     grams.add(0, np.column_stack([A, y]), C, np.arange(rows) * 4 // rows)
     start = np.arange(shared + own) <= shared
     sums = Weighted(grams, np.ones(1))
-    fits, _ = sums.left_out(start)
+    fits = sums.fit(start)
     for more in ((1,), (3,), (1, 2)):
-        by_steps = sums.extended(fits, 0, [shared + np.array(more)])[0]
+        by_steps = sums.extended(fits, 0, [shared + np.array(more)])[1][0]
         for b in range(4):
             out = np.arange(rows) * 4 // rows == b
             whole = np.column_stack([A, C[:, [0, *more]]])
@@ -179,8 +181,49 @@ def test_what_is_at_its_bound_stays_there() -> None:
     sums = Weighted(grams, np.ones(1))
     fit = sums.fit(np.arange(shared + own) < shared)
     with np.errstate(all="raise"):
-        found = sums.with_more(fit, [np.array([shared + k]) for k in range(own)])
+        found, _ = sums.extended(fit, 0, [np.array([shared + k]) for k in range(own)])
     assert np.all(found >= 0.0)
+
+
+def test_a_fit_without_columns_is_the_fit_that_never_had_them() -> None:
+    """Out of the whole fit, against one of the smaller structure, where bounds act in both (columns are alike)."""
+    rng = np.random.default_rng(3)
+    rows, shared, own = 300, 8, 6
+    table = rng.normal(size=(rows, 1)) + rng.normal(size=(rows, shared + own))
+    y = table @ rng.normal(size=shared + own) + 0.1 * rng.normal(size=rows)
+    bounded = np.arange(shared + own) % 2 == 0
+    grams = BlockGrams([Equation("q1", np.arange(shared))], range(shared), [own], 3, bounded)
+    grams.add(0, np.column_stack([table[:, :shared], y]), table[:, shared:], np.arange(rows) * 3 // rows)
+    sums = Weighted(grams, np.ones(1))
+    fits = sums.fit(np.ones(shared + own, bool))
+    assert np.any(fits.free[:, bounded] < 0.0)  # or bounds would not act
+    for gone in (np.array([2]), np.array([1, 9, 10])):
+        smaller = sums.fit(~np.isin(np.arange(shared + own), gone))
+        np.testing.assert_allclose(fits.less(gone, bounded).x, smaller.x, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(fits.less(gone, bounded).inverse, smaller.inverse, rtol=1e-6, atol=1e-10)
+
+
+def test_stretches_of_a_long_log_have_the_rows_of_the_whole() -> None:
+    """Cut out with what precedes and follows them, their rows are those of the whole motion, but for far ends."""
+    bound = terms(ROBOT, "viscous", "coulomb")
+    t, q, dq, ddq = motion(0, 600.0)
+    truth = Model(ROBOT, bound, np.concatenate([ROBOT.inertial_parameters, np.ones(len(bound))]))
+    log = Log(ROBOT.joint_names, t, q, dq=dq, tau=truth.torque(q, dq, ddq))
+    study = Study.of(ROBOT, log, ("viscous", "coulomb"))
+    whole = in_step(next(iter(study.first_motions(0))))
+    [some] = stretches([whole])
+    asked, rows = min(ENOUGH_ROWS, whole.rows), sum(part.rows for _, part in some)
+    assert whole.rows > ENOUGH_ROWS, "the log is too short for this test"
+    assert 0.99 * asked <= rows <= asked
+    written = Rows(study.dynamics, study.base.independent)
+    everything = tables(study, written, whole)
+    first = whole.keep.start
+    for inside, part in some[1:-1]:
+        begin = (inside.start + part.keep.start - first) // whole.keep.step
+        for mine, theirs in zip(tables(study, written, part), everything, strict=True):
+            expected = theirs[begin : begin + part.rows]
+            # The filter has forgotten all but thousandths of what it did not see.
+            assert np.max(np.abs(mine - expected)) < 5e-3 * np.max(np.abs(expected))
 
 
 def test_bars_of_rotors_know_that_late_friction_looks_like_them() -> None:

@@ -211,13 +211,16 @@ def check_use(
 
 
 def fit_both(
-    name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, from_log: bool = False
+    name: str, data: Any, base: BaseParameters, prior: Prior | None = None, *, from_log: bool = False, **options: Any
 ) -> tuple[Estimate, Estimate]:
-    """Free estimate by `name` and the possible one; `data`, `base`, `prior`, `from_log` as for `fit_by_name`."""
+    """Free estimate by `name` and the possible one; `data`, `base`, `prior`, `from_log` as for `fit_by_name`.
+
+    `options` are for `make_physical`, where that is used.
+    """
     check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
     form = ESTIMATORS[name].of.physical_form
     if form == "constrained":
-        return make_physical(name).fit_both(data, base, prior)
+        return make_physical(name, **options).fit_both(data, base, prior)
     if form == "nearest":
         from steelyard.estimation.possible.physical import nearest_possible
 

@@ -27,17 +27,47 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """The least squares of a structure: `x` over all columns, zero where it has none; its `columns`, and the inverse of
-    their normal matrix."""
+class Fits:
+    """The least squares of a structure, to all blocks and without each of them.
+
+    Attributes:
+        x: `(fits, all columns)`, zero where the structure has none.
+        columns: those of the structure.
+        inverse: of their normal matrices, `(fits, columns, columns)`.
+        free: as `x` over `columns`, if there were no bounds.
+        free_inverse: as `inverse`, if there were no bounds.
+    """
 
     x: Array
     columns: Index
     inverse: Array
+    free: Array
+    free_inverse: Array
+
+    @classmethod
+    def of(cls, free: Array, inverse: Array, columns: Index, bounded: Mask) -> Fits:
+        """The fits to `columns` that are `free`, within the bounds."""
+        x, kept = np.zeros((len(free), len(bounded))), inverse
+        x[:, columns] = free
+        outside = np.flatnonzero(np.any(bounded[columns] & (free < 0.0), axis=1))
+        if outside.size:
+            kept = inverse.copy()
+        for k in outside:
+            x[k, columns], kept[k] = _within_bounds(free[k], inverse[k], bounded[columns])
+        return cls(x, columns, kept, free, inverse)
+
+    def less(self, columns: Index, bounded: Mask) -> Fits:
+        """The fits without some of their columns, out of these."""
+        goes = np.isin(self.columns, columns)
+        stays = ~goes
+        across = self.free_inverse[:, stays][:, :, goes]
+        share = np.linalg.solve(self.free_inverse[:, goes][:, :, goes], np.swapaxes(across, 1, 2))
+        free = self.free[:, stays] - np.einsum("fg,fgs->fs", self.free[:, goes], share)
+        return Fits.of(free, self.free_inverse[:, stays][:, :, stays] - across @ share, self.columns[stays], bounded)
 
 
 class BlockGrams:
-    """By block and equation: [A y]ᵀ[A y] over the shared columns, the equation's own candidates, and y.
+    """By equation and block: [A y]ᵀ[A y] over the shared columns, the equation's own candidates, and y.
 
     Args:
         equations: whose rows come in, over columns of the parameter vector.
@@ -54,10 +84,10 @@ class BlockGrams:
         self._columns = [e.among(shared)[1] for e in equations]
         firsts = self.shared + np.concatenate([[0], np.cumsum(own)]).astype(int)
         self.size = int(firsts[-1])
-        # Of each equation: its own columns, and all of them, in the order of its Gram matrix.
+        # Of each equation: its own columns, and all of them, in the order of its Gram matrices.
         self.own = [np.arange(a, b) for a, b in pairwise(firsts.tolist())]
         self.every = [np.concatenate([np.arange(self.shared), o]) for o in self.own]
-        self.grams = [[np.zeros((len(e) + 1, len(e) + 1)) for e in self.every] for _ in range(blocks)]
+        self.grams = [np.zeros((blocks, len(e) + 1, len(e) + 1)) for e in self.every]
         self.rows, self.sums = np.zeros((2, blocks, len(self.every)))
 
     def add(self, equation: int, table: Array, candidates: Array, blocks: Index) -> None:
@@ -75,7 +105,7 @@ class BlockGrams:
             part[:, self._columns[equation]] = table[mine, :-1]
             part[:, self.shared : -1] = candidates[mine]
             part[:, -1] = table[mine, -1]
-            self.grams[b][equation] += part.T @ part
+            self.grams[equation][b] += part.T @ part
             self.rows[b, equation] += len(part)
             self.sums[b, equation] += part[:, -1].sum()
 
@@ -89,51 +119,55 @@ class BlockGrams:
     @cached_property
     def totals(self) -> list[Array]:
         """The Gram matrix of every equation over all blocks; to be asked for when all rows are in."""
-        return [np.sum([g[e] for g in self.grams], axis=0) for e in range(len(self.every))]
+        return [g.sum(axis=0) for g in self.grams]
 
-    def weighted(self, structure: Mask, rounds: int = 4) -> Weighted:
-        """The sums with every equation weighted by its own residuals in the fit of `structure` to everything."""
-        count, weights = self.rows.sum(axis=0), 1.0 / self.deviations
-        for _ in range(rounds):
-            x = Weighted(self, weights).fit(structure).x
+    def weighted(self, structure: Mask, near: Weighted | None = None) -> Weighted:
+        """The sums with every equation weighted by its own residuals in the fit of `structure` to everything.
+
+        `near`: those of a structure that is nearly this one, from whose weights it is not far.
+        """
+        count, weights = self.rows.sum(axis=0), 1.0 / self.deviations if near is None else near.weights
+        for _ in range(4 if near is None else 2):
+            x = Weighted(self, weights).whole(structure).x[0]
             squares = [_square(g, x[every, None])[0] for g, every in zip(self.totals, self.every, strict=True)]
             weights = 1.0 / np.sqrt(np.maximum(squares / count, 1e-18 * self.deviations**2))
         return Weighted(self, weights)
 
-    def squares(self, block: int, x: Array) -> Array:
-        """The squared errors of a fit `x` on a block, equation by equation."""
-        return np.array([self.square(block, e, x[:, None])[0] for e in range(len(self.every))])
+    def left_out(self, fits: Fits) -> Array:
+        """The squared errors of the fits without each block on that block, `(blocks, equations)`."""
+        return np.hstack([self.left_out_of(e, fits.x[:, :, None]) for e in range(len(self.every))])
 
-    def square(self, block: int, equation: int, x: Array) -> Array:
-        """The same of one equation, for several fits, `x` `(columns, fits)`."""
-        return _square(self.grams[block][equation], x[self.every[equation]])
+    def left_out_of(self, equation: int, x: Array) -> Array:
+        """The same of one equation, for several fits each, `x` `(1 + blocks, columns, fits)`: `(blocks, fits)`."""
+        return _square(self.grams[equation], x[1:, self.every[equation]])
 
 
 def _square(gram: Array, x: Array) -> Array:
-    """The squared errors of fits `x` `(columns, fits)` on the rows of a Gram matrix."""
-    away = np.vstack([-x, np.ones((1, x.shape[1]))])
-    return np.asarray(np.maximum(np.einsum("ik,ik->k", away, gram @ away), 0.0))
+    """The squared errors of fits `x` `(…, columns, fits)` on the rows of Gram matrices."""
+    away = np.concatenate([-x, np.ones_like(x[..., :1, :])], axis=-2)
+    return np.asarray(np.maximum(np.sum(away * (gram @ away), axis=-2), 0.0))
 
 
 class Weighted:
-    """Normal equations of all columns and every block, with `weights` (1/σ) of the equations of `grams`."""
+    """Normal equations of all columns, of all blocks and without each, with `weights` (1/σ) of the equations."""
 
     def __init__(self, grams: BlockGrams, weights: Array) -> None:
-        self.grams, self._weights = grams, weights
+        self.grams, self.weights = grams, weights
 
     @cached_property
-    def _whole(self) -> Array:
-        return self._joined(self.grams.totals)
-
-    @cached_property
-    def _without(self) -> list[Array]:
-        """Of all blocks but one each."""
-        return [self._whole - self._joined(block) for block in self.grams.grams]
+    def _normals(self) -> Array:
+        """`(1 + blocks, …)`: of all blocks, and of all but one each."""
+        g = self.grams
+        out = np.empty((1 + g.blocks, g.size + 1, g.size + 1))
+        out[0] = self._joined(g.totals)
+        for b in range(g.blocks):
+            out[1 + b] = out[0] - self._joined([gram[b] for gram in g.grams])
+        return out
 
     def _joined(self, grams: Sequence[Array]) -> Array:
         out = np.zeros((self.grams.size + 1, self.grams.size + 1))
         first, last = slice(0, self.grams.shared), slice(self.grams.size, None)
-        for own, gram, weight in zip(self.grams.own, grams, self._weights, strict=True):
+        for own, gram, weight in zip(self.grams.own, grams, self.weights, strict=True):
             begin = int(own[0]) if len(own) else self.grams.size
             # Slices, which are added in place, as lists of places are not.
             places = ((first, first), (slice(begin, begin + len(own)), slice(first.stop, -1)), (last, slice(-1, None)))
@@ -142,97 +176,95 @@ class Weighted:
                     out[to, across] += weight**2 * gram[rows, columns]
         return out
 
-    def fit(self, structure: Mask, without: int | None = None) -> Fit:
-        """Least squares within the bounds, to all blocks or `without` one."""
-        normal = self._normal(without)
+    def whole(self, structure: Mask) -> Fits:
+        """Least squares within the bounds, to all blocks."""
+        return self._solved(self._joined(self.grams.totals)[None], structure)
+
+    def fit(self, structure: Mask) -> Fits:
+        """Least squares within the bounds, to all blocks and without each."""
+        return self._solved(self._normals, structure)
+
+    def _solved(self, normals: Array, structure: Mask) -> Fits:
         columns = np.flatnonzero(structure)
-        inner = normal[np.ix_(columns, columns)]
-        scale = np.sqrt(np.diag(inner))
+        inner = normals[:, columns[:, None], columns]
+        each = np.arange(len(columns))
+        scale = np.sqrt(inner[:, each, each])
         scale[scale == 0.0] = 1.0
-        inner = inner / np.outer(scale, scale)
-        inner[np.diag_indices(len(inner))] += _RIDGE
-        inverse = np.linalg.inv(inner) / np.outer(scale, scale)
-        x, inverse = _within_bounds(inverse @ normal[columns, -1], inverse, self.grams.bounded[columns])
-        return Fit(self._spread_out(columns, x), columns, inverse)
+        scales = scale[:, :, None] * scale[:, None, :]
+        inner /= scales
+        inner[:, each, each] += _RIDGE
+        inverse = np.linalg.inv(inner) / scales
+        free = np.matmul(inverse, normals[:, columns, -1:])[:, :, 0]
+        return Fits.of(free, inverse, columns, self.grams.bounded)
 
-    def left_out(self, structure: Mask) -> tuple[list[Fit], Array]:
-        """The fits without each block, and their squared errors on that block, `(blocks, equations)`."""
-        fits = [self.fit(structure, b) for b in range(self.grams.blocks)]
-        return fits, np.array([self.grams.squares(b, fit.x) for b, fit in enumerate(fits)])
+    def extended(self, fits: Fits, equation: int, offers: Sequence[Index]) -> tuple[Array, Array]:
+        """The fits if an equation had one of `offers` more, and its squared errors on left-out blocks.
 
-    def extended(self, fits: Sequence[Fit], equation: int, offers: Sequence[Index]) -> Array:
-        """The equation's squared errors on each block if it had one of `offers` more, `(offers, blocks)`.
+        By Schur's complement; each offer is some columns. Not a number where they say nothing new.
 
-        Each of them are columns; `fits` are those without each block. Not a number where they say nothing new.
+        Returns:
+            `(1 + blocks, all columns, offers)` and `(offers, blocks)`.
         """
-        if not offers:
-            return np.zeros((0, len(fits)))
-        return np.column_stack(
-            [self.grams.square(b, equation, self.with_more(fit, offers, b)) for b, fit in enumerate(fits)]
-        )
-
-    def with_more(self, fit: Fit, offers: Sequence[Index], without: int | None = None) -> Array:
-        """The fit with each of `offers` more columns, by Schur's complement, `(columns, offers)`.
-
-        Not a number where they say nothing new. `without` is the block that the fit was made without.
-        """
-        normal = self._normal(without)
-        out = np.full((self.grams.size, len(offers)), np.nan)
+        out = np.full((len(fits.x), self.grams.size, len(offers)), np.nan)
         single = [k for k, o in enumerate(offers) if len(o) == 1]
         if single:
-            self._with_one(fit, normal, single, np.concatenate([offers[k] for k in single]), out)
+            self._with_one(fits, np.array(single), np.concatenate([offers[k] for k in single]), out)
         for width in {len(o) for o in offers if len(o) > 1}:
             places = [k for k, o in enumerate(offers) if len(o) == width]
-            self._with_several(fit, normal, places, np.array([offers[k] for k in places]), out)
-        return out
+            for f in range(len(out)):
+                self._with_several(fits, f, places, np.array([offers[k] for k in places]), out[f])
+        return out, self.grams.left_out_of(equation, out).T
 
-    def _with_one(self, fit: Fit, normal: Array, places: Sequence[int], more: Index, out: Array) -> None:
+    def _with_one(self, fits: Fits, places: Index, more: Index, out: Array) -> None:
         """Single columns, all at once, within the bounds.
 
         As `_within_bounds` does it, but the inverse with one column more is that of the fit and a square of a vector,
         of which only the columns that go are written out.
         """
-        n, bounded = len(fit.columns), self.grams.bounded
-        side = normal[np.ix_(fit.columns, more)]
-        moved = fit.inverse @ side
-        corner = normal[more, more]
-        rest = corner - np.einsum("ik,ik->k", side, moved)
-        new = np.flatnonzero(rest > _NEW * corner)
-        more, moved, inner = more[new], moved[:, new], 1.0 / rest[new]
-        given = (normal[more, -1] - side[:, new].T @ fit.x[fit.columns]) * inner
-        # The inverse is [fit.inverse 0; 0 0] + v vᵀ.
-        v = np.vstack([-moved, np.ones(len(new))]) * np.sqrt(inner)
-        x = np.vstack([fit.x[fit.columns, None] - moved * given, given])
-        mask = np.vstack([np.tile(bounded[fit.columns, None], len(new)), bounded[more]])
-        variance = v**2
-        variance[:n] += np.diag(fit.inverse)[:, None]
+        n, bounded, normals = len(fits.columns), self.grams.bounded, self._normals
+        side = normals[:, fits.columns[:, None], more]
+        moved = fits.inverse @ side
+        corner = normals[:, more, more]
+        rest = corner - np.sum(side * moved, axis=1)
+        # From here on every pair of a fit and a column that is new to it is a column of its own: `fit`, `k`.
+        fit, k = np.nonzero(rest > _NEW * corner)
+        before, moved, inner = fits.x[fit][:, fits.columns].T, moved[fit, :, k].T, 1.0 / rest[fit, k]
+        given = (normals[fit, more[k], -1] - np.sum(side[fit, :, k].T * before, axis=0)) * inner
+        # The inverse is [fits.inverse 0; 0 0] + v vᵀ.
+        v = np.vstack([-moved, np.ones(len(fit))]) * np.sqrt(inner)
+        x = np.vstack([before - moved * given, given])
+        mask = np.vstack([np.tile(bounded[fits.columns, None], len(fit)), bounded[more[k]]])
         gone: list[Array] = []
         zero = np.zeros_like(mask)  # what is gone, which rounding must not bring back
+        variance: Array | None = None
         while np.any(outside := mask & ~zero & (x < 0.0)):
-            k = np.flatnonzero(outside.any(axis=0))
-            sizes = np.sqrt(np.maximum(variance[:, k], 1e-300))
-            worst = np.argmin(np.where(outside[:, k], x[:, k] / sizes, np.inf), axis=0)
-            column = v[:, k] * v[worst, k]
-            column[:n] += np.where(worst < n, fit.inverse[:, np.minimum(worst, n - 1)], 0.0)
+            if variance is None:
+                variance = v**2
+                variance[:n] += np.diagonal(fits.inverse, axis1=1, axis2=2)[fit].T
+            c = np.flatnonzero(outside.any(axis=0))
+            sizes = np.sqrt(np.maximum(variance[:, c], 1e-300))
+            worst = np.argmin(np.where(outside[:, c], x[:, c] / sizes, np.inf), axis=0)
+            column = v[:, c] * v[worst, c]
+            column[:n] += np.where(worst < n, fits.inverse[fit[c], :, np.minimum(worst, n - 1)].T, 0.0)
             for other in gone:
-                column -= other[:, k] * other[worst, k]
-            each = np.arange(len(k))
-            pivot = column[worst, each]
-            x[:, k] -= column * (x[worst, k] / pivot)
-            zero[worst, k] = True
+                column -= other[:, c] * other[worst, c]
+            pivot = column[worst, np.arange(len(c))]
+            x[:, c] -= column * (x[worst, c] / pivot)
+            zero[worst, c] = True
             x[zero] = 0.0
             gone.append(np.zeros_like(x))
-            gone[-1][:, k] = column / np.sqrt(pivot)
+            gone[-1][:, c] = column / np.sqrt(pivot)
             variance -= gone[-1] ** 2
-        for here, place in enumerate(places[int(i)] for i in new):
-            out[:, place] = 0.0
-            out[fit.columns, place], out[more[here], place] = x[:n, here], x[n, here]
+        out[fit, :, places[k]] = 0.0
+        out[fit, fits.columns[:, None], places[k]] = x[:n]
+        out[fit, more[k], places[k]] = x[n]
 
-    def _with_several(self, fit: Fit, normal: Array, places: Sequence[int], more: Index, out: Array) -> None:
+    def _with_several(self, fits: Fits, f: int, places: Sequence[int], more: Index, out: Array) -> None:
         """As many columns at once as `more` has, for every one of its rows; within the bounds one by one."""
         count, width = more.shape
-        side = normal[np.ix_(fit.columns, more.ravel())]
-        moved = (fit.inverse @ side).reshape(-1, count, width)
+        normal, own, inverse = self._normals[f], fits.x[f, fits.columns], fits.inverse[f]
+        side = normal[np.ix_(fits.columns, more.ravel())]
+        moved = (inverse @ side).reshape(-1, count, width)
         side = side.reshape(-1, count, width)
         corner = normal[more[:, :, None], more[:, None, :]]
         rest = corner - np.einsum("nki,nkj->kij", side, moved)
@@ -240,24 +272,17 @@ class Weighted:
         new = np.all(rest[:, diagonal, diagonal] > _NEW * corner[:, diagonal, diagonal], axis=1)
         rest[~new] = np.eye(width)
         inner = np.linalg.inv(rest)
-        given = np.einsum("kij,kj->ki", inner, normal[more, -1] - np.einsum("nki,n->ki", side, fit.x[fit.columns]))
-        kept = fit.x[fit.columns, None] - np.einsum("nki,ki->nk", moved, given)
+        given = np.einsum("kij,kj->ki", inner, normal[more, -1] - np.einsum("nki,n->ki", side, own))
+        kept = own[:, None] - np.einsum("nki,ki->nk", moved, given)
         for k in np.flatnonzero(new):
-            columns = np.concatenate([fit.columns, more[k]])
+            columns = np.concatenate([fits.columns, more[k]])
             x = np.concatenate([kept[:, k], given[k]])
             if np.any(self.grams.bounded[columns] & (x < 0.0)):
                 turned = moved[:, k] @ inner[k]
-                inverse = np.block([[fit.inverse + turned @ moved[:, k].T, -turned], [-turned.T, inner[k]]])
-                x = _within_bounds(x, inverse, self.grams.bounded[columns])[0]
-            out[:, places[int(k)]] = self._spread_out(columns, x)
-
-    def _normal(self, without: int | None) -> Array:
-        return self._whole if without is None else self._without[without]
-
-    def _spread_out(self, columns: Index, x: Array) -> Array:
-        out = np.zeros(self.grams.size)
-        out[columns] = x
-        return out
+                whole = np.block([[inverse + turned @ moved[:, k].T, -turned], [-turned.T, inner[k]]])
+                x = _within_bounds(x, whole, self.grams.bounded[columns])[0]
+            out[:, places[int(k)]] = 0.0
+            out[columns, places[int(k)]] = x
 
 
 def _within_bounds(x: Array, inverse: Array, bounded: Mask) -> tuple[Array, Array]:

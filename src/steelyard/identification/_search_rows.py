@@ -22,6 +22,12 @@ ENOUGH_LOGS = 3
 # The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
 # than usual is friction that remembers, and is offered as such.
 ROUNDINGS = (0.0, 0.3)
+# Rows of an equation that are looked at; of longer logs, stretches all along them, two in each block that is left out.
+# The error over as many is known to one or two per cent, which is what a term must gain.
+ENOUGH_ROWS = 10_000
+_STRETCHES = 10
+# Of a stretch, the part that precedes it, in which friction that remembers takes on its state.
+_LEAD = 0.25
 # Samples of the motion from one row to the next, as far as candidates are computed from them.
 _THINNED = 4
 
@@ -62,6 +68,32 @@ def in_step(motion: Motion) -> Motion:
     """The motion with rows a little closer, such that four samples of `thinned` are from one to the next."""
     start, stop, step = motion.keep.indices(len(motion.t))
     return replace(motion, keep=slice(start, stop, step - step % _THINNED if step > _THINNED else step))
+
+
+def stretches(motions: Sequence[Motion]) -> list[list[tuple[slice, Motion]]]:
+    """Of each motion the stretches that are looked at, and which of its samples they are."""
+    total = sum(m.rows for m in motions)
+    if total <= ENOUGH_ROWS:
+        return [[(slice(0, len(m.t)), m)] for m in motions]
+    out = []
+    for m in motions:
+        start, _, step = m.keep.indices(len(m.t))
+        count = max(round(_STRETCHES * m.rows / total), 1)
+        length = max(m.rows * ENOUGH_ROWS // (total * count), 4)
+        lead = start + int(_LEAD * length) * step
+        firsts = (k * m.rows // count for k in range(count))
+        out.append([_cut(m, start + i * step, min(length, m.rows - i), lead, start) for i in firsts])
+    return out
+
+
+def _cut(motion: Motion, first: int, rows: int, before: int, after: int) -> tuple[slice, Motion]:
+    """So many `rows` of a motion from a `first` sample on, with samples `before` them and `after` them."""
+    step = motion.keep.step
+    end = first + (rows - 1) * step + 1
+    inside = slice(max(first - before, 0), end + after)
+    states = {name: getattr(motion, name)[inside] for name in ("t", "q", "dq", "ddq", "tau")}
+    given = {name: x[inside] for name in ("history", "standing") if (x := getattr(motion, name)) is not None}
+    return inside, replace(motion, **states, **given, keep=slice(first - inside.start, end - inside.start, step))
 
 
 def thinned(motion: Motion) -> Motion:

@@ -148,7 +148,7 @@ def identify(
         from steelyard.identification._search import search
 
         def fits(one: Study) -> tuple[Estimate, Estimate]:
-            return _estimates(one.opening.rows, one.base, replace(task, study=one).prior, settings)
+            return _estimates(one.opening.rows, one.base, replace(task, study=one).prior, settings, shares=False)
 
         study, pair = balanced(study, fits, fits(study))
         reference = replace(task, study=study).model(pair[1])
@@ -375,11 +375,12 @@ def _loop(controller: str | os.PathLike[str] | ControlLoop | None, robot: Robot)
 
 
 def _estimates(
-    data: RegressionData | Experiment, base: BaseParameters, prior: Prior | None, settings: IdentificationSettings
-) -> tuple[Estimate, Estimate]:
+    data: RegressionData | Experiment, base: BaseParameters, prior: Prior | None,
+    settings: IdentificationSettings, **options: Any,
+) -> tuple[Estimate, Estimate]:  # fmt: skip
     """The free fit, and the one that is delivered."""
     if settings.physical:
-        return fit_both(settings.estimator, data, base, prior, from_log=True)
+        return fit_both(settings.estimator, data, base, prior, from_log=True, **options)
     free = fit_by_name(settings.estimator, data, base, prior, from_log=True)
     return free, free
 

@@ -132,6 +132,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
         total_mass: bounds of the mass of all moving links (kg).
         masses: bounds of single links by name (kg).
         solver: "newton" (own) or "clarabel" (through CVXPY).
+        shares: whether to tell what each link and bound costs, which takes a second solution.
     """
 
     physical_form, weights_like = "itself", "wls"
@@ -144,6 +145,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
     total_mass: Bounds | None = None
     masses: Mapping[str, Bounds] = field(default_factory=dict)
     solver: Literal["newton", "clarabel"] = "newton"
+    shares: bool = True
 
     def __post_init__(self) -> None:
         if not _can_weigh(ESTIMATORS.get(self.weighting)):
@@ -193,7 +195,7 @@ class PhysicallyConsistent(Estimator[RegressionData]):
         beta = base.matrix @ theta
         smallest = _smallest_possible(base, theta)
         rise = float(np.sum((R @ (beta - free.beta)) ** 2))
-        shares = _boundary_shares(made, found.x)
+        shares = _boundary_shares(made, found.x) if self.shares else {}
         percent = 100.0 * rise * slower / max(float(free.problem.rows.sum()) - base.rank, 1.0)
         notes = [*free.notes, *made.notes, *_boundary_notes(shares)]
         if not found.converged:
