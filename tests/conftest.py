@@ -1,11 +1,44 @@
-"""Settings for all tests: on a build server hypothesis repeats the same examples, so that a result means the change."""
+"""Settings for all tests: on a build server hypothesis repeats the same examples, so that a result means the change.
+
+Every document and page that any test makes is looked at: no null, and no dash, without a reason.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(autouse=True)
+def no_null_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    from report_pages import undashed
+
+    from steelyard.cli import deliver
+    from steelyard.ground import outcome, reasons
+
+    contents, explained = outcome.Outcome._contents, reasons.explained
+
+    def looked_at(self: outcome.Outcome, report: bool = True) -> Iterator[tuple[str, outcome.Content]]:
+        for name, content in contents(self, report):
+            if name == outcome.RESULT and isinstance(content, str):
+                assert list(reasons.missing(json.loads(content))) == []
+            if name == outcome.REPORT and isinstance(content, str):
+                assert undashed(content) == []
+            yield name, content
+
+    def printed(value: Any) -> dict[str, Any]:
+        made = explained(value)
+        assert list(reasons.missing(made)) == []
+        return made
+
+    monkeypatch.setattr(outcome.Outcome, "_contents", looked_at)
+    monkeypatch.setattr(deliver, "explained", printed)

@@ -21,3 +21,13 @@ def figures(page: str) -> list[dict[str, Any]]:
 def own_part(page: str) -> str:
     """The page as we write it: without the compressed library and the compressed data."""
     return re.sub(r'<script type="text/plain".*?</script>', "", page, flags=re.DOTALL)
+
+
+def undashed(page: str) -> list[str]:
+    """The titles of tables that have a dash, or a number that is none, for a cell, and do not say why below."""
+    out = []
+    for table in re.finditer(r'<table(.*?)</table></div>\s*(<p class="dash">)?', own_part(page), flags=re.DOTALL):
+        cells = set(re.findall(r"<td[^>]*>(.*?)</td>", table[1]))
+        if cells & {"–", "nan", "inf", "-inf", "None"} and not table[2]:
+            out.append((re.findall(r'aria-label="(.*?)"', table[1]) or [""])[0])
+    return out

@@ -171,14 +171,19 @@ def run_demo(folder: Path) -> Demo:
 
 
 def _print_demo(demo: Demo, console: Console) -> None:
-    from steelyard.ground.numbers import number
+    from steelyard.ground.numbers import Known, number
     from steelyard.identification.page import print_identification
     from steelyard.report.terminal import table
 
     console.print("A simulated 6-axis arm (ns16) plays two motions; encoders quantise, torque is noisy.\n")
     largest = sorted(demo.rows, key=lambda r: -abs(r["true"]))[:10]
     cells = [
-        [r["formula"], r["unit"], number(r["true"]), number(r["found"]), number(r["standard_error"], 2)]
+        [
+            r["formula"],
+            r["unit"],
+            *(str(Known(r[key], r["standard_error"])) for key in ("true", "found")),
+            number(r["standard_error"], 2),
+        ]
         for r in largest
     ]
     columns = ["base parameter", "unit", "true", "found", "± standard error"]

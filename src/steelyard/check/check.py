@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -34,8 +34,8 @@ from steelyard.check.explained import (
 )
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
-from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.reasons import explained
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.robot.robot import Robot
@@ -70,6 +70,8 @@ _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 class Check(Outcome):
     """What was found: entries from checks, what the motion can show (None if the log is too broken to tell)."""
 
+    why_null: ClassVar = {"excitation": "The log is too broken to say what its motion shows."}
+
     robot: str
     source: str
     grade: Grade
@@ -93,9 +95,7 @@ class Check(Outcome):
         return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for JSON: no infinities and no NaN, but None."""
-        made: dict[str, Any] = plain(asdict(self))
-        return made
+        return explained(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.check.page import print_check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class JointMotion:
     `hidden` count the base parameters of its link and drive.
     """
 
+    why_null: ClassVar = {"range_share": "The joint has no limits."}
     joint: str
     lowest: float
     highest: float
@@ -47,6 +48,10 @@ class JointMotion:
 class BaseParameter:
     """A base parameter as this motion shows it. The relative error is None where nothing of it shows."""
 
+    why_null: ClassVar = {
+        "standard_error": "The motion does not show it.",
+        "relative_error": "The motion does not show it, or it is zero.",
+    }
     name: str
     joint: str
     value: float
@@ -63,6 +68,10 @@ class Excitation:
     `floors` are, by joint, what a fit to its torque alone leaves (root mean square, N m or N).
     """
 
+    why_null: ClassVar = {
+        "condition_number": "It is infinite: the motion does not show all base parameters.",
+        "unscaled_condition_number": "It is infinite: the motion does not show all base parameters.",
+    }
     rank: int
     count: int
     condition_number: float | None

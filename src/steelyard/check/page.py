@@ -102,7 +102,7 @@ def _motion(name: str, seen: Excitation) -> list[Html]:
     rows: list[Sequence[TableCell]] = [
         (
             j.joint,
-            f"{j.lowest:.3g} … {j.highest:.3g}",
+            f"{number(j.lowest, 3)} … {number(j.highest, 3)}",
             None if j.range_share is None else 100.0 * j.range_share,
             j.speed,
             j.acceleration,
@@ -116,7 +116,8 @@ def _motion(name: str, seen: Excitation) -> list[Html]:
         "Shown, small and hidden count base parameters: known to better than 30 %; whatever they are, below 5 % of "
         "every torque; neither."
     )
-    out = [table_html(columns, rows, f"The motion of {name} (rad or m), and what it shows"), paragraph(below)]
+    title = f"The motion of {name} (rad or m), and what it shows"
+    out = [table_html(columns, rows, title, dash="The joint has no limits."), paragraph(below)]
     if hidden:
         out.append(paragraph("Hidden: " + ", ".join(p.name for p in hidden) + "."))
     return out

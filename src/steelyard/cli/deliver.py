@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import typer
 
-from steelyard.ground.files import plain
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.reasons import explained
 
 Found = TypeVar("Found", bound=Outcome)
 
@@ -45,5 +45,6 @@ def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """`value` as JSON is printed: two spaces deep."""
-    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    """`value` as JSON is printed: two spaces deep, a reason for every null."""
+    made = [explained(x) for x in value] if isinstance(value, list) else explained(value)
+    typer.echo(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False))

@@ -16,6 +16,7 @@ from steelyard.report.plots.estimates import error_boxes
 from steelyard.report.terminal import table
 
 # Advice that stands in the headline: without regard to a level of noise.
+_FAILED = "More runs failed than the figure may leave out: half of them, or a tenth for “90 % below”."
 _HEADLINES = ("No controller known", "Controller and reference known exactly", "The model must be physically possible")
 
 
@@ -85,13 +86,13 @@ def _ranking(found: Comparison) -> Html:
     ]  # fmt: skip
     parts = [
         paragraph(
-            "Medians over all runs; a run that failed counts as infinitely wrong, and a dash stands where half of them "
-            "did. Torque and position errors are on motions that were not fitted, against the noise-free truth; "
+            "Medians over all runs; a run that failed counts as infinitely wrong. "
+            "Torque and position errors are on motions that were not fitted, against the noise-free truth; "
             "parameters: distance in base parameters over their norm; positions in mrad and mm. Failed: no numbers, "
             "or stopped before it converged; M not p.d.: the mass matrix is not positive definite in some posture. "
             "Time is processor time of one fit."
         ),
-        table_html(columns, [_row(s) for s in found.ranking], "All noise levels"),
+        table_html(columns, [_row(s) for s in found.ranking], "All noise levels", _FAILED),
     ]
     parts += [_by_level(found, factor) for factor in found.varied]
     return join(*parts)
@@ -114,7 +115,7 @@ def _by_level(found: Comparison, factor: str) -> Html:
         row += [found.summary(s.estimator, **{factor: level}).torque_error_percent for level in levels]
         rows.append(row)
     columns: list[TableColumn | str] = ["estimator", *(TableColumn(level, "%", digits=3) for level in levels)]
-    return table_html(columns, rows, f"Median torque error by {words[factor]}")
+    return table_html(columns, rows, f"Median torque error by {words[factor]}", _FAILED)
 
 
 def _figures(found: Comparison) -> Html:

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.compare.schemes import SchemeComparison, SchemeResult
+from steelyard.estimation.estimate import Estimate
 from steelyard.ground.numbers import number, percent, with_interval
 from steelyard.identification.identification import Identification
 from steelyard.report.elements import (
@@ -22,6 +23,8 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import table
+
+_NOTHING = "It gave no numbers, or none that can be judged; the last two columns say why."
 
 
 def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> None:
@@ -56,6 +59,7 @@ def schemes_report(found: SchemeComparison) -> str:
          TableColumn("median standard error", "%", digits=3), "possible", TableColumn("time", "s", digits=2), "remark"],
         [_summary(r) for r in found.results],
         f"All schemes on the same data; positions are replayed open loop for {found.horizon:g} s at a time",
+        dash="The remark says why.",
     )  # fmt: skip
     sections = [Section("Schemes", join(*_best(best.scheme if best else None), summary))]
     shown = [r.found for r in found.results if r.found is not None]
@@ -82,11 +86,12 @@ def _summary(r: SchemeResult) -> list[TableCell]:
 
 
 def _intervals(shown: list[Identification]) -> Html:
-    columns = [
-        (f.settings.scheme, [with_interval(*x) for x in zip(f.estimate.beta, f.estimate.standard_errors, strict=True)])
-        for f in shown
-    ]
+    columns = [(f.settings.scheme, _with_intervals(f.estimate)) for f in shown]
     return parameter_table(shown[0].base.names, shown[0].base.units, columns, "Values with 95 % intervals")
+
+
+def _with_intervals(found: Estimate) -> list[str]:
+    return [with_interval(*pair) for pair in zip(found.beta, found.standard_errors, strict=True)]
 
 
 def _relative_error(r: SchemeResult) -> float:
@@ -134,10 +139,10 @@ def log_report(found: LogComparison) -> str:
     ]  # fmt: skip
     rows = [_row(r) for r in found.ranking]
     about = paragraph(
-        f"All on the same rows (low-pass {found.cutoff_hz:.3g} Hz), judged on the same held-out data; positions are "
-        f"replayed open loop for {found.horizon:g} s at a time. Time is processor time."
+        f"All on the same rows (low-pass {number(found.cutoff_hz, 3)} Hz), judged on the same held-out data; positions "
+        f"are replayed open loop for {found.horizon:g} s at a time. Time is processor time."
     )
-    sections = [Section("Estimators", join(about, table_html(columns, rows)))]
+    sections = [Section("Estimators", join(about, table_html(columns, rows, dash=_NOTHING)))]
     if any(r.estimate is not None for r in found.ranking):
         sections.append(Section("Base parameters", _parameters(found)))
     return render_report(f"{found.robot.name}: estimators compared on a log", sections, verdict=_verdict(found))
@@ -164,8 +169,8 @@ def _row(r: LogResult) -> list[TableCell]:
 def _parameters(found: LogComparison) -> Html:
     shown = [(r.run.estimator, r.estimate) for r in found.ranking if r.estimate is not None]
     base = shown[0][1].base
-    columns = [(name, [float(value) for value in estimate.beta]) for name, estimate in shown]
-    return parameter_table(base.names, base.units, columns, "Values, the best fit first")
+    columns = [(name, _with_intervals(estimate)) for name, estimate in shown]
+    return parameter_table(base.names, base.units, columns, "Values with 95 % intervals, the best fit first")
 
 
 def _milli(r: SchemeResult | LogResult) -> float | None:

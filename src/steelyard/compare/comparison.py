@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from steelyard.compare.methods import METHODS, MethodRun
 from steelyard.compare.protocol import Protocol
 from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.reasons import explained
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,13 @@ class Summary:
     converged, `impossible` those whose mass matrix is not positive definite somewhere; shares of all runs.
     """
 
+    why_null: ClassVar = {
+        name: "More runs failed than this figure may leave out."
+        for name in ("distance_percent", "median_error_percent", "torque_error_percent", "torque_error_90")
+    } | {
+        "position_error": "More replays failed than a median may leave out.",
+        "seconds": "No run gave a result.",
+    }
     estimator: str
     runs: int
     failed: float
@@ -97,14 +105,15 @@ class Comparison(Viewed):
         return tuple(sorted(rows, key=lambda row: -row[3]))
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        document = {
             "robot": self.robot,
             "protocol": self.protocol.to_json(),
-            "ranking": [asdict(s) for s in self.ranking],
-            "by_noise": {noise: [asdict(s) for s in self.ranked(noise)] for noise in self.noises},
-            "advice": [asdict(a) for a in advice(self)],
-            "runs": [run.to_json() for run in self.runs],
+            "ranking": self.ranking,
+            "by_noise": {noise: self.ranked(noise) for noise in self.noises},
+            "advice": advice(self),
+            "runs": [explained(run, run.why_missing) for run in self.runs],
         }
+        return explained(document)
 
     def view(self) -> Presentation:
         from steelyard.compare._estimators_page import estimators_report, print_estimators

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,12 @@ class MethodRun:
     @property
     def found(self) -> bool:
         return self.result in FOUND
+
+    @property
+    def why_missing(self) -> dict[str, str]:
+        """Why figures are None, by field."""
+        reason = self.reason or "It is not finite."
+        return {f.name: reason for f in fields(self)} | {"position_error": self.position_reason or reason}
 
     def level(self, factor: str) -> str:
         """What of the cell's key one `factor` had, such as the cut-off."""

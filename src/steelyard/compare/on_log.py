@@ -21,6 +21,7 @@ from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
@@ -30,6 +31,9 @@ from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
 _LOOP = "It simulates the closed loop, and a log does not say which controller the robot had: give --controller FILE."
+
+_JUDGED = ("hold_out_nrmse_percent", "mass_matrix_positive_definite", "physically_consistent")
+_WHY_NULL = {"position_rmse": "A replay did not come through, or there was none: it needs a model that can move."}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class LogResult:
 
     def to_json(self) -> dict[str, Any]:
         run = self.run
-        out: dict[str, Any] = {
+        out = {
             "estimator": run.estimator,
             "result": run.result,
             "reason": run.reason,
@@ -59,7 +63,10 @@ class LogResult:
             "mass_matrix_positive_definite": run.simulable,
             "physically_consistent": run.possible,
         }
-        return out if self.estimate is None else out | {"base_parameters": named_values(self.estimate)}
+        if self.estimate is not None:
+            out["base_parameters"] = named_values(self.estimate)
+        why = run.reason or "It gave no numbers that could be judged."
+        return explained(out, dict.fromkeys(_JUDGED, why) | _WHY_NULL)
 
 
 @renamed(cutoff="cutoff_hz")
@@ -86,13 +93,14 @@ class LogComparison(Viewed):
 
     def to_json(self) -> dict[str, Any]:
         best = self.best
-        return {
+        document = {
             "robot": self.robot.name,
             "horizon_s": self.horizon,
             "cutoff_hz": self.cutoff_hz,
             "best": best.run.estimator if best else None,
             "estimators": [r.to_json() for r in self.ranking],
         }
+        return explained(document, {"best": "None found a robot that can be simulated."})
 
     def view(self) -> Presentation:
         from steelyard.compare._on_log_page import log_report, print_log_estimators

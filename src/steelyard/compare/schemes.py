@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
@@ -27,6 +28,11 @@ from steelyard.study import Study
 # Replays longer than this say more about instability than about parameters: an arm under open-loop torque falls.
 HORIZON = 0.5
 _REPLAYS = 20
+
+_WHY_NULL = {
+    "hold_out_nrmse_percent": "Nothing was held out.",
+    "position_rmse": "A replay diverged, or the log is too short for one.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +56,14 @@ class SchemeResult:
         out: dict[str, Any] = {"scheme": self.scheme, "seconds": self.seconds, "reason": self.reason}
         if self.found is None:
             return out
-        return out | {
+        out |= {
             "hold_out_nrmse_percent": self.nrmse_percent,
             "position_rmse": None if self.position_rmse is None else self.position_rmse.tolist(),
             "physically_consistent": self.found.possible,
             "condition_number": self.found.condition_number,
             "base_parameters": named_values(self.found.estimate),
         }
+        return explained(out, _WHY_NULL)
 
 
 def named_values(found: Estimate) -> list[dict[str, Any]]:
@@ -80,12 +87,13 @@ class SchemeComparison(Viewed):
 
     def to_json(self) -> dict[str, Any]:
         best = self.best
-        return {
+        document = {
             "robot": self.robot.name,
             "horizon_s": self.horizon,
             "best": best.scheme if best else None,
             "schemes": [r.to_json() for r in self.results],
         }
+        return explained(document, {"best": "No scheme was judged."})
 
     def view(self) -> Presentation:
         from steelyard.compare._on_log_page import print_schemes, schemes_report

@@ -33,8 +33,8 @@ from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
+from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted import read_json
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
@@ -46,6 +46,15 @@ _VIA_POINTS_PER_SECOND = 2.0
 _FLY = 0.5
 # Torque noise as a share of what the motors can do, or N m where that is not stated: what good drives have.
 _NOISE, _NOISE_WITHOUT = 0.005, 0.1
+
+_WHY_NULL = {
+    "settings/*": "It was not asked for.",
+    "condition_number": "It is infinite: the motions do not show all base parameters.",
+    "plans/*/joints/*/torque": "The description gives no inertias to reckon torques with.",
+    "plans/*/joints/*/torque_limit": "The description gives no limit.",
+    "plans/*/margins/*": "There is no such limit.",
+    "programs/*": "No program of via-points was asked for, or none keeps to the limits.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +175,7 @@ class Designed(Viewed):
         careless, careless_errors = self.careless
         settings = {k: v for k, v in self.settings.items() if k != "bound_terms"}
         columns = zip(plan.columns, plan.units, self.standard_errors, careless_errors, strict=True)
-        return plain(  # type: ignore[no-any-return]
+        return explained(
             {
                 "format": _FORMAT,
                 "steelyard": version("steelyard"),
@@ -194,7 +203,8 @@ class Designed(Viewed):
                 "plans": [self._numbers(p) for p in self.plans],
                 "programs": [None if p is None else p[1] for p in self.programs],
                 "notes": list(self.notes),
-            }
+            },
+            _WHY_NULL,
         )  # fmt: skip
 
     def files(self) -> dict[str, Content]:

@@ -186,7 +186,7 @@ def print_designed(made: Designed, out: Console, folder: str = "") -> None:
     out.print(f"{escape(plan.label)}: {number(plan.value)}, first guess {number(plan.start_value)}\n")
     for k, one in enumerate(made.plans):
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
-        rows = [[str(c) if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
+        rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
     out.print(f"[bold]{escape(made.verdict[1])}[/bold]")
     for note in dict.fromkeys((*made.unseen, *made.notes)):
@@ -225,8 +225,8 @@ def _verdict(made: Designed) -> Verdict:
     return Verdict("good" if kind == "good" else "warning", sentence, (*made.unseen, *points))
 
 
-def _joint_rows(made: Designed, plan: Plan) -> list[list[TableCell]]:
-    rows: list[list[TableCell]] = []
+def _joint_rows(made: Designed, plan: Plan) -> list[list[str | float | None]]:
+    rows: list[list[str | float | None]] = []
     for entry in made._numbers(plan)["joints"]:
         torque, limit = entry["torque"], entry["torque_limit"]
         share = None if torque is None or not np.isfinite(limit) else 100.0 * torque / limit
@@ -238,14 +238,19 @@ def _numbers(made: Designed) -> Html:
     kinds = {j.unit for j in made.robot.joints}
     unit = kinds.pop() if len(kinds) == 1 else "rad or m"
     units = {"from": unit, "to": unit, "velocity": f"{unit}/s", "acceleration": f"{unit}/s²", "torque": "N m or N"}
-    numbers = [*(TableColumn(*pair) for pair in units.items()), TableColumn("of its limit", "%", places=1)]
+    numbers = [*(TableColumn(*pair) for pair in units.items()), TableColumn("of its limit", "%", digits=3)]
     parts = [
-        table_html(["joint", *numbers], _joint_rows(made, plan), "Ranges and peaks" if k == 0 else f"Motion {k + 1}")
+        table_html(
+            ["joint", *numbers],
+            _joint_rows(made, plan),
+            "Ranges and peaks" if k == 0 else f"Motion {k + 1}",
+            dash="The description gives no inertias, or no limit.",
+        )
         for k, plan in enumerate(made.plans)
     ]
     margins: list[list[TableCell]] = [[name, float(-100.0 * x)] for name, x in made.plan.margins.items()]
     room = TableColumn("room left", "% (distances: cm)", places=2)
-    parts.append(table_html(["limit", room], margins, "How near the limits come"))
+    parts.append(table_html(["limit", room], margins, "How near the limits come", dash="There is no such limit."))
     parts += [callout("note", note) for note in made.notes]
     return join(*parts)
 
@@ -295,7 +300,9 @@ def _expected(made: Designed) -> Html:
     )
     numbers = [TableColumn(x, digits=3) for x in ("± expected", "± random motion", "times better")]
     columns: list[TableColumn | str] = ["base parameter", "unit", *numbers]
-    return join(paragraph(said), table_html(columns, rows, "Standard errors to expect"))
+    return join(
+        paragraph(said), table_html(columns, rows, "Standard errors to expect", dash="That motion does not show it.")
+    )
 
 
 def _search(plan: Plan) -> Html:

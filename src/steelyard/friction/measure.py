@@ -16,6 +16,7 @@ from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.reasons import explained
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
@@ -25,6 +26,12 @@ _How = Literal["auto", "plateaus", "table"]
 # Plateaus make a curve if they have so many different speeds, the fastest so many times the slowest, and if they are
 # what the motion is about: this part of the time in which the joint moves. Crests of sines are not.
 _ENOUGH, _SPAN, _SHARE = 3, 3.0, 0.3
+_WHY_NULL = {
+    "shape": "The law has none.",
+    "temperature": "Friction is not taken to depend on it: the logs have no temperature, or one that hardly varies.",
+    "points/*/temperature": "The log has no temperature of this joint.",
+    "points/*/standard_error": "One sample has no spread.",
+}
 # Degrees over which a log's temperature must vary for slopes to be asked for.
 _WARMER = 5.0
 
@@ -58,7 +65,7 @@ class JointFriction:
     def to_json(self) -> dict[str, Any]:
         law = self.law
         symbols = law.law.symbols
-        return {
+        document = {
             "joint": self.joint,
             "how": self.how,
             "law": law.law.name,
@@ -82,6 +89,7 @@ class JointFriction:
             ],
             "notes": list(self.notes),
         }
+        return explained(document, _WHY_NULL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +105,7 @@ class FrictionCurves(Viewed):
         return {j.joint: j.law for j in self.joints}
 
     def to_json(self) -> dict[str, Any]:
-        return {"joints": [j.to_json() for j in self.joints], "missing": self.missing}
+        return explained({"joints": [j.to_json() for j in self.joints], "missing": self.missing})
 
     def files(self) -> dict[str, Content]:
         rows = (

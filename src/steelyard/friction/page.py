@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from steelyard.friction.measure import FrictionCurves, JointFriction
-from steelyard.ground.numbers import number, with_error
+from steelyard.ground.numbers import Known, number, with_error
 from steelyard.report.elements import TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
@@ -117,16 +117,18 @@ def friction_report(found: FrictionCurves) -> str:
     laws = table_html(
         ["joint", "law", TableColumn("coefficient"), TableColumn("value"), TableColumn("± standard error", digits=2)],
         [
-            [j.joint, j.law.law.name, symbol, float(value), float(error)]
+            [j.joint, j.law.law.name, symbol, Known(float(value), float(error)), float(error)]
             for j in found.joints
             for symbol, value, error in zip(j.law.law.symbols, j.law.coefficients, j.law.standard_errors, strict=False)
         ],
         "Laws (N m and rad/s; N and m/s on slides)",
+        dash="The points do not tell its error.",
     )
     tried = table_html(
         ["joint", "law", TableColumn("squared error on left-out speeds", "σ²", digits=3)],
         [[j.joint, name, float(score)] for j in found.joints for name, score in j.choice.scores.items()],
         "Candidates",
+        dash="Too few points to leave one out.",
     )
     remarks = [callout("note", f"{j.joint}: {note}") for j in found.joints for note in j.notes]
     remarks += [callout("warning", f"{name}: {reason}") for name, reason in found.missing.items()]

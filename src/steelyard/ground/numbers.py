@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 # From here on digits are harder to count than an exponent is to read.
 _LONG = 1e7
+# Where there is no number.
+DASH = "–"
 
 
 def number(value: float | None, digits: int = 4) -> str:
     """A `value` in few `digits`; a dash where there is none."""
     if value is None or not math.isfinite(value):
-        return "–"
+        return DASH
     text = f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
     return f"{float(text):.0f}" if "e" in text and 1.0 <= abs(value) < _LONG else text
 
@@ -29,13 +32,24 @@ def rounded_to(value: float, error: float) -> float:
     return round(value, 1 - math.floor(math.log10(error)))
 
 
+@dataclass(frozen=True)
+class Known:
+    """A `value` that is known to within an `error`; as text it has as many digits as that allows."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        value, error = float(self.value), abs(float(self.error))
+        if not (math.isfinite(value) and 1e-9 < error < _LONG and abs(value) < _LONG):
+            return number(value)
+        places = max(0, 1 - math.floor(math.log10(error)))
+        return f"{rounded_to(value, error) + 0.0:.{places}f}"
+
+
 def with_error(value: float, error: float) -> str:
-    """A `value` and its `error`, with as many digits as that allows: 12.3 ± 0.45."""
-    value, error = float(value), abs(float(error))
-    if not (math.isfinite(value) and 1e-9 < error < _LONG and abs(value) < _LONG):
-        return f"{number(value)} ± {number(error, 2)}"
-    places = max(0, 1 - math.floor(math.log10(error)))
-    return f"{rounded_to(value, error) + 0.0:.{places}f} ± {number(error, 2)}"
+    """A `value` and its `error`, with as many digits as that allows: 12.30 ± 0.45."""
+    return f"{Known(value, error)} ± {number(abs(float(error)), 2)}"
 
 
 def with_interval(value: float, standard_error: float) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.ground.files import named, plain
 from steelyard.ground.folders import run_folder
+from steelyard.ground.reasons import explained
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +34,7 @@ class Outcome(ABC):
 
     @abstractmethod
     def to_json(self) -> Any:
-        """Plain data: no infinities and no NaN, but None."""
+        """Plain data: no infinities and no NaN, but None, and under `why_null` the reason (`explained`)."""
 
     @abstractmethod
     def tell(self, out: Console, folder: str = "") -> None:
@@ -86,7 +87,7 @@ class Outcome(ABC):
     def _contents(self, report: bool = True) -> Iterator[tuple[str, Content]]:
         own = self.files()
         if RESULT not in own:
-            yield RESULT, json_text(self.to_json())
+            yield RESULT, json_text(explained(self.to_json()))
         page = self.page() if report else None
         if page is not None:
             yield REPORT, page

@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.assessment.score import Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
+from steelyard.ground.numbers import number
 from steelyard.identification._sense import against_sense
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _about_model(found: Identification) -> list[str]:
         rise = found.estimate.details.get("cost_rise_percent", 0.0)
         out.append(
             f"The free fit lies outside of what is physically possible{worst}; the model that is possible fits "
-            f"{rise:.1g} % worse."
+            f"{number(rise, 1)} % worse."
         )
     if found.estimate.result is Result.NOT_CONVERGED:
         out.append("The estimator stopped before it converged.")

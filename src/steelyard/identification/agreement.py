@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
+from steelyard.ground.reasons import explained
 from steelyard.identification._between import LogShift, LogSums
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.study import Study
@@ -43,6 +44,13 @@ class ParameterSpread:
         away: how far that is, in standard errors of the difference.
     """
 
+    why_null: ClassVar = {
+        "values/*": "The log does not show it.",
+        "standard_errors/*": "The log does not show it.",
+        "between_std": "Fewer than two logs show it.",
+        "excess_std": "Fewer than two logs show it.",
+        "away": "Fewer than two logs show it.",
+    }
     name: str
     unit: str
     value: float
@@ -70,6 +78,7 @@ class Disagreement:
         gain_percent: what the squared error of the joint that gains most loses in this log if it may differ by this.
     """
 
+    why_null: ClassVar = {"standard_errors/*": "The log does not show it by itself."}
     log: str
     sentence: str
     parameters: tuple[str, ...]
@@ -122,12 +131,10 @@ class Agreement:
         return f"{told} {self.width}"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "level": FALSE_ALARMS,
-            "least_gain_percent": 100.0 * LEAST_GAIN,
-            "sentence": self.sentence,
-            **asdict(self),
-        }
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return explained(
+            {"level": FALSE_ALARMS, "least_gain_percent": 100.0 * LEAST_GAIN, "sentence": self.sentence, **own}
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from steelyard.assessment.score import JointScore, Score
 from steelyard.check.page import checked
 from steelyard.friction.page import friction_curve
 from steelyard.ground.arrays import Array
-from steelyard.ground.numbers import number
+from steelyard.ground.numbers import Known, number
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameters_page import (
     base_parameters_section,
@@ -96,22 +96,23 @@ def _scores(found: Identification) -> Section:
             columns: list[TableColumn | str] = [
                 "joint",
                 TableColumn("RMSE", unit),
-                TableColumn("of std", "%", places=1),
+                TableColumn("of std", "%", digits=3),
                 TableColumn("R²", places=4),
-                TableColumn("of rms", "%", places=1),
+                TableColumn("of rms", "%", digits=3),
                 TableColumn("RMSE, unfiltered", unit),
             ]
             if s.stands:
-                columns += [TableColumn(name, "%", places=1) for name in ("moving", "standing", "of the time")]
-            out.append(table_html(columns, rows, f"{title}: {s.log} ({s.samples:,} samples)"))
+                columns += [TableColumn(name, "%", digits=3) for name in ("moving", "standing", "of the time")]
+            title_ = f"{title}: {s.log} ({s.samples:,} samples)"
+            out.append(table_html(columns, rows, title_, dash="The joint never moves, or never stands."))
         return out
 
     pieces = [
         paragraph(
             f"Predicted against measured torque, both through a zero-phase Butterworth of order 4 at "
-            f"{found.score_cutoff_hz:.3g} Hz. The root mean square error is also given as a share of the torque's "
-            "standard deviation (of std) and of its root mean square (of rms). Where a joint stands, friction is "
-            "whatever holds it, which no model can know: errors while it moves and while it stands are told apart."
+            f"{number(found.score_cutoff_hz, 3)} Hz. The root mean square error is also given as a share of the "
+            "torque's standard deviation (of std) and of its root mean square (of rms). Where a joint stands, friction "
+            "is whatever holds it, which no model can know: errors while it moves and while it stands are told apart."
         ),
         *table("Not used for the fit", found.validation),
         *table("Used for the fit", found.identification),
@@ -190,8 +191,8 @@ def _structure(found: Identification) -> Section | None:
     if found.structure is None:
         return None
     rows: list[Sequence[TableCell]] = [
-        (s.joint, s.change, f"{s.before_percent:.2f}", f"{s.after_percent:.2f}", f"{s.doubt_percent:.2f}",
-         "taken" if s.taken else "left")
+        (s.joint, s.change, *(Known(x, s.doubt_percent) for x in (s.before_percent, s.after_percent)),
+         s.doubt_percent, "taken" if s.taken else "left")
         for s in found.structure.steps
     ]  # fmt: skip
     words = (
@@ -209,7 +210,7 @@ def _how(found: Identification) -> Section:
         ("scheme", s.scheme),
         ("estimator", s.estimator + (", physically possible" if s.physical else ", free")),
         ("prior", s.prior),
-        ("cut-off of the fit", f"{found.cutoff_hz:.4g} Hz"),
+        ("cut-off of the fit", f"{number(found.cutoff_hz, 4)} Hz"),
         ("velocity", found.velocity),
         *([("structure", found.structure.sentence)] if found.structure is not None else []),
         ("result", found.estimate.result.value),
@@ -223,24 +224,33 @@ def print_identification(found: Identification, console: Console, folder: str = 
     kind = "physically possible" if found.possible else "not physically possible"
     console.print(
         f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
-        f"{found.condition_number:.3g}, {kind}; low-pass {found.cutoff_hz:.3g} Hz, velocity {found.velocity}\n"
+        f"{number(found.condition_number, 3)}, {kind}; "
+        f"low-pass {number(found.cutoff_hz, 3)} Hz, velocity {found.velocity}\n"
     )
     if found.structure is not None:
         console.print(f"{found.structure.sentence}\n")
     for scores, title in ((found.validation, "not used for the fit"), (found.identification, "used for the fit")):
         for s in scores:
             rows = [
-                [j.joint, number(j.rmse), f"{j.nrmse_percent:.1f}", f"{j.r2:.4f}", f"{j.relative_error_percent:.1f}"]
+                [
+                    j.joint,
+                    number(j.rmse),
+                    number(j.nrmse_percent, 3),
+                    f"{j.r2:.4f}",
+                    number(j.relative_error_percent, 3),
+                ]
                 for j in s.joints
             ]
             columns = ["joint", "RMSE", "% of std", "R²", "relative %"]
             if s.stands:
                 columns += ["moving %", "standing %", "of the time %"]
                 rows = [
-                    [*row, *("" if x is None else f"{x:.1f}" for x in _apart(s, j))]
+                    [*row, *("" if x is None else number(x, 3) for x in _apart(s, j))]
                     for row, j in zip(rows, s.joints, strict=True)
                 ]
-            console.print(table(f"{s.log} ({title}, scored at {s.cutoff_hz:.3g} Hz)", columns, rows, right=columns[1:]))
+            console.print(
+                table(f"{s.log} ({title}, scored at {number(s.cutoff_hz, 3)} Hz)", columns, rows, right=columns[1:])
+            )
     console.print(f"[bold]{found.verdict.sentence}[/bold]")
     for reason in found.verdict.reasons:
         console.print(f" · {reason}")

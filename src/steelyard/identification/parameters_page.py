@@ -10,7 +10,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
-from steelyard.ground.numbers import number, percent, rounded_to, with_error
+from steelyard.ground.numbers import Known, number, percent, with_error
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
@@ -31,12 +31,12 @@ def base_parameters_section(found: Identification) -> Section:
         (
             found.base.formulas[k],
             found.base.units[k],
-            _clean(estimate.beta[k], errors[k]),
+            Known(float(estimate.beta[k]), float(errors[k])),
             float(errors[k]),
-            " … ".join(number(rounded_to(estimate.beta[k] + side * errors[k], errors[k]), 6) for side in (-1.96, 1.96)),
+            " … ".join(str(Known(estimate.beta[k] + side * errors[k], errors[k])) for side in (-1.96, 1.96)),
             "" if abs(estimate.beta[k]) > 2.0 * errors[k] else "maybe zero",
-            _clean(found.free.beta[k], errors[k]),
-            None if before is None or np.isnan(before[k]) else _clean(before[k], errors[k]),
+            Known(float(found.free.beta[k]), float(errors[k])),
+            None if before is None or np.isnan(before[k]) else Known(float(before[k]), float(errors[k])),
         )
         for k in range(found.base.rank)
     ]
@@ -48,16 +48,13 @@ def base_parameters_section(found: Identification) -> Section:
         "Parameters",
         join(
             paragraph(
-                f"Condition number {found.condition_number:.3g} of the base columns (rows weighted by the joints' "
-                "noise, columns scaled to unit norm). Intervals are 95 %, for residuals as correlated as they are; "
-                "they know of noise, not of physics that the model lacks." + wider
+                f"Condition number {number(found.condition_number, 3)} of the base columns (rows weighted by the "
+                "joints' noise, columns scaled to unit norm). Intervals are 95 %, for residuals as correlated as "
+                "they are; they know of noise, not of physics that the model lacks." + wider
             ),
             figure_html(figure, "Base parameters: before (description) and after, with 95 % intervals"),
-            table_html(columns, rows, "Base parameters"),
-            paragraph(
-                "Description: what the robot's file says; a dash where it says nothing (rotors and friction in a sum "
-                "count as zero there)."
-            ),
+            table_html(columns, rows, "Base parameters", dash="The description says nothing of it."),
+            paragraph("Description: what the robot's file says (rotors and friction in a sum count as zero there)."),
         ),
     )
 
@@ -80,13 +77,13 @@ def between_logs_section(found: Identification) -> Section | None:
     columns += [TableColumn("beyond error bars", digits=2), "farthest", TableColumn("standard errors", places=1)]
     words = (
         f"{told.width if told.disagreements else told.sentence} The table has the free fit to all logs and to each "
-        "log by itself (± standard error); a dash "
-        "where a log does not show a parameter. Spread is the standard deviation between logs; beside it what of that "
+        "log by itself (± standard error). Spread is the standard deviation between logs; beside it what of that "
         "their error bars do not explain; at last the log that is farthest from the others, by how many standard "
         "errors of the difference. Of so many numbers a few are beyond 3 by chance."
     )
     more = [callout("warning", reason) for reason in told.reasons]
-    table = table_html(columns, rows, "Base parameters, log by log")
+    dash = "The log does not show it; or fewer than two do, and there is nothing to compare."
+    table = table_html(columns, rows, "Base parameters, log by log", dash)
     return Section("Log by log", join(*more, paragraph(words), table))
 
 
@@ -112,7 +109,7 @@ def model_section(found: Identification) -> Section:
     for link, p, e in zip(found.robot.links, blocks, eigenvalues, strict=True):
         com = p[1:4] / p[0] if p[0] > 0.0 else np.full(3, np.nan)
         # A tenth of a micrometre is nothing.
-        place = ", ".join(f"{0.0 if abs(x) < 1e-7 else x:.3g}" for x in com)
+        place = ", ".join(f"{number(0.0 if abs(x) < 1e-7 else x, 3)}" for x in com)
         rows.append((link.name, float(p[0]), place, float(p[4]), float(p[6]), float(p[9]), bool(e > 0.0)))
     moments = [TableColumn(name, "kg m²") for name in ("Ixx", "Iyy", "Izz")]
     bodies = [TableColumn("mass", "kg"), TableColumn("centre of mass", "m"), *moments]
@@ -144,12 +141,7 @@ def _terms(found: Identification, links: int) -> Html:
             k += 1
     heads: list[TableColumn | str] = ["joint", *(TableColumn(s.split("|")[0], unit) for s, unit in symbols.items())]
     rows: list[Sequence[TableCell]] = [(name, *(own.get(s) for s in symbols)) for name, own in table.items()]
-    return table_html(heads, rows, "Rotors, friction and other joint terms")
-
-
-def _clean(value: float, error: float) -> float:
-    """The value in as many digits as are known; rounding errors of the arithmetic, far below that, are zero."""
-    return 0.0 if abs(value) < 1e-9 * error else rounded_to(value, error)
+    return table_html(heads, rows, "Rotors, friction and other joint terms", dash="The joint has no such term.")
 
 
 def reduced(found: Identification) -> Section | None:
@@ -163,9 +155,9 @@ def reduced(found: Identification) -> Section | None:
         rows: list[Sequence[TableCell]] = [
             (k, s.name, formulas[s.name], s.t, s.p) for k, s in enumerate(removals.steps, start=1)
         ]
-        numbers = [TableColumn(name, places=2) for name in "tp"]
+        numbers = [TableColumn(name, digits=2) for name in "tp"]
         head: list[TableColumn | str] = ["#", "taken away", "base parameter", *numbers]
-        pieces.append(table_html(head, rows, "In the order in which they went"))
+        pieces.append(table_html(head, rows, "In the order in which they went", dash="It is not defined."))
     pairs = zip(found.free_validation, found.reduced_validation, strict=True)
     pieces += [_predictions(a, b, effort_unit(found.robot)) for a, b in pairs]
     return Section("What the data support", join(*pieces))
@@ -179,8 +171,8 @@ def significance_sentence(found: Identification) -> str:
         return f"The data support all {found.base.rank} base parameters at the {100 * removals.level:.0f} % level."
     text = (
         f"The data do not support {len(removals.steps)} of {found.base.rank} base parameters at the "
-        f"{100 * removals.level:.0f} % level (all together: F = {removals.F:.2f}, p = {removals.p:.2g}); without them "
-        f"the weighted sum of squares rises by {percent(removals.cost_rise_percent)}"
+        f"{100 * removals.level:.0f} % level (all together: F = {number(removals.F, 3)}, p = {number(removals.p, 2)}); "
+        f"without them the weighted sum of squares rises by {percent(removals.cost_rise_percent)}"
     )
     if not found.reduced_validation:
         return text + "."
@@ -209,7 +201,7 @@ def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
     ]
     which = ("all", "supported")
     errors = [TableColumn(f"RMSE, {x}", unit) for x in which]
-    errors += [TableColumn(f"of std, {x}", "%", places=1) for x in which]
+    errors += [TableColumn(f"of std, {x}", "%", digits=3) for x in which]
     return table_html(["joint", *errors], rows, f"The free fit with all and with the supported parameters: {whole.log}")
 
 

@@ -16,8 +16,10 @@ import numpy as np
 from steelyard.estimation.linear.significance import Removals
 from steelyard.export import model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
 from steelyard.ground.outcome import Content, Outcome, file_name
+from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
+from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,6 +64,22 @@ class IdentificationRun(Outcome):
         print_identification(self.found, out, folder)
 
 
+_NO_SEARCH = "It is told by a search for the structure, which there was not (--terms or --plain)."
+_WHY_NULL = {
+    "settings/score_cutoff": "By the rule; score_cutoff_hz is what it gave.",
+    "settings/terms/*/*": "On every joint, or whatever the term itself takes.",
+    "structure": "There was no search: the terms were given, or this way of fitting has none.",
+    "between_logs": "One log was identified from.",
+    "error_without_known_friction_percent": "No friction was known before.",
+    "base_parameters/condition_number": "It is infinite: the motion does not show all base parameters.",
+    "base_parameters/list/*/relative_percent": "The value is zero.",
+    "base_parameters/list/*/rounding_shift": "The numbers of the log are not rounded so coarsely that it matters.",
+    **{f"base_parameters/list/*/{name}_error": _NO_SEARCH for name in ("noise", "motion", "structure")},
+    "estimation/cost": "The estimator has none.",
+    "significance": "It was not asked for (--significant).",
+}
+
+
 def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str, Any]:
     """What was `found` as plain values, with hashes of `inputs`: no NaN, no infinity; the same bytes every time."""
     estimate = found.estimate
@@ -77,7 +95,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "value": float(estimate.beta[k]),
             "standard_error": float(errors[k]),
             "interval_95": [float(estimate.beta[k] - 1.96 * errors[k]), float(estimate.beta[k] + 1.96 * errors[k])],
-            "relative_percent": _finite(100.0 * errors[k] / abs(estimate.beta[k]) if estimate.beta[k] else math.inf),
+            "relative_percent": float(100.0 * errors[k] / abs(estimate.beta[k])) if estimate.beta[k] else math.inf,
             "free_value": float(found.free.beta[k]),
             "rounding_shift": None if shift is None else float(shift[k]),
             **{name: None if part is None else float(part[k]) for name, part in parts.items()},
@@ -87,7 +105,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
     links = found.robot.inertial_count
     # What the structure says of every parameter; those of friction that was given come last.
     classes = [*found.base.classes, *["known"] * (len(found.model.theta) - len(found.base.classes))]
-    return {
+    document = {
         "schema": 1,
         "robot": {
             "name": found.robot.name,
@@ -109,7 +127,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         "physically_consistent": found.possible,
         "base_parameters": {
             "count": found.base.rank,
-            "condition_number": _finite(found.condition_number),
+            "condition_number": found.condition_number,
             "condition_of": "base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm",
             "list": rows,
         },
@@ -124,7 +142,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         "estimation": {
             "result": estimate.result.value,
             "notes": list(estimate.notes),
-            "cost": _finite(estimate.cost),
+            "cost": float(estimate.cost),
             "residual_standard_deviation": [float(s) for s in estimate.residual_std],
         },
         "significance": _significance(found),
@@ -142,6 +160,8 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "python": platform.python_version(),
         },
     }
+    settings = {f"settings/preparation/{name}": why for name, why in Preparation.why_null.items()}
+    return explained(document, _WHY_NULL | settings)
 
 
 def _significance(found: Identification) -> dict[str, Any] | None:
@@ -151,18 +171,14 @@ def _significance(found: Identification) -> dict[str, Any] | None:
     removals: Removals = found.reduced.details["removals"]
     return {
         "level": removals.level,
-        "removed": [{"name": s.name, "t": _finite(s.t), "p": _finite(s.p)} for s in removals.steps],
-        "joint_test": {"F": _finite(removals.F), "p": _finite(removals.p)},
-        "cost_rise_percent": _finite(removals.cost_rise_percent),
+        "removed": [{"name": s.name, "t": float(s.t), "p": float(s.p)} for s in removals.steps],
+        "joint_test": {"F": float(removals.F), "p": float(removals.p)},
+        "cost_rise_percent": float(removals.cost_rise_percent),
         "delivered": not found.settings.physical,
         "values": [float(b) for b in found.reduced.beta],
         "standard_errors": [float(e) for e in found.reduced.standard_errors],
         "validation": [s.to_json() for s in found.reduced_validation],
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _sha256(path: Path) -> str:

@@ -17,6 +17,7 @@ from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_s
 from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text, plain
 from steelyard.ground.outcome import Content, Outcome, json_text
+from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted import read_json
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
@@ -39,6 +40,9 @@ _ARRAYS = {"beta": "beta", "covariance": "covariance", "spread": "residual_std"}
 _NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
 _RATE = 500.0
 _MOST = 1000  # regions
+# Of the options of a family of motions, wherever one stands: a motion may repeat another.
+_FREE = "The family of motions leaves it free."
+_WHY_NULL = {f"regions/*/trajectory/{inside}joints/*/*": _FREE for inside in ("", "motion/")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,7 @@ class RegionMotions(Outcome):
     motions: Mapping[str, MotionLike]
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        document = {
             "schema": _MOTIONS,
             "robot": self.robot.name,
             "joints": list(self.robot.joint_names),
@@ -64,6 +68,7 @@ class RegionMotions(Outcome):
                 for r in self.regions
             ],
         }
+        return explained(document, _WHY_NULL)
 
     def files(self) -> dict[str, Content]:
         """A table of samples per region."""
@@ -111,7 +116,7 @@ class BankRun(Outcome):
 
     def files(self) -> dict[str, Content]:
         more = {} if self.drift is None else {"drift": self.drift.to_json()}
-        out: dict[str, Content] = {"result.json": json_text(plain({**bank_json(self.bank), **more}))}
+        out: dict[str, Content] = {"result.json": json_text(explained({**bank_json(self.bank), **more}))}
         for local in self.bank.models:
             out |= {f"{local.name}/{name}": content for name, content in _local_files(local).items()}
         return out
@@ -137,7 +142,7 @@ def save_bank(bank: Bank, folder: str | os.PathLike[str], *, overwrite: bool = F
 
 def bank_json(bank: Bank) -> dict[str, Any]:
     """What a `bank` is, for machines; the numbers of each model stand in its region's folder."""
-    return {
+    document = {
         "schema": _BANK,
         "robot": {
             "name": bank.robot.name,
@@ -155,7 +160,7 @@ def bank_json(bank: Bank) -> dict[str, Any]:
                 "seconds": local.seconds,
                 "inside": local.inside,
                 "cutoff_hz": local.cutoff_hz,
-                "residual_standard_deviation": plain(local.residual_std.tolist()),
+                "residual_standard_deviation": local.residual_std.tolist(),
                 "base_parameters": [
                     {"name": n, "formula": f, "unit": u, "value": float(v), "free_value": float(b), "standard_error": e}
                     for n, f, u, v, b, e in zip(*_columns(local), strict=True)
@@ -164,6 +169,7 @@ def bank_json(bank: Bank) -> dict[str, Any]:
             for local in bank.models
         ],
     }
+    return explained(document)
 
 
 def _columns(local: LocalModel) -> Sequence[Any]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from steelyard.ground.arrays import Array
-from steelyard.ground.numbers import number, percent, with_interval
+from steelyard.ground.numbers import Known, number, percent, with_interval
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.motions import looks
 from steelyard.local.recalibrate import ModelDrift
@@ -176,7 +176,7 @@ def _against_sentences(found: BankValidation) -> list[str]:
             word = "less" if figures["ratio"] < 1.0 else "more"
             out.append(
                 f"In {region} the local model errs {abs(100.0 * (1.0 - figures['ratio'])):.0f} % {word} than the model "
-                f"'{other}' (it wins {100.0 * figures['wins']:.0f} % of the motions, p = {figures['p']:.2g})."
+                f"'{other}' (it wins {100.0 * figures['wins']:.0f} % of the motions, p = {number(figures['p'], 2)})."
             )
     return out
 
@@ -294,13 +294,18 @@ def _drift(found: ModelDrift) -> Html:
          TableColumn("change", "% of nominal", digits=2), TableColumn("p", digits=2), "drift"],
         [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in found.joints],
         "Root mean square change of the torque predicted for the region's motion",
+        dash="The description gives no torque limit.",
     )  # fmt: skip
     ordered = sorted(found.parameters, key=lambda p: p.p)
     parameters = table_html(
         ["base parameter", "unit", "before", "after", TableColumn("± of the change", digits=2),
          TableColumn("t", digits=3),
          TableColumn("p", digits=2), "drift"],
-        [[p.name, p.unit, p.before, p.after, p.standard_error, p.t, p.p, p.significant] for p in ordered],
+        [
+            [p.name, p.unit, *(Known(x, p.standard_error) for x in (p.before, p.after)), p.standard_error, p.t, p.p,
+             p.significant]
+            for p in ordered
+        ],
         "Base parameters of the free fits, the most changed first",
     )  # fmt: skip
     kind = "warning" if found.significant else "good"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import LocalError
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import plain
+from steelyard.ground.reasons import explained
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import fit_region
 from steelyard.local.motions import looks
@@ -45,6 +45,7 @@ class JointDrift:
     """How much the predicted torque of the region's motion changed (root mean square, N m or N; and in percent of the
     torque that the robot states to have), what noise alone would make of it, and the chance that it did."""
 
+    why_null: ClassVar = {"percent_of_nominal": "The description gives no torque limit."}
     joint: str
     change: float
     percent_of_nominal: float | None
@@ -67,16 +68,15 @@ class ModelDrift:
         return any(j.significant for j in self.joints)
 
     def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = plain(
+        return explained(
             {
                 "region": self.region,
                 "significant": self.significant,
                 "level": LEVEL,
-                "joints": [asdict(j) for j in self.joints],
-                "parameters": [asdict(p) for p in self.parameters],
+                "joints": self.joints,
+                "parameters": self.parameters,
             }
         )
-        return out
 
 
 def recalibrate(bank: Bank, region: str, logs: Log | Sequence[Log]) -> tuple[Bank, ModelDrift]:

@@ -11,8 +11,8 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.reasons import explained
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import Logs, PlantLike, player_of
 from steelyard.local.motions import MotionLike, home_posture, random_motion
@@ -112,7 +112,7 @@ class BankValidation(Outcome):
 
     def to_json(self) -> dict[str, Any]:
         table = self.table()
-        return plain(  # type: ignore[no-any-return]
+        return explained(
             {
                 "joints": self.robot.joint_names,
                 "nominal_torque": self.nominal.tolist(),

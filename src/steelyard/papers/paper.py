@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from io import StringIO
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from steelyard.errors import UnknownNameError
-from steelyard.ground import Array, Presentation, Viewed
+from steelyard.ground import Array, Presentation, Viewed, number
 from steelyard.report import Panel, TableCell, TableColumn
 
 
@@ -58,6 +58,7 @@ _Kind = Literal["asserted", "shown", "measured"]
 class Statement:
     """A sentence that can be tested, what came out, and whether the sentence holds (None: it is no yes or no)."""
 
+    why_null: ClassVar = {"holds": "It was measured, and is no yes or no."}
     claim: str
     kind: _Kind
     found: str
@@ -83,9 +84,15 @@ def measured(claim: str, found: str) -> Statement:
     return Statement(claim, "measured", found)
 
 
+# Of an empty cell of a table.
+NO_NUMBER = "The paper prints no such number, or there is none to be found."
+
+
 @dataclass(frozen=True)
 class PaperTable:
     """Printed numbers and ours, side by side."""
+
+    why_null: ClassVar = {"rows/*/*": NO_NUMBER}
 
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[TableCell, ...], ...]
@@ -177,8 +184,8 @@ def paper_table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: st
 
 
 def listed(values: Iterable[Any], form: str = ".2g") -> str:
-    """Numbers in a sentence: `values` in the `form` of `format`."""
-    return ", ".join(format(x, form) for x in values)
+    """Numbers in a sentence: `values` in the `form` of `format`, but without exponents where plain digits do."""
+    return ", ".join(number(x, int(form[1:-1])) if form.endswith("g") else format(x, form) for x in values)
 
 
 def beside(name: str, unit: str = "", digits: int = 4, places: int | None = None) -> tuple[TableColumn, TableColumn]:

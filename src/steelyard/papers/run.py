@@ -22,6 +22,7 @@ from steelyard.ground import (
     RunFolderError,
     build,
     check_target,
+    explained,
     growing_folder,
     plain,
     read_json,
@@ -29,7 +30,7 @@ from steelyard.ground import (
     write_whole,
 )
 from steelyard.papers import load_paper
-from steelyard.papers.paper import Item, Paper, Reproduction, Statement
+from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement
 from steelyard.report import (
     CalloutKind,
     Html,
@@ -90,14 +91,16 @@ def _summary(done: Reproduction) -> Html:
     )
     return join(
         paragraph(done.paper.about),
-        table_html(["statement", "kind", "result", "what came out"], rows),
+        table_html(["statement", "kind", "result", "what came out"], rows, dash=Statement.why_null["holds"]),
         paragraph(explained),
     )
 
 
 def _item(item: Item) -> Html:
     pieces: list[Html] = [paragraph(item.text)] if item.text else []
-    pieces += [Html(f'<div class="folded">{table_html(t.columns, t.rows, t.title)}</div>') for t in item.tables]
+    pieces += [
+        Html(f'<div class="folded">{table_html(t.columns, t.rows, t.title, NO_NUMBER)}</div>') for t in item.tables
+    ]
     pieces += [figure_html(line_panels(f.panels), f.title, f.caption) for f in item.figures]
     pieces += [callout(_tone(s), f"{s.claim} {s.found}") for s in item.statements]
     if item.differences:
@@ -115,16 +118,18 @@ def _tone(statement: Statement) -> CalloutKind:
 def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
     """What is `done`, for machines."""
     paper = done.paper
-    return {
-        "format": "steelyard-reproduction-1",
-        "steelyard": version("steelyard"),
-        "paper": {"name": paper.name, "title": paper.title, "source": paper.source},
-        "fast": done.fast,
-        "holds": not done.failures,
-        "statements": [asdict(s) for s in done.statements],
-        "items": [plain(asdict(item)) for item in done.items],
-        "missing": [{"what": what, "why": why} for what, why in paper.missing],
-    }
+    return explained(
+        {
+            "format": "steelyard-reproduction-1",
+            "steelyard": version("steelyard"),
+            "paper": {"name": paper.name, "title": paper.title, "source": paper.source},
+            "fast": done.fast,
+            "holds": not done.failures,
+            "statements": done.statements,
+            "items": done.items,
+            "missing": [{"what": what, "why": why} for what, why in paper.missing],
+        }
+    )
 
 
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:

@@ -204,26 +204,29 @@ class LoadRun(Outcome):
         """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
         from rich.markup import escape
 
-        from steelyard.ground.numbers import number, rounded_to
+        from steelyard.ground.numbers import Known, number
         from steelyard.report.terminal import table
 
         load = self.load
         low, high = load.interval()
         cog, cog_error = 1000.0 * load.center_of_gravity, 1000.0 * load.center_of_gravity_error
         names = "xyz"
-        rows = [["mass", "kg", number(rounded_to(load.mass, load.mass_error)), number(load.mass_error, 2)]]
+        rows = [["mass", "kg", str(Known(load.mass, load.mass_error)), number(load.mass_error, 2)]]
         rows += [
-            [f"centre of gravity {names[k]}", "mm", number(rounded_to(cog[k], cog_error[k])), number(cog_error[k], 2)]
+            [f"centre of gravity {names[k]}", "mm", str(Known(cog[k], cog_error[k])), number(cog_error[k], 2)]
             for k in range(3)
         ]
         rows += [
-            [f"inertia {names[i]}{names[j]}", "kg m²", number(load.inertia[i, j], 3), number(error, 2)]
+            [f"inertia {names[i]}{names[j]}", "kg m²", str(Known(load.inertia[i, j], error)), number(error, 2)]
             for (i, j), error in zip(_ENTRIES, load.inertia_error, strict=True)
         ]
         title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
         columns = ["", "unit", "value", "± standard error"]
         out.print(table(escape(title), columns, rows, right=columns[2:]))
-        out.print(f"The mass lies between {number(low)} and {number(high)} kg with 95 % confidence.")
+        out.print(
+            f"The mass lies between {Known(low, load.mass_error)} and {Known(high, load.mass_error)} kg with 95 % "
+            "confidence."
+        )
         for note in load.notes:
             out.print(f" • {escape(note)}")
         if folder:

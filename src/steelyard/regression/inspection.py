@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
-from steelyard.ground.files import plain
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms, nominal_terms
 from steelyard.regression.base_parameters import BaseParameters, EliminationMethod, Identifiability, base_parameters
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 class JointRow:
     """A joint; limits in rad or m, per second, and N m or N. An unknown limit is infinite."""
 
+    why_null: ClassVar = dict.fromkeys(
+        ("lower", "upper", "velocity", "effort"), "The description gives no limit, or one that is infinite."
+    )
     name: str
     kind: str
     unit: str
@@ -41,6 +44,12 @@ class JointRow:
 class LinkRow:
     """A link: mass in kg, centre of mass in m; None where the description says nothing."""
 
+    why_null: ClassVar = {
+        "parent": "The base carries it.",
+        "mass": "The description gives no inertia.",
+        "center_of_mass": "The description gives no inertia, or no mass.",
+        "physically_possible": "The description gives no inertia.",
+    }
     name: str
     joint: str
     parent: str | None
@@ -53,15 +62,17 @@ class LinkRow:
 class TransmissionRow:
     """A motor: its drive coordinate is the sum of the joints' positions, weighted."""
 
+    why_null: ClassVar = {"ratio": "It depends on the posture."}
     motor: str
     weights: tuple[float, ...]
-    ratio: float | None  # None: depends on posture
+    ratio: float | None
 
 
 @dataclass(frozen=True)
 class BaseRow:
     """A base parameter; `nominal` is its value after the description, None if that is not known."""
 
+    why_null: ClassVar = {"nominal": "The description does not give all of its parts."}
     name: str
     formula: str
     unit: str
@@ -75,6 +86,7 @@ class BaseSummary:
     `condition_number` is σ₁/σᵣ and `rank_gap` σᵣ/σᵣ₊₁ of all columns, scaled to unit norm, over random states.
     """
 
+    why_null: ClassVar = {"rank_gap": "It is infinite: every column is independent, or the others are exactly zero."}
     count: int
     method: str
     condition_number: float
@@ -86,6 +98,7 @@ class BaseSummary:
 class Inspection(Outcome):
     """All that `steelyard inspect` tells of a robot."""
 
+    why_null: ClassVar = {"base_parameters": "Their number cannot be decided; the notes say why."}
     robot: str
     source: str
     gravity: tuple[float, ...]
@@ -99,9 +112,7 @@ class Inspection(Outcome):
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for JSON: no infinities and no NaN, but None."""
-        made: dict[str, Any] = plain(asdict(self))
-        return made
+        return explained(self)
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.regression._inspection_page import print_inspection

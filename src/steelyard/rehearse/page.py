@@ -6,6 +6,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from steelyard.ground.numbers import Known
 from steelyard.identification.parameters_page import effort_units
 from steelyard.rehearse.rehearse import Rehearsal
 from steelyard.report.elements import TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
@@ -25,7 +26,11 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
 
 def rehearsal_report(found: Rehearsal) -> str:
     """The page of what was `found`, self-contained."""
-    rows: list[list[TableCell]] = [[*r.values(), (r["found"] - r["true"]) / r["standard_error"]] for r in found.rows]
+    rows: list[list[TableCell]] = [
+        [r["name"], r["unit"], *(Known(r[key], r["standard_error"]) for key in ("true", "found")),
+         r["standard_error"], (r["found"] - r["true"]) / r["standard_error"]]
+        for r in found.rows
+    ]  # fmt: skip
     numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± standard error", digits=2)]
     off = TableColumn("off by", "standard errors", places=1)
     columns: list[TableColumn | str] = ["base parameter", "unit", *numbers, off]

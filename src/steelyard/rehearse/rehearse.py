@@ -19,9 +19,9 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import plain
 from steelyard.ground.numbers import percent as as_percent
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -229,7 +229,7 @@ class Rehearsal(Viewed):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        return plain(  # type: ignore[no-any-return]
+        return explained(
             {
                 "robot": self.robot.name,
                 "passed": self.passed,

@@ -9,11 +9,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from steelyard.ground.numbers import number
+from steelyard.ground.numbers import DASH, Known, number
 from steelyard.report.plots.figure import Figure
 
 CalloutKind = Literal["good", "note", "warning", "bad"]
@@ -35,13 +35,14 @@ class Html(str):
     __slots__ = ()
 
 
-TableCell = str | float | int | bool | None
+TableCell = str | float | int | bool | Known | None
 
 
 @dataclass(frozen=True)
 class TableColumn:
     """A column of a table: its name, its unit, and how many digits (or, if given, decimal places) its numbers show."""
 
+    why_null: ClassVar = {"places": "There is no fixed number of them: see digits."}
     name: str
     unit: str = ""
     digits: int = 4
@@ -72,8 +73,11 @@ def callout(kind: CalloutKind, message: str) -> Html:
     )
 
 
-def table_html(columns: Sequence[TableColumn | str], rows: Iterable[Sequence[TableCell]], caption: str = "") -> Html:
-    """A table of `columns` and `rows` below a `caption`; numbers stand right, few digits, and show all on hover."""
+def table_html(
+    columns: Sequence[TableColumn | str], rows: Iterable[Sequence[TableCell]], caption: str = "", dash: str = ""
+) -> Html:
+    """A table of `columns` and `rows` below a `caption`; numbers stand right, few digits, and show all on hover. `dash`
+    says why a cell may be empty, below a table in which one is."""
     heads = [column if isinstance(column, TableColumn) else TableColumn(column) for column in columns]
     filled = [[_plain(value) for value in row] for row in rows]
     numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
@@ -88,7 +92,10 @@ def table_html(columns: Sequence[TableColumn | str], rows: Iterable[Sequence[Tab
     for row in filled:
         cells = zip(heads, row, numeric, strict=True)
         lines.append("<tr>" + "".join(_cell(column, value, right) for column, value, right in cells) + "</tr>")
-    return Html("\n".join([*lines, "</tbody></table></div>"]))
+    lines.append("</tbody></table></div>")
+    if dash and any(_shown(heads[k], value) == DASH for row in filled for k, value in enumerate(row)):
+        lines.append(f'<p class="dash">{DASH} {text(dash)}</p>')
+    return Html("\n".join(lines))
 
 
 def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
@@ -139,7 +146,7 @@ def _plain(value: TableCell) -> TableCell:
 
 
 def _is_number(value: TableCell) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | Known) and not isinstance(value, bool)
 
 
 def _right(right: bool) -> str:
@@ -147,18 +154,23 @@ def _right(right: bool) -> str:
 
 
 def _cell(column: TableColumn, value: TableCell, right: bool) -> str:
-    if value is None:
-        return f"<td{_right(right)}>–</td>"
+    shown = text(_shown(column, value))
     if isinstance(value, bool):
-        return f"<td>{'yes' if value else 'no'}</td>"
+        return f"<td>{shown}</td>"
     if isinstance(value, str):
         whole = ' class="short"' if len(value) <= _SHORT and not right else _right(right)
-        return f"<td{whole}>{text(value)}</td>"
-    full = f' title="{value!r}"' if math.isfinite(value) else ""
-    if isinstance(value, int):
-        shown = str(value)
-    elif column.places is not None and math.isfinite(value):
-        shown = f"{value:.{column.places}f}"
-    else:
-        shown = number(value, column.digits)
+        return f"<td{whole}>{shown}</td>"
+    whole_number = value.value if isinstance(value, Known) else value
+    full = f' title="{whole_number!r}"' if whole_number is not None and math.isfinite(whole_number) else ""
     return f"<td{_right(right)}{full}>{shown}</td>"
+
+
+def _shown(column: TableColumn, value: TableCell) -> str:
+    """What a cell says."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | str | Known):
+        return str(value)
+    if column.places is not None and value is not None and math.isfinite(value):
+        return f"{value:.{column.places}f}"
+    return number(value, column.digits)

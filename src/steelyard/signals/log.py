@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -41,6 +41,11 @@ class Finding:
         fix: what mends it, by the key of the mapping that would hold it; numbers by joint where they are a joint's.
     """
 
+    why_null: ClassVar = {
+        "joint": "It concerns the whole log.",
+        "row": "It concerns no single row.",
+        "fix": "There is nothing that a mapping could mend.",
+    }
     kind: str
     severity: Severity
     message: str

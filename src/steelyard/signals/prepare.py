@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,12 @@ class Preparation:
     times the cut-off; None: 1, and 2 where `identify` fits torques.
     """
 
+    why_null: ClassVar = {
+        "cutoff": "By the rule; cutoff_hz is what it gave.",
+        "trim": "As long as the filter remembers.",
+        "decimation": "As many as the cut-off needs.",
+        "motion_factor": "The usual one of what is fitted.",
+    }
     cutoff_hz: float | None = None
     order: int = 4
     velocity: VelocitySource = "auto"

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.irp6._lab import AXES, WINDOW, Lab, SampledMotion, cosine, settled, via
 from steelyard.papers.paper import Item, PaperFigure, asserted, beside, measured, paper_table
 from steelyard.report import Line, Panel, TableColumn
@@ -49,7 +49,8 @@ def figure_6(lab: Lab) -> Item:
             asserted(
                 "Optimisation brings the condition number of the first equation from beyond 1000 to below 88.",
                 before > 1e3 and max(free.value, kept.value) < 88.0 and free.violation == kept.violation == 0.0,
-                f"{before:.3g} at the start, {free.value:.0f} with free acceleration, {kept.value:.0f} within limits.",
+                f"{number(before, 3)} at the start, {free.value:.0f} with free acceleration, {kept.value:.0f} within "
+                "limits.",
             ),
             measured(
                 "The optimal acceleration of joint 2 cannot be realised.",
@@ -97,7 +98,7 @@ def figures_7_to_9(lab: Lab) -> Item:
             asserted(
                 "It does so for the other two, and the limits are kept at every instant.",
                 all(p.value < b and p.violation == 0.0 for p, b in zip(lab.exciting, before, strict=True)),
-                ", ".join(f"{r[0]} {r[2]:.3g} to {r[4]:.3g}" for r in (rows[0], rows[2])) + ".",
+                ", ".join(f"{r[0]} {number(r[2], 3)} to {number(r[4], 3)}" for r in (rows[0], rows[2])) + ".",
             ),
         ),
         differences=(

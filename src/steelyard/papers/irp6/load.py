@@ -8,7 +8,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.dynamics import FrameKinematics
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.irp6._lab import Lab, SampledMotion, via
 from steelyard.papers.paper import Item, PaperFigure, Statement, asserted, beside, measured, paper_table, printed, shown
 from steelyard.payload import (
@@ -113,7 +113,8 @@ def table_1(lab: Lab) -> Item:
             asserted(
                 "Mass is found best, then first moments, then inertias.",
                 percent[0] < np.median(percent[1:4]) < np.median(percent[4:]),
-                f"Deviations of {percent[0]:.2g} %, {_range(percent[1:4])} and {_range(percent[4:])} of the value.",
+                f"Deviations of {number(percent[0], 2)} %, {_range(percent[1:4])} and {_range(percent[4:])} of "
+                "the value.",
             ),
             shown(
                 "The true values lie in the 99 % intervals of the mean.",
@@ -180,7 +181,7 @@ def figures_10_to_14(lab: Lab) -> Item:
             asserted(
                 "Optimisation lowers the condition number at least as far as in the paper, to 3000.",
                 after < 3000.0 and plan.violation == 0.0,
-                f"{before:.2g} to {after:.2g}; the paper's best start had 181.",
+                f"{number(before, 2)} to {number(after, 2)}; the paper's best start had 181.",
             ),
         ),
         differences=(
@@ -243,5 +244,5 @@ def start_motion() -> SampledMotion:
 
 
 def _range(percent: Array) -> str:
-    low, high = (f"{x:.0f}" if x >= 10.0 else f"{x:.2g}" for x in (percent.min(), percent.max()))
+    low, high = (f"{x:.0f}" if x >= 10.0 else f"{number(x, 2)}" for x in (percent.min(), percent.max()))
     return f"{low}–{high} %"

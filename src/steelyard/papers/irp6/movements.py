@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.irp6._lab import (
     LONG,
     PAPER_SCHEMES,
@@ -54,7 +54,7 @@ def motor_2(lab: Lab) -> Item:
             asserted(
                 "All three models return the printed values within 1 %.",
                 max(worst.values()) < 0.01,
-                ", ".join(f"{name} {100 * x:.1g} %" for name, x in worst.items()) + " at worst.",
+                ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in worst.items()) + " at worst.",
             ),
             asserted(
                 "The recursion over short windows settles within 1.5 s.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from steelyard.ground import number
 from steelyard.local import GLOBAL, LocalModel
 from steelyard.papers.ns16._lab import NOISE_PERCENT, PLANTS, TOTAL, TRUTH, Lab
 from steelyard.papers.paper import Item, PaperFigure, asserted, listed, measured, paper_table, shown
@@ -100,7 +101,7 @@ def transfer(lab: Lab) -> Item:
                     f"On the arm {plant}, {kind} models are best at home.",
                     bool(np.all(own <= np.array([values[[i for i in range(3) if i != k], k].min() for k in range(3)]))),
                     f"Taken elsewhere the error is {', '.join(f'{a:.2f}' for a in away / own)} times that of the "
-                    f"region's own model (A, B, C); highest {other.max():.2g} %.",
+                    f"region's own model (A, B, C); highest {number(other.max(), 2)} %.",
                 )
             )
     return Item(tables=tuple(tables), statements=tuple(statements))

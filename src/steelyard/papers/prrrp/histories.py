@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.paper import Item, PaperFigure, asserted, listed, measured, paper_table, shown
 from steelyard.papers.prrrp._lab import LAMBDAS, NOISE, PERIOD, TABLE4, UNKNOWNS, Lab, MixedMotion, inertia, regressor
 from steelyard.papers.prrrp.tables import hopfield
@@ -154,22 +154,23 @@ def figure_6(lab: Lab) -> Item:
                 "quintics of 1 s, 223 % on 2.5 s.",
                 failed >= len(draws),  # half of the runs: a filter that diverges may come back by chance
                 f"{failed} of {2 * len(draws)} runs lose themselves or end more than 100 % off; the draw of the noise "
-                f"decides which. The first on 2.5 s: {errors[2.5, 1e-8][0]:.0f} %, smallest λ {np.nanmin(lost):.2g}.",
+                f"decides which. The first on 2.5 s: {errors[2.5, 1e-8][0]:.0f} %, smallest λ "
+                f"{number(np.nanmin(lost), 2)}.",
             ),
             asserted(
                 "Slower motion or more velocity noise rescues it.",
                 max(slow) < 1.2,
-                f"At most {max(slow):.2g} % on slower quintics.",
+                f"At most {number(max(slow), 2)} % on slower quintics.",
             ),
             shown(
                 "A velocity noise of 1e-4 rescues it on quintics of 1 s, too (0.7 %).",
                 None,
-                f"In {fine} of {len(draws)} draws; the first has {errors[1.0, 1e-4][0]:.2g} %.",
+                f"In {fine} of {len(draws)} draws; the first has {number(errors[1.0, 1e-4][0], 2)} %.",
             ),
             asserted(
                 "Runge–Kutta steps of the same length need no rescue: 0.2 %.",
                 lab.percent(rk4[-1]) < 0.25,
-                f"{lab.percent(rk4[-1]):.2g} % on quintics of 1 s with 1e-8.",
+                f"{number(lab.percent(rk4[-1]), 2)} % on quintics of 1 s with 1e-8.",
             ),
             shown(
                 "The paper's Kalman column, 105 % off with negative λ3 and λ4, is that of an Euler filter with too "
@@ -180,7 +181,7 @@ def figure_6(lab: Lab) -> Item:
             ),
             measured(
                 "Our filter, over nine base parameters and tuned from the data.",
-                f"{lab.percent(lab.own.values(ours.theta)):.2g} % on quintics of 1 s.",
+                f"{number(lab.percent(lab.own.values(ours.theta)), 2)} % on quintics of 1 s.",
             ),
         ),
         differences=("(44), which should state first values and variances, is empty in print; they are ours.",),

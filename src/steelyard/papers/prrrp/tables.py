@@ -7,7 +7,7 @@ import numpy as np
 import steelyard as sy
 from steelyard.estimation import Adaline, Hopfield, OrdinaryLeastSquares
 from steelyard.excitation import Fourier, SearchSettings, SplinedQuintic
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.paper import Item, PaperFigure, Statement, asserted, beside, measured, paper_table, printed
 from steelyard.papers.prrrp._lab import (
     FORMULAS,
@@ -87,7 +87,7 @@ def table_3(lab: Lab) -> Item:
                 "Annex B with row 3 of (B.9) corrected is the torque of the robot.",
                 right.max() < 1e-12 * np.abs(true).max() and np.flatnonzero(wrong > 1e-6).tolist() == [2],
                 f"Largest difference from the Newton–Euler torque {right.max():.0e} N m; as printed, "
-                f"{wrong[2]:.2g} N m in τ3 and none elsewhere.",
+                f"{number(wrong[2], 2)} N m in τ3 and none elsewhere.",
             ),
             asserted(
                 "The eight are one too many: λ6/λ7 = l2/l3.",
@@ -151,7 +151,9 @@ def _printed_errors(lab: Lab) -> Statement:
     return asserted(
         "The printed columns are 0.88, 24.4, 28.0 and 105 % off the λ of the paper's own Table 2.",
         np.allclose(errors, (0.88, 24.4, 28.0, 105.0), rtol=0.01),
-        "Mean errors: " + ", ".join(f"{n} {x:.3g} %" for n, x in zip(METHOD_NAMES.values(), errors, strict=True)) + ".",
+        "Mean errors: "
+        + ", ".join(f"{n} {number(x, 3)} %" for n, x in zip(METHOD_NAMES.values(), errors, strict=True))
+        + ".",
     )
 
 
@@ -199,7 +201,7 @@ def _clean(lab: Lab) -> tuple[Statement, ...]:
 def _ours(lab: Lab, found: dict[str, Array]) -> Statement:
     return measured(
         "How near each method comes with noise.",
-        ", ".join(f"{METHOD_NAMES[key]} {lab.percent(x):.2g} %" for key, x in found.items())
+        ", ".join(f"{METHOD_NAMES[key]} {number(lab.percent(x), 2)} %" for key, x in found.items())
         + ". The networks are exact on clean rows and follow the noise on others: they err about as much as the "
         "printed ones (24 and 28 %), which noise alone may explain.",
     )

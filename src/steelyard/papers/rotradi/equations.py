@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.paper import Item, asserted, paper_table, printed, shown
 from steelyard.papers.rotradi.lab import (
     AGREED,
@@ -83,7 +83,7 @@ def printed_sets(lab: Lab) -> Item:
                 "Even the best set, filtered-dynamic, can be simulated but belongs to no real arm.",
                 best.simulable and not best.possible,
                 "Smallest eigenvalues of the links' pseudo-inertias: "
-                + ", ".join(f"{x:.2g}" for x in best.smallest_pseudo_inertia)
+                + ", ".join(f"{number(x, 2)}" for x in best.smallest_pseudo_inertia)
                 + ".",
             ),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import steelyard as sy
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.paper import (
     Item,
     PaperFigure,
@@ -67,7 +67,7 @@ def figure_3(lab: Lab) -> Item:
             asserted(
                 "(39): the largest eigenvalue of P(k) falls towards zero.",
                 np.all(np.diff(largest) <= 1e-9 * largest[:-1]) and largest[-1] < 1.0,  # never up, but for rounding
-                f"It never rises, and falls from 1e6 to {largest[-1]:.2g} in {history.t[-1]:.0f} s.",
+                f"It never rises, and falls from 1e6 to {number(largest[-1], 2)} in {history.t[-1]:.0f} s.",
             ),
         ),
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.excitation import SearchSettings
-from steelyard.ground import Array
+from steelyard.ground import Array, number
 from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Item, PaperFigure, asserted, beside, listed, measured, paper_table, printed
 from steelyard.report import TableColumn, joint_panels
@@ -287,7 +287,7 @@ def table_2(lab: Lab) -> Item:
             ),
         ),
         differences=(
-            f"The paper's motion is not printed; our variances are {size:.2g} times its (median).",
+            f"The paper's motion is not printed; our variances are {number(size, 2)} times its (median).",
             "K_v and δ of the friction's arctangents are not printed (500 and 5 s/rad here); they set the variances of "
             "τ_s, τ_sc and τ_v.",
         ),

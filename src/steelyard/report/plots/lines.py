@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,7 @@ _ALONE, _AMONG_OTHERS = 320, 170  # pixels of a panel
 class Line:
     """One line. Lines of one name share their colour and their entry in the legend, in all panels of a figure."""
 
+    why_null: ClassVar = dict.fromkeys(("x/*", "y/*"), "A gap: nothing was found there.")
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -40,6 +42,7 @@ class Line:
 class Panel:
     """Lines over one pair of axes; `range` is what of the y axis is shown at first (default: everything)."""
 
+    why_null: ClassVar = {"range": "All of it is shown."}
     title: str
     lines: tuple[Line, ...]
     x: str = "time [s]"
