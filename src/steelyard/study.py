@@ -1,8 +1,8 @@
 """`Study`: a robot as its logs show it, its terms, and signals made ready. Made once, asked by everyone.
 
 What check, tuning, fit, error bars and scores have in common stands here and is computed once: prepared motions, the
-dynamics with its terms, base parameters, rows. Logs that fit into memory are filtered once; longer ones are gone
-through piece by piece, and the piece that settings were chosen by is not read twice.
+dynamics with its terms, base parameters, rows. Short logs are filtered once; longer ones, in memory or not, are gone
+through in the same pieces, and the piece that settings were chosen by is not read twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steelyard.signals.log import Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.repeats import without_repeats
-from steelyard.signals.source import LogFile, Source, ahead, pieces_of
+from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of
 
 # What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
 _Change = Callable[[Log], Log]
@@ -41,7 +41,7 @@ class Study:
 
     Attributes:
         robot: mounted and coupled as the logs state.
-        logs: what is studied; long files are streamed.
+        logs: what is studied. A long one is more than one piece; files are streamed.
         beginnings: each log, or the first piece of a long one: enough to choose settings by.
         terms: the joint terms beside the links.
         preparation: how signals are made ready.
@@ -89,8 +89,7 @@ class Study:
         sources: tuple[Source, ...] = tuple(without_repeats(s) if isinstance(s, Log) else s for s in given)
         if not sources:
             raise SteelyardError("There is no log to identify from.")
-        coming = {k: pieces_of(source) for k, source in enumerate(sources)}
-        beginnings = tuple(next(pieces) for pieces in coming.values())
+        sources, beginnings, coming = _begun(sources)
         for one in beginnings:
             if needs_torque and one.tau is not None and not np.any(one.tau):
                 name = one.meta.get("source", "The log")
@@ -129,9 +128,8 @@ class Study:
 
         A log that is streamed is read once: its beginning, which the check looks at, is what a pass begins with.
         """
-        coming = {k: pieces_of(source) for k, source in enumerate(logs)}
-        beginnings = tuple(next(pieces) for pieces in coming.values())
-        made = replace(self, logs=tuple(logs), beginnings=beginnings, _coming=coming)
+        sources, beginnings, coming = _begun(logs)
+        made = replace(self, logs=sources, beginnings=beginnings, _coming=coming)
         vars(made).update(base=self.base, dynamics=self.dynamics, carrier=self.carrier)
         return made
 
@@ -157,21 +155,22 @@ class Study:
     def motions_of(self, source: Source) -> Iterable[Motion]:
         """The prepared motions of `source`, be it a log of the study's or another that is judged alike.
 
-        A log in memory is prepared once; a file is read, piece by piece, on every pass.
+        A short log is prepared once; a long one is gone through, piece by piece, on every pass.
         """
-        if isinstance(source, Log):
-            return self._motions_in_memory(source)
         number = next((k for k, one in enumerate(self.logs) if one is source), None)
-        if number is None:
-            return ahead(m for piece in source.pieces() for m in self._prepare(piece))
-        return self._streamed(number, source)
+        if number is None and not (isinstance(source, Log) and is_one_piece(source)):
+            return ahead(m for piece in pieces_of(source) for m in self._prepare(piece))
+        if number is not None and self.beginnings[number] is not source:
+            return self._streamed(number, source)
+        assert isinstance(source, Log)
+        return self._motions_in_memory(source)
 
-    def _streamed(self, number: int, source: LogFile) -> Iterator[Motion]:
+    def _streamed(self, number: int, source: Source) -> Iterator[Motion]:
         """The beginning, which is at hand, then what is still to come of it; a later pass reads the file anew."""
         yield from self._motions_in_memory(self.beginnings[number])
         rest = self._coming.pop(number, None)
         if rest is None:
-            rest = source.pieces()
+            rest = pieces_of(source)
             next(rest)
         yield from ahead(m for piece in rest for m in self._prepare(piece))
 
@@ -243,13 +242,14 @@ class Study:
         return RegressionData.joined(tuple(self.parts.values()))
 
     def rows_of(self, source: Source) -> RegressionData:
-        """The rows of the log `source`. Of a streamed file the unfiltered torques are summed up in the same pass."""
+        """The rows of the log `source`. Of a long one the unfiltered torques are summed up in the same pass."""
 
         def motions() -> Iterator[Motion]:
             return self.motions(source)
 
-        if not isinstance(source, Log) and self.scores_in_the_pass:
-            beginning = sum(m.rows for m in self.first_motions(self.logs.index(source)) if m.long_enough)
+        number = self.logs.index(source)
+        if self.beginnings[number] is not source and self.scores_in_the_pass:
+            beginning = sum(m.rows for m in self.first_motions(number) if m.long_enough)
             return observe(self.dynamics, self.base, motions, unfiltered=True, beginning=beginning)
         return self._written(motions)
 
@@ -258,7 +258,7 @@ class Study:
 
         def motions() -> Iterator[Motion]:
             for source in self.logs:
-                for piece in pieces_of(source):
+                for piece in [source] if source in self.beginnings else pieces_of(source):
                     yield from (m for m in self._prepare(change(piece)) if m.long_enough)
 
         return self._written(motions)
@@ -277,3 +277,11 @@ class Study:
     def velocity(self) -> str:
         """Where the velocities came from."""
         return " and ".join(sorted({m.velocity for k in range(len(self.logs)) for m in self.first_motions(k)}))
+
+
+def _begun(logs: Sequence[Source]) -> tuple[tuple[Source, ...], tuple[Log, ...], dict[int, Iterator[Log]]]:
+    """The logs, their first pieces, and what is still to come of them; a file of one piece is a log in memory."""
+    coming = {k: pieces_of(source) for k, source in enumerate(logs)}
+    beginnings = tuple(next(pieces) for pieces in coming.values())
+    sources = tuple(b if b.meta.get("last") else one for one, b in zip(logs, beginnings, strict=True))
+    return sources, beginnings, coming

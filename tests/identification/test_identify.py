@@ -141,7 +141,6 @@ def test_a_hold_out_of_a_long_log_is_streamed(
     monkeypatch.setattr(source, "PIECE_ROWS", 6000)
     monkeypatch.setattr(source, "log_chunks", watched)
     monkeypatch.delattr(source, "read_log")  # nothing is read at once
-    monkeypatch.delattr(files, "read_log")
     pieces = files.identify_files(robot, [tmp_path / "run.parquet"], **how)
     assert len(sizes) >= 3
     assert max(sizes) <= 9000

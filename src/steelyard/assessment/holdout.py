@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
 from steelyard.errors import LogError, SteelyardError
-from steelyard.signals.excerpt import moving_ranges
+from steelyard.signals.excerpt import moving_ranges, part_of
 from steelyard.signals.log import Log
-from steelyard.signals.source import LogFile, Source
-
-
-def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
-    """The samples of index `ranges` of `log` as a log of their own; each range stays a piece that nothing crosses."""
-    pieces: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        for a, b in log.segments or ((0, len(log)),):
-            low, high = max(start, a), min(stop, b)
-            if high - low > 1:
-                pieces.append((low, high))
-    if not pieces:
-        return None
-    index = np.concatenate([np.arange(a, b) for a, b in pieces])
-    ends = np.cumsum([b - a for a, b in pieces])
-    starts = np.concatenate([[0], ends[:-1]])
-    signals: dict[str, Any] = {name: None if x is None else x[index] for name, x in log.signals.items()}
-    segments = tuple((int(a), int(b)) for a, b in zip(starts, ends, strict=True))
-    channels = {name: x[index] for name, x in log.channels.items()}
-    return replace(log, t=log.t[index], **signals, segments=segments, channels=channels)
+from steelyard.signals.source import LogFile, Source, border_of
 
 
 def moving_part(log: Log) -> Log:
@@ -44,19 +25,21 @@ def moving_part(log: Log) -> Log:
 @overload
 def keep_last(log: Log, share: float) -> tuple[Log, Log]: ...
 @overload
+def keep_last(log: LogFile, share: float) -> tuple[LogFile, LogFile]: ...
+@overload
 def keep_last(log: Source, share: float) -> tuple[Source, Source]: ...
 def keep_last(log: Source, share: float) -> tuple[Source, Source]:
     """The first part to identify from, and the last to judge by. Of a file that is streamed both are streamed, too.
 
     Args:
         log: what is split.
-        share: of the time (of a file's rows) that the last part has, from 0 to 1.
+        share: of the rows that the last part has, from 0 to 1.
     """
     if not 0.0 < share < 1.0:
         raise SteelyardError(f"--holdout is {share:g}; give a share between 0 and 1, such as 0.3.")
     if not isinstance(log, Log):
         return log.split(share)
-    border = int(np.searchsorted(log.t, log.t[0] + (1.0 - share) * (log.t[-1] - log.t[0])))
+    border = border_of(len(log), share)
     return _both(log, [(0, border)], [(border, len(log))])
 
 

@@ -42,7 +42,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
-from steelyard.signals.source import PIECE_ROWS, LogFile, Source
+from steelyard.signals.source import PIECE_ROWS, Source, is_one_piece, pieces_of
 from steelyard.study import Study
 
 if TYPE_CHECKING:
@@ -113,12 +113,12 @@ def check_log(
 
     Args:
         robot: whose log it is. Where the description gives inertias, torques are compared with what they need.
-        log: the log, with what reading it brought to light; of a long file that is streamed, every piece's channels
-            are looked at, and five pieces as a log of their own.
+        log: the log, with what reading it brought to light; of a long one, every piece's channels are looked at, and
+            five pieces as a log of their own.
         terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
         preparation: filter, derivatives, masks; default: those of `identify`.
     """
-    if not isinstance(log, Log):
+    if not isinstance(log, Log) or not is_one_piece(log):
         return _check_long(robot, log, terms, preparation)
     try:
         study = Study.of(robot, log, terms, preparation)
@@ -128,14 +128,14 @@ def check_log(
 
 
 def _check_long(
-    robot: Robot, file: LogFile, terms: Sequence[str | Term] | Terms | None, preparation: Preparation | None
+    robot: Robot, log: Source, terms: Sequence[str | Term] | Terms | None, preparation: Preparation | None
 ) -> Check:
-    """The check of a file in pieces: one piece's own, and what others say beside that, with their rows."""
-    last = max(0, round(file.reader.estimated_rows() / PIECE_ROWS) - 1)
+    """The check of a log in pieces: one piece's own, and what others say beside that, with their rows."""
+    last = max(0, round((len(log) if isinstance(log, Log) else log.row_count()) / PIECE_ROWS) - 1)
     looked = {round(k * last / (_LOOKED - 1)) for k in range(_LOOKED)}
     base: tuple[Log, Check] | None = None
     others: list[tuple[str, Finding]] = []
-    for number, piece in enumerate(file.pieces()):
+    for number, piece in enumerate(pieces_of(log)):
         rows = "Rows {:,} to {:,}: ".format(*piece.meta["rows"]) if "rows" in piece.meta else ""
         if number in looked:
             made = check_log(robot, piece, terms, preparation)

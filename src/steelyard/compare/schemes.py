@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.assessment.holdout import keep_last, part_of
+from steelyard.assessment.holdout import keep_last
 from steelyard.assessment.replay import replay
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
@@ -21,6 +21,7 @@ from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.robot import Robot
+from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 from steelyard.study import Study

@@ -17,8 +17,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.excerpt import average_periods
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, as_velocity
-from steelyard.signals.read import read_log
-from steelyard.signals.source import Source, open_log
+from steelyard.signals.source import LogFile, Source, open_log
 
 
 @renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz")
@@ -61,9 +60,9 @@ def identify_files(
     if holdout is None and not holdout_blocks:
         used = [open_log(path, robot, mapping) for path in logs]
     else:
+        files = [LogFile(path, robot, mapping) for path in logs]
         # Periods are averaged in memory.
-        opened = open_log if period is None else read_log
-        pairs = [_held_back(opened(path, robot, mapping), holdout, holdout_blocks) for path in logs]
+        pairs = [_held_back(file, holdout, holdout_blocks, file.is_long and period is None) for file in files]
         used = [a for a, _ in pairs]
         judged = [*judged, *(b for _, b in pairs)]
         judged_names += [f"{p.stem}, held back" for p in logs]
@@ -99,9 +98,12 @@ def _averaged(log: Source, period: float) -> Log:
     return average_periods(log, period)
 
 
-def _held_back(log: Source, share: float | None, blocks: str) -> tuple[Source, Source]:
+def _held_back(file: LogFile, share: float | None, blocks: str, streamed: bool) -> tuple[Source, Source]:
     if share is not None:
-        return keep_last(log, share)
+        # Split before it is read, in memory or not: what is wrong with the last part is not mended in the first.
+        first, last = keep_last(file, share)
+        return (first, last) if streamed else (first.in_memory(), last.in_memory())
+    log = file if streamed else file.in_memory()
     seconds, _, every = blocks.partition(":")
     try:
         return keep_blocks(log, float(seconds), int(every))

@@ -329,7 +329,7 @@ def _judge(
     unseen = judging(judges)
 
     def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
-        return score_models(models, unseen.motions_of(validate[number]), cutoff_hz, name)
+        return score_models(models, unseen.motions_of(unseen.logs[number]), cutoff_hz, name)
 
     validation = _scores(others, _labels(validate_names, validate, "validation"), of_other)
     return _Judged(model, cutoff_hz, tuple(labels), judges, identification, validation)

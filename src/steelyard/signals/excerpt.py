@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,30 @@ from steelyard.signals.prepare import STANDING_SHARE, segments_of
 
 # Stand-stills shorter than this (s) are reversals.
 SHORTEST = 0.5
+
+
+def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
+    """The samples of index `ranges` of `log` as a log of their own; each range stays a piece that nothing crosses."""
+    pieces: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        for a, b in log.segments or ((0, len(log)),):
+            low, high = max(start, a), min(stop, b)
+            if high - low > 1:
+                pieces.append((low, high))
+    if not pieces:
+        return None
+    index = np.concatenate([np.arange(a, b) for a, b in pieces])
+    ends = np.cumsum([b - a for a, b in pieces])
+    starts = np.concatenate([[0], ends[:-1]])
+    signals: dict[str, Any] = {name: None if x is None else x[index] for name, x in log.signals.items()}
+    meta = dict(log.meta)
+    if len(ranges) == 1 and "rows" in meta:
+        first, last = meta.pop("rows")
+        if last - first + 1 == len(log):  # no row was left out: samples are rows
+            meta["rows"] = [first + int(index[0]), first + int(index[-1])]
+    segments = tuple((int(a), int(b)) for a, b in zip(starts, ends, strict=True))
+    channels = {name: x[index] for name, x in log.channels.items()}
+    return replace(log, t=log.t[index], **signals, meta=meta, segments=segments, channels=channels)
 
 
 def moving_ranges(log: Log, shortest: float = SHORTEST) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from steelyard.signals._clock import Clock, mend_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
 from steelyard.signals.log import CHANNEL, SIGNALS, Finding, Log, saved_kind
-from steelyard.signals.mapping import LogMapping, Window, as_mapping
+from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.table import (
     LogReader,
@@ -43,7 +43,13 @@ RowRange = tuple[int, int | None]  # a window that may be open to the end
 AnyMapping = LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
-def read_log(path: AnyFile, robot: Robot, mapping: AnyMapping = None, rows: Window | None = None) -> Log:
+def read_log(
+    path: AnyFile,
+    robot: Robot,
+    mapping: AnyMapping = None,
+    rows: RowRange | None = None,
+    start_time: float | int | None = None,
+) -> Log:
     """The log of a robot's motion: SI units, joint side, joints in the robot's order, one clock.
 
     Args:
@@ -52,14 +58,17 @@ def read_log(path: AnyFile, robot: Robot, mapping: AnyMapping = None, rows: Wind
         robot: whose log it is; the log may hold more joints, which are ignored, but not fewer.
         mapping: what the columns mean: a TOML, JSON or YAML file, the same as a dict, or a `LogMapping`. What it
             leaves open is recognised by name.
-        rows: first and last row to read, from 1; default: the mapping's window, else all.
+        rows: first and last row to read, from 1 (None for the last: to the end); default: the mapping's window, else
+            all.
+        start_time: what the file's clock shows at t = 0, in the file's unit; default: what it shows in the first of
+            these rows, where it counts from some distant day, else zero.
 
     `meta` says where the log comes from (`source`, `rows`, `mapping`, `start_time` of the file's clock at t = 0 in the
     file's unit), what the owner said about the robot (`gravity`, `torque_used`, for the caller to apply) and what tau
     is (`torque_kind`: "torque", "current" if it is in A for want of constants, or "none"). `findings` tell what was
     mended or looks odd.
     """
-    return next(_logs(path, robot, as_mapping(mapping), rows))
+    return next(_logs(path, robot, as_mapping(mapping), rows, start_time))
 
 
 def log_chunks(
@@ -69,12 +78,14 @@ def log_chunks(
     size: int = 500_000,
     overlap: int = 1000,
     rows: RowRange | None = None,
+    start_time: float | int | None = None,
 ) -> Iterator[Log]:
     """The log in pieces, of which little more than one is held, whatever the file's size.
 
-    Each log's meta says which rows of the file it holds (`rows`, from 1, overlap included) and which of its samples are
-    its own (`core`, half-open): these, one piece after the other, are the whole log. Every piece's clock is mended by
-    itself: rows are not sorted from one piece to another, and times after a reset go on only within the piece.
+    Each log's meta says which rows of the file it holds (`rows`, from 1, overlap included), which of its samples are
+    its own (`core`, half-open) and whether it is the `last`; what is their own is, one after the other, the whole log.
+    Every piece's clock is mended by itself: rows are not sorted from one piece to another, and times after a reset go
+    on only within the piece.
 
     Args:
         path: the file, as in `read_log`.
@@ -82,15 +93,22 @@ def log_chunks(
         mapping: what the columns mean, as in `read_log`.
         size: rows of a piece; the last has up to half as many more.
         overlap: further rows on either side of a piece, which it shares with its neighbours.
-        rows: first and last row, from 1, as in `read_log`; None for the last: to the end.
+        rows: first and last row, from 1, as in `read_log`.
+        start_time: as in `read_log`.
     """
     if size < 100 or not 0 <= overlap <= size:
         raise LogError(f"Chunks need a size of at least 100 and an overlap of 0 to the size, not {size} and {overlap}.")
-    yield from _logs(path, robot, as_mapping(mapping), rows, size, overlap)
+    yield from _logs(path, robot, as_mapping(mapping), rows, start_time, size, overlap)
 
 
 def _logs(
-    path: AnyFile, robot: Robot, mapping: LogMapping, rows: RowRange | None, size: int | None = None, overlap: int = 0
+    path: AnyFile,
+    robot: Robot,
+    mapping: LogMapping,
+    rows: RowRange | None,
+    origin: float | int | None,
+    size: int | None = None,
+    overlap: int = 0,
 ) -> Iterator[Log]:
     """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
     source = path.path if isinstance(path, LogReader) else Path(path)
@@ -99,12 +117,11 @@ def _logs(
         layout = find_layout(reader.names, reader.joints, robot, mapping)
         start, stop = _row_range(rows or mapping.window_of(source), reader.row_count)
         blocks = _windowed(reader, layout.names, start, stop)
-        origin: float | int | None = None
-        for first, some, own in _pieces(blocks, None if stop is None else stop - start, size, overlap):
+        for first, some, own, last in _pieces(blocks, None if stop is None else stop - start, size, overlap):
             table, own = _present_rows(reader.table(layout.names, some, start + first), layout, own)
             del some  # or it would live on beside the signals made of it
             t, origin = _clock_times(table, layout, mapping, origin)
-            log = _assemble(table, layout, robot, mapping, t, origin, None if size is None else own)
+            log = _assemble(table, layout, robot, mapping, t, origin, None if size is None else (own, last))
             del table, t
             yield log
             del log
@@ -124,21 +141,21 @@ def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int |
 
 def _pieces(
     blocks: Iterable[TableBlock], total: int | None, size: int | None, overlap: int
-) -> Iterator[tuple[int, tuple[TableBlock, ...], tuple[int, int]]]:
-    """Rows shared out: the first row of each piece (from 0), its blocks, and which rows in it are its own.
+) -> Iterator[tuple[int, tuple[TableBlock, ...], tuple[int, int], bool]]:
+    """Rows shared out: each piece's first row (from 0), its blocks, which rows in it are its own, whether it is last.
 
     A remainder of less than half a piece belongs to the last. Where the `total` number of rows is not known, that is
     seen by reading half a piece ahead.
     """
     if size is None:
         whole = tuple(blocks)
-        yield 0, whole, (0, sum(block_length(block) for block in whole))
+        yield 0, whole, (0, sum(block_length(block) for block in whole)), True
         return
     stream, held = iter(blocks), list[TableBlock]()
     core, low, high = 0, 0, 0  # where this piece begins; from where to where rows are held
     while total is None or core < total:
         ahead = size + max(overlap, size // 2 + 1 if total is None else 0)
-        wanted = total if total is not None and total - core <= 1.5 * size else core + ahead
+        wanted = total if total is not None and is_last(total - core, size) else core + ahead
         while high < wanted:
             block = next(stream, None)
             if block is None:
@@ -146,14 +163,19 @@ def _pieces(
                 break
             held.append(block)
             high += block_length(block)
-        end = total if total is not None and total - core <= 1.5 * size else core + size
+        end = total if total is not None and is_last(total - core, size) else core + size
         first, last = max(0, core - overlap), min(high, end + overlap)
-        piece = first, tuple(cut_blocks(held, first - low, last - low)), (core - first, end - first)
+        piece = first, tuple(cut_blocks(held, first - low, last - low)), (core - first, end - first), end == total
         core = end
         while held and low + block_length(held[0]) <= core - overlap:
             low += block_length(held.pop(0))
         yield piece
         del piece
+
+
+def is_last(rows: int, size: int) -> bool:
+    """Whether so many remaining `rows` make one piece, where pieces have `size` rows: the last has up to half more."""
+    return rows <= 1.5 * size
 
 
 def _row_range(window: RowRange | None, count: int | None) -> tuple[int, int | None]:
@@ -204,11 +226,12 @@ def _assemble(
     mapping: LogMapping,
     t: Array,
     origin: float | int,
-    own: tuple[int, int] | None = None,
+    piece: tuple[tuple[int, int], bool] | None = None,
 ) -> Log:
     """The log of a table whose columns are known: mended clock, signals, findings.
 
-    `own` tells which rows of the table are its own, the others being overlap; `meta["core"]` then tells which samples.
+    Of a `piece`: which rows of the table are its own, the others being overlap (`meta["core"]` then tells which
+    samples), and whether it is the last.
     """
     clock = mend_clock(t, first_row=table.first_row, gap=mapping.gap)
     if not FASTEST <= clock.period <= SLOWEST:
@@ -221,7 +244,8 @@ def _assemble(
         signals = {name: x[clock.order] for name, x in signals.items()}
         channels = {name: x[clock.order] for name, x in channels.items()}
     meta = _meta(table, layout, robot, mapping, clock, origin)
-    if own is not None:
+    if piece is not None:
+        own, meta["last"] = piece
         # Counted, not looked up: neighbouring chunks then share the samples exactly, even where rows were sorted.
         meta["core"] = [int(np.count_nonzero(clock.order < row)) for row in own]
     findings = [*layout.findings, *table.findings, *clock.findings]

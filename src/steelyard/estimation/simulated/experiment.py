@@ -135,7 +135,9 @@ class Experiment:
             step: the longest of a simulation, s; None: the control period.
             smoothing: speed over which dry friction is spread, rad/s (m/s).
         """
-        logs = study.beginnings
+        logs = tuple(
+            one if isinstance(one, Log) else first for one, first in zip(study.logs, study.beginnings, strict=True)
+        )
         told = list(references or [None] * len(logs))
         if len(told) != len(logs):
             raise EstimationError(f"There are {len(logs)} logs but {len(told)} references; give one for each log.")
