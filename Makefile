@@ -71,7 +71,7 @@ proof: $(READY)
 	$(MAKE) benchmark
 
 # Odd inputs for every reader, seeded; goes on where it ended. Longer: make fuzz FUZZ='--seconds 3600'.
-# Coverage-guided, where atheris is installed: python -m fuzz.guided READER.
+# Coverage-guided, where atheris is installed: python -m fuzz.guided --all. Counts and curves: python -m fuzz.plot build/fuzz.
 fuzz: $(READY)
 	$(BIN)/python -m fuzz.run $(FUZZ)
 

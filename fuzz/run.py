@@ -1,4 +1,7 @@
-"""Run the campaign: python -m fuzz.run [--seconds S] [--inputs N] [--seed N] [--reader NAME] [--state FOLDER]."""
+"""Run the campaign: python -m fuzz.run [--seconds S] [--inputs N] [--seed N] [--reader NAME] [--state FOLDER].
+
+`--again` tries only what was found before, and forgets what ends well now.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,7 @@ class Watch:
     """What happens while one input is read: time, memory, forbidden deeds."""
 
     on = False
+    _begun = 0.0
 
     def __init__(self) -> None:
         sys.addaudithook(self._audit)
@@ -55,10 +59,14 @@ class Watch:
             raise Executed(f"{event} {arguments!r:.200}")
 
     def _over(self, number: int, frame: FrameType | None) -> None:
-        raise Hang(f"after {SECONDS_EACH} s")
+        left = SECONDS_EACH - (_own_time() - self._begun)
+        if left < 0.01:
+            raise Hang(f"after {SECONDS_EACH} s")
+        signal.setitimer(signal.ITIMER_REAL, left)  # others had the processor
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
+        self._begun = _own_time()
         signal.setitimer(signal.ITIMER_REAL, SECONDS_EACH)
         Watch.on = True
         try:
@@ -66,6 +74,15 @@ class Watch:
         finally:
             Watch.on = False
             signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _own_time() -> float:
+    """The clock (s), without the time for which this process would have run and had to wait for a processor."""
+    try:
+        waited = float(Path("/proc/self/schedstat").read_text().split()[1]) * 1e-9
+    except (OSError, IndexError, ValueError):  # not on Linux
+        waited = 0.0
+    return time.monotonic() - waited
 
 
 def complaint(read: Any, path: Path, watch: Watch) -> str | None:
@@ -89,14 +106,14 @@ def complaint(read: Any, path: Path, watch: Watch) -> str | None:
 
 
 class Edges:
-    """The pairs of lines of the package that were run one after the other."""
+    """The pairs of lines of the package that were run one after the other, loading of modules left out."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[str, int, int]] = set()
         self.new = 0
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if "steelyard" not in frame.f_code.co_filename:
+        if "steelyard" not in frame.f_code.co_filename or frame.f_code.co_name == "<module>":
             return None
         last = [0]
         name = frame.f_code.co_filename
@@ -142,6 +159,10 @@ def campaign(reader: Any, state: Path, seed: int, seconds: float, inputs: int, w
         for kept in sorted((place / "corpus").glob("*")) if (place / "corpus").exists() else ():
             corpus.append(kept.read_bytes())
         (place / "corpus").mkdir(exist_ok=True)
+        for data in reader.seeds:  # what is loaded, built and kept at the first time does not count
+            file.write_bytes(data)
+            with contextlib.suppress(BaseException):
+                complaint(reader.read, file, watch)
         for data in corpus:
             file.write_bytes(data)
             with edges.traced(), contextlib.suppress(BaseException):
@@ -178,6 +199,24 @@ def campaign(reader: Any, state: Path, seed: int, seconds: float, inputs: int, w
     return done
 
 
+def again(reader: Any, state: Path, watch: Watch) -> dict[str, int]:
+    """Try the inputs of a reader's findings once more; those that end well now are no findings any more."""
+    known = state / reader.name / "state.json"
+    if not known.exists():
+        return {}
+    done = json.loads(known.read_text())
+    for key in list(done["findings"]):
+        text, file = (state / reader.name / "findings" / f"{key}{suffix}" for suffix in (".txt", reader.suffix))
+        said = complaint(reader.read, file, watch)
+        if said:
+            text.write_text(said)
+        else:
+            del done["findings"][key]
+            text.unlink(missing_ok=True)
+    _keep(known, done)
+    return dict(done["findings"])
+
+
 def _keep(path: Path, done: dict[str, Any]) -> None:
     aside = path.with_suffix(".new")
     aside.write_text(json.dumps(done))
@@ -194,6 +233,7 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=10**9, help="per reader, at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", action="append", default=[], help="its name; may be repeated; default: all")
+    parser.add_argument("--again", action="store_true", help="only try the findings once more")
     parser.add_argument("--state", type=Path, default=Path("build/fuzz"), help="a folder to go on from")
     given = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -204,7 +244,11 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(dir=_memory()))
     try:
         readers = [r for r in make_readers(folder) if not given.reader or r.name in given.reader]
-        for reader in readers:
+        for reader in readers if given.again else ():
+            left = again(reader, given.state, watch)
+            worst = max(worst, len(left))
+            print(f"{reader.name:16} {len(left)} findings", flush=True)
+        for reader in readers if not given.again else ():
             done = campaign(reader, given.state, given.seed, given.seconds / len(readers), given.inputs, watch)
             found = sum(done["findings"].values())
             print(f"{reader.name:16} {done['inputs']:9} inputs  {done['read']:8} read  {done['edges'][-1][1]:5} edges  "

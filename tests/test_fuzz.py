@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 pytest.importorskip("resource", reason="the campaign limits memory as Unix does")
 
-from fuzz import mutators, run
+from fuzz import mutators, plot, run
 from fuzz.readers import Reader, make_readers
 from steelyard.errors import SteelyardError
+from steelyard.ground.numbers import percent
 
 INPUTS, SECONDS = 40, 0.25  # per reader
 
@@ -109,10 +111,39 @@ def test_the_campaign_goes_on_where_it_ended(tmp_path: Path, watch: run.Watch) -
         "odd", ".txt", (b"1 2 3\n4 5 6",), mutators.change_text, lambda path: seen.append(path.read_bytes())
     )
     run.campaign(reader, tmp_path / "one", 5, 60.0, 40, watch)
-    once = seen[1:]
+    once = seen[2:]  # the seed comes first, untraced and traced
     seen.clear()
     for _ in range(2):
         run.campaign(reader, tmp_path / "two", 5, 60.0, 20, watch)
     assert len(once) == 40
     assert [data for data in seen if data != reader.seeds[0]][:20] == [d for d in once if d != reader.seeds[0]][:20]
     assert os.path.exists(tmp_path / "two" / "odd" / "state.json")
+
+
+def test_a_starved_process_does_not_hang(tmp_path: Path, watch: run.Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine seconds pass in which others run; they are not those of the reader."""
+    clock = iter((0.0, 0.05, 0.4))  # of the process: when it begins, and at two alarms
+    monkeypatch.setattr(run, "SECONDS_EACH", 0.1)
+    monkeypatch.setattr(run, "_own_time", lambda: next(clock))
+    begun = time.monotonic()
+    assert "Hang" in (run.complaint(too_slow, tmp_path, watch) or "")
+    assert time.monotonic() - begun > 0.14
+
+
+def test_findings_that_were_mended_go(tmp_path: Path, watch: run.Watch) -> None:
+    reader = Reader("odd", ".txt", (b"1 2 3",), mutators.change_text, broken)
+    assert run.campaign(reader, tmp_path, 0, 5.0, 2, watch)["findings"]
+    assert run.again(reader, tmp_path, watch)
+    assert run.again(replace(reader, read=lambda path: None), tmp_path, watch) == {}
+    assert not list((tmp_path / "odd" / "findings").glob("*.txt"))
+
+
+def test_counts_and_curves_of_a_campaign(tmp_path: Path, watch: run.Watch) -> None:
+    reader = Reader("odd", ".txt", (b"1 2 3",), mutators.change_text, lambda path: percent(3.0))
+    run.campaign(reader, tmp_path, 0, 60.0, 60, watch)
+    (counts,) = plot.all_counts(tmp_path)
+    assert (counts.inputs, counts.read, counts.findings) == (60, 60, 0)
+    assert "| odd | 60 | 60 |" in plot.table([counts])
+    assert plot.figure([counts]).count("<polyline") == 1
+    page = plot.with_table(Path("docs/reliability.md").read_text(encoding="utf-8"), plot.table([counts]))
+    assert "| odd | 60 | 60 |" in page
