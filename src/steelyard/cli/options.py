@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
@@ -14,11 +15,18 @@ from steelyard.cli.deliver import Found, deliver
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
+    from steelyard.dynamics.model import Model
     from steelyard.robot.robot import Robot
     from steelyard.signals.log import Log
 
 RobotSource = Annotated[
     str, typer.Argument(metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot.")
+]
+ModelSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A run of `steelyard identify`, a model it exported (.urdf), or a robot with inertias."
+    ),
 ]
 Joints = Annotated[str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked.")]
 Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s².")]
@@ -106,6 +114,20 @@ def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | No
         snap=snap,
         **more,
     )
+
+
+def model_from(model: str, joints: str = "", gravity: str = "", snap: float | None = None) -> Model:
+    """The model that `model` names: a run of `identify`, a description with its sidecar beside it, or a robot with
+    inertias, whose nominal model it is. `joints`, `gravity` and `snap` are for the last; the others have their own."""
+    from steelyard.dynamics.model import Model
+    from steelyard.export.sidecar import load_model, sidecar_path
+
+    if not os.path.isdir(model) and not (description(model) and os.path.exists(sidecar_path(model))):
+        return Model.nominal(robot_from(model, joints, gravity, snap))
+    for option, given in (("--joints", joints), ("--gravity", gravity), ("--snap", snap)):
+        if given:
+            raise SteelyardError(f"{option} is for robots, and {model} is a model, which has its own; leave it out.")
+    return load_model(model)
 
 
 def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:
