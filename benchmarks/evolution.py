@@ -1,23 +1,29 @@
 """Via-point programs in three parts of a workspace, bred as Pedrocchi et al. 2013 do it, and by two other ways.
 
-    python benchmarks/evolution.py             # 16 generations of 150, three regions, three optimisers
+    python benchmarks/evolution.py             # 100 generations of 150, three regions, three optimisers; decoding
     python benchmarks/evolution.py --quick     # 3 generations of 30
+    python benchmarks/evolution.py --decoding  # what an individual costs, of arms with 3 to 7 joints, and nothing else
 
 The same genes (six via-points and a speed: 37), the same fitness (log10 det of the torque-scaled information matrix, 58
 columns) and the same number of evaluations for all. The gradient is one of differences (no formula leads through a
 controller's interpolator), taken by L-BFGS-B from random starts until the evaluations are spent.
+
+Decoding: a population of 150 from genes to values, beside one program at a time through the interpolator that takes any
+program (`interpolate`), on one core, in processor time.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from common import machine, save
+from common import machine, one_core, save
 from history_figure import history_figure
 
 import steelyard as sy
@@ -93,7 +99,7 @@ class _Descent:
 def run(quick: bool) -> dict[str, object]:
     robot = sy.load_robot("ns16")
     terms = sy.nominal_terms(robot)[0]
-    size, generations = (30, 3) if quick else (150, 16)
+    size, generations = (30, 3) if quick else (150, 100)
     budget = size * generations
     out: dict[str, object] = {"evaluations": budget, "columns": 0, "regions": {}}
     for name, centre in CENTRES.items():
@@ -120,12 +126,83 @@ def run(quick: bool) -> dict[str, object]:
     return out
 
 
+# Arms with 3 to 7 joints; a box in space where poses are bred instead of postures.
+ARMS = (
+    ("szabo3r", None), ("prrrp", None), ("irp6-wrist", None), ("ns16", None), ("arm7", None),
+    ("ns16", (0.7, 1.2, -0.3, 0.3, 1.05, 1.55)), ("arm7", (0.3, 0.6, -0.3, 0.3, 0.3, 0.7)),
+)  # fmt: skip
+
+
+def processor_ms(job, rounds: int) -> float:
+    """The least of some rounds, in milliseconds of processor time."""
+    job()
+    times = []
+    for _ in range(rounds):
+        begun = time.process_time()
+        job()
+        times.append(time.process_time() - begun)
+    return 1e3 * min(times)
+
+
+def decoding(population: int = 150, alone: int = 10, rounds: int = 5) -> list[dict[str, object]]:
+    from steelyard.dynamics.evaluate import compiled_at_once
+    from steelyard.excitation.constraints._space import stays_in
+    from steelyard.excitation.design import DesignColumns
+    from steelyard.excitation.evolution._score import AtSamples, MotionScore
+    from steelyard.excitation.evolution.via_points import programs_in
+    from steelyard.excitation.trajectories import Fourier
+
+    rate, out = 50.0, []
+    for name, box in ARMS:
+        robot = sy.load_robot(name)
+        made = programs_in(robot, 6, limits_from(robot, None), box)
+        genes = np.random.default_rng(0).uniform(size=(population, made.size))
+        terms = sy.nominal_terms(robot)[0]
+        with compiled_at_once():
+            smooth = (Fourier(5, 10.0),) * robot.dof
+            given = (robot, terms, smooth, rate, made.limits, None, None, "dynamic", None, False, 0)
+            design = DesignColumns(*given)
+            score = MotionScore(design, design.goal("d", "natural", None, None, None), threads=1)
+            tests = AtSamples(robot, sy.Model.nominal(robot), made.limits.tau, stays_in(robot, box, None, ""))
+            motions = made.signals(genes, rate)
+            alive = [m for m in motions if m is not None]
+            parts = {
+                "decoding": processor_ms(lambda m=made, g=genes: m.signals(g, rate), rounds) / population,
+                "limits": processor_ms(lambda t=tests, m=motions: t.keep(m), rounds) / population,
+                "criterion": processor_ms(lambda s=score, m=alive: s(m), rounds) / len(alive),
+            }
+
+            def one_by_one(made=made, genes=genes):
+                for row in genes[:alone]:
+                    motion = made.motion(row)
+                    if motion is not None:
+                        motion.sample(np.arange(int(motion.duration * rate) + 1) / rate)
+
+            before = processor_ms(one_by_one, 2) / alone
+        row = {
+            "robot": name, "joints": robot.dof, "genes": "poses" if box else "postures",
+            "kinematics": made.solver.method if box else "", "alive": len(alive),
+            "samples": float(np.mean([len(m[0]) for m in alive])), **{f"{k}_ms": v for k, v in parts.items()},
+            "together_ms": sum(parts.values()), "one_by_one_decoding_ms": before,
+        }  # fmt: skip
+        print({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+        out.append(row)
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    found = run(quick)
-    if not quick:
+    parser.add_argument("--decoding", action="store_true")
+    options = parser.parse_args()
+    one_core()
+    os.environ["STEELYARD_THREADS"] = "1"
+    if options.decoding:
+        before = json.loads(Path("benchmarks/results/evolution.json").read_text())
+        save("evolution", {**before, "decoding": decoding()})
+        return
+    found = {**run(options.quick), "decoding": decoding(30, 2, 1) if options.quick else decoding()}
+    if not options.quick:
         save("evolution", {"machine": machine(), **found})
         history_figure(found["regions"], "docs/images/evolution.svg")
 

@@ -219,3 +219,22 @@ def test_what_is_no_pose_is_refused():
     with pytest.raises(ShapeError):
         InverseKinematics.of(PUMA).solve(Pose(np.zeros(3), np.eye(3)), near=[0.0])
     np.testing.assert_array_equal(Pose.from_rpy([0, 0, 1], [0, 0, QUARTER]).rotation, rotation_from_rpy(0, 0, QUARTER))
+
+
+@pytest.mark.parametrize("name", ["puma", "crossed", "ns16", "ur10", "arm7"])
+def test_many_poses_are_solved_as_one_at_a_time(name):
+    """Every posture reaches its pose, by Pinocchio; with a closed form it is the branch nearest to where one was."""
+    robot = named(name)
+    solver, oracle = InverseKinematics.of(robot), PinocchioOracle(robot)
+    rng = np.random.default_rng(4)
+    near = np.array([random_posture(robot, rng) for _ in range(12)])
+    poses = [pinocchio_pose(oracle, np.clip(q + rng.uniform(-0.4, 0.4, robot.dof), -3.0, 3.0)) for q in near]
+    far = Pose(np.array([9.0, 9.0, 9.0]), np.eye(3))
+    rotation, position = (np.array([getattr(p, x) for p in [*poses, far]]) for x in ("rotation", "position"))
+    q, found = solver.nearest(rotation, position, np.vstack([near, near[:1]]))
+    assert not found[-1]
+    assert found[:-1].sum() >= (12 if name in ("puma", "crossed") else 8)
+    for k in np.flatnonzero(found):
+        check_solution(robot, oracle, q[k], poses[k], 1e-9)
+        if solver.arm is not None:
+            np.testing.assert_allclose(q[k], solver.branches(poses[k], near[k])[0], rtol=0.0, atol=1e-9)

@@ -134,6 +134,13 @@ class Criterion:
         objective, slope = self.objective(_floored(raw), sharpness)
         return objective, (vectors * slope) @ vectors.T
 
+    def ranked(self, eigenvalues: Array) -> float:
+        """The objective of G's `eigenvalues` (ascending) alone; infinite for a motion that shows nothing."""
+        try:
+            return self.objective(_floored(eigenvalues), np.inf)[0]
+        except ExcitationError:
+            return float("inf")
+
 
 def _floored(raw: Any) -> Array:
     """Ascending eigenvalues, rounding below the smallest representable share of the largest lifted to it."""

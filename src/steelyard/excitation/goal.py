@@ -76,14 +76,15 @@ class Goal:
         return [np.ix_(p, p) for p in self.observation.places]
 
     @cached_property
-    def _squares(self) -> Array:
+    def squares(self) -> Array:
+        """w_e² of every equation."""
         count = len(self.observation.names)
         return np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float) ** 2
 
     def join(self, grams: Sequence[Array]) -> Array:
         """G over all columns, without prior."""
         total = np.zeros((len(self.columns), len(self.columns)))
-        for block, gram, square in zip(self._blocks, grams, self._squares, strict=True):
+        for block, gram, square in zip(self._blocks, grams, self.squares, strict=True):
             total[block] += square * gram
         return total
 
@@ -111,5 +112,5 @@ class Goal:
         value, slope = self.criterion.gradient(steps[-1], sharpness)
         for view, gram in zip(reversed(self.views), reversed(steps[:-1]), strict=True):
             slope = view.backward(gram, slope)
-        weights = [square * slope[block] for block, square in zip(self._blocks, self._squares, strict=True)]
+        weights = [square * slope[block] for block, square in zip(self._blocks, self.squares, strict=True)]
         return value, self.observation.pull(weights)

@@ -32,6 +32,20 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
     return rotation
 
 
+def rotations_about(axis: ArrayLike, angles: Array) -> Array:
+    """Rotations `(…, 3, 3)` by any batch of `angles` (rad) about one unit vector `axis`."""
+    a = np.asarray(axis, dtype=float)
+    s, c = np.sin(angles)[..., None, None], np.cos(angles)[..., None, None]
+    rotations: Array = c * np.eye(3) + s * skew(a) + (1.0 - c) * np.outer(a, a)
+    return rotations
+
+
+def rotations_from_rpy(rpy: Array) -> Array:
+    """Rotations `(…, 3, 3)` of fixed-axis roll, pitch, yaw, `rpy` (…, 3; rad)."""
+    x, y, z = np.eye(3)
+    return rotations_about(z, rpy[..., 2]) @ rotations_about(y, rpy[..., 1]) @ rotations_about(x, rpy[..., 0])
+
+
 def rotation_from_rpy(roll: float, pitch: float, yaw: float) -> Array:
     """URDF's fixed-axis `roll`, `pitch`, `yaw` (rad): Rz(yaw) Ry(pitch) Rx(roll)."""
     x, y, z = np.eye(3)

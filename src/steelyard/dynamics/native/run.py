@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
@@ -206,6 +206,35 @@ class Compiled:
         totals = sums.sum(axis=1)
         lower = [np.tril(totals[o : o + k * k].reshape(k, k)) for o, k in zip(offsets, sizes, strict=True)]
         return [gram + np.tril(gram, -1).T for gram in lower]
+
+    def gram_tiles(
+        self, batch: Batch, ends: Sequence[int], firsts: _Index, sizes: _Index, threads: int | None = None
+    ) -> Array:
+        """Lower triangles of Gram matrices as the kernels leave them, for many pieces of a `batch` at once.
+
+        Piece k has the samples from `ends`[k] to `ends`[k + 1]; row k of the result holds the matrices of all equations
+        one behind the other, `sizes`[e] squared entries each; entries above the diagonal's tiles are not filled in.
+        `firsts` and `sizes` are as for `grams`.
+        """
+        offsets, ones = _offsets(sizes), np.ones(vector_width())
+        count = len(ends) - 1
+        out = np.empty((count, int(np.sum(sizes**2))))
+
+        def work(first: int, last: int) -> None:
+            sums = np.empty((out.shape[1], vector_width()))
+            for k in range(first, last):
+                sums.fill(0.0)
+                self._per_equation("gram", batch, ends[k], ends[k + 1], (firsts, sizes, offsets), sums)
+                np.matmul(sums, ones, out=out[k])
+
+        workers = max(1, min(threads or default_threads(), count))
+        cuts = np.linspace(0, count, workers + 1).astype(int).tolist()
+        if workers == 1:
+            work(0, count)
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(work, cuts[:-1], cuts[1:]))
+        return out
 
     def _per_equation(
         self, way: str, batch: Batch, start: int, stop: int, tables: tuple[_Index, ...], result: Array

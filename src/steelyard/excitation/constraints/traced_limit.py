@@ -167,10 +167,9 @@ def box(lower: Sequence[float], upper: Sequence[float]) -> tuple[Plane, ...]:
     return (*high, *low)
 
 
-def workspace(
-    robot: Robot, points: Sequence[Point], planes: Sequence[Plane], families: Sequence[Family], grid: Array
-) -> TracedLimit:
-    """All `points` of `robot` on the inner side of all `planes`, for `families` at times `grid` (s); shares are m."""
+def heights_over(robot: Robot, points: Sequence[Point], planes: Sequence[Plane]) -> tuple[Function, Array]:
+    """How far every point of `points` is out along the normal of every plane of `planes` (m), traced over q of `robot`,
+    and how far it may be: `(points · planes,)`."""
     names = robot.link_names
     for point in points:
         if point.link not in names:
@@ -190,12 +189,16 @@ def workspace(
                 out[(len(out),)] = dot([float(x) / length for x in unit], place)
         return out
 
-    count = len(points) * len(planes)
-    function = trace("heights", {"q": robot.dof}, heights, (count,))
-    upper = np.array(
-        [p.distance / length - k.radius for k in points for p, length in zip(planes, lengths, strict=True)]
-    )
+    function = trace("heights", {"q": robot.dof}, heights, (len(points) * len(planes),))
+    upper = [p.distance / length - k.radius for k in points for p, length in zip(planes, lengths, strict=True)]
+    return function, np.array(upper)
+
+
+def workspace(
+    robot: Robot, points: Sequence[Point], planes: Sequence[Plane], families: Sequence[Family], grid: Array
+) -> TracedLimit:
+    """All `points` of `robot` on the inner side of all `planes`, for `families` at times `grid` (s); shares are m."""
+    function, upper = heights_over(robot, points, planes)
     advice = "give a larger region, or another one that the points can reach"
-    return TracedLimit(
-        "region", function, np.full(count, -np.inf), upper, np.ones(count), families, grid, advice, metres=True
-    )
+    none, ones = np.full(len(upper), -np.inf), np.ones(len(upper))
+    return TracedLimit("region", function, none, upper, ones, families, grid, advice, metres=True)

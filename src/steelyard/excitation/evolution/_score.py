@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.drivers import TILE
-from steelyard.dynamics.native.run import Batch, default_threads
-from steelyard.errors import ExcitationError
+from steelyard.dynamics.native.run import Batch
 from steelyard.excitation.constraints import Plane, Point
-from steelyard.excitation.criteria import Criterion
+from steelyard.excitation.constraints.traced_limit import heights_over
 from steelyard.excitation.design import DesignColumns
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.goal import Goal
 from steelyard.ground.arrays import Array
 from steelyard.regression.reduce import gram_matrices
 from steelyard.regression.rows import Rows
-from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 
@@ -27,7 +27,7 @@ class MotionScore:
     """Values of sampled motions (smaller is better, whatever the criterion); infinite for what is not accepted."""
 
     def __init__(self, design: DesignColumns, goal: Goal, threads: int | None = None) -> None:
-        self.goal, self._threads = goal, threads or default_threads()
+        self.goal, self._threads = goal, threads
         columns = [design.base.independent[k] for k in design.chosen]
         self._rows = Rows(design.base.structure.dynamics, columns, pad=TILE)
         self._rows.evaluator.compile()
@@ -39,34 +39,44 @@ class MotionScore:
             own = self._rows.equations[equation].among(columns)[1]
             self._parts.append((equation, np.array([own.index(int(k)) for k in wanted], dtype=np.int64)))
 
-    def grams(self, motions: Sequence[Signals]) -> list[list[Array]]:
-        """W_eᵀW_e of every motion and equation, over the goal's places."""
+    def grams(self, motion: Signals) -> list[Array]:
+        """W_eᵀW_e of a motion and every equation, over the goal's places."""
+        found = gram_matrices(self._rows, self._batch([motion]), 0, len(motion[0]))
+        return [found[e][np.ix_(own, own)] for e, own in self._parts]
+
+    def _batch(self, motions: Sequence[Signals]) -> Batch:
         q, dq, ddq = (np.concatenate([m[k] for m in motions]) for k in range(3))
-        batch = Batch(self._rows.function, {"q": q, "dq": dq, "ddq": ddq, "tau": np.zeros_like(q)})
-        ends = np.cumsum([0, *(len(m[0]) for m in motions)]).tolist()
+        return Batch(self._rows.function, {"q": q, "dq": dq, "ddq": ddq, "tau": np.zeros_like(q)})
 
-        def one(k: int) -> list[Array]:
-            found = gram_matrices(self._rows, batch, ends[k], ends[k + 1])
-            return [found[e][np.ix_(own, own)] for e, own in self._parts]
+    @cached_property
+    def _joining(self) -> Any:
+        """`Goal.join` as one sparse matrix, from the kernels' lower triangles to the joined information."""
+        from scipy.sparse import csr_array
 
-        with ThreadPoolExecutor(self._threads) as pool:
-            return list(pool.map(one, range(len(motions))))
+        rows, sizes, width = [], self._rows.sizes, len(self.goal.columns)
+        offsets = np.cumsum(sizes**2) - sizes**2
+        for (e, own), places, square in zip(self._parts, self.goal.observation.places, self.goal.squares, strict=True):
+            low, high = np.minimum.outer(own, own), np.maximum.outer(own, own)
+            target = places[:, None] * width + places
+            source = offsets[e] + high * sizes[e] + low
+            rows.append((np.full(source.size, square), target.ravel(), source.ravel()))
+        values, targets, sources = (np.concatenate(part) for part in zip(*rows, strict=True))
+        return csr_array((values, (targets, sources)), shape=(width**2, int(np.sum(sizes**2))))
 
     def __call__(self, motions: Sequence[Signals | None]) -> Array:
         values = np.full(len(motions), np.inf)
         alive = [(k, m) for k, m in enumerate(motions) if m is not None]
-        if alive:
-            for (k, _), grams in zip(alive, self.grams([m for _, m in alive]), strict=True):
-                values[k] = ranked(self.goal.criterion, self.goal.seen(self.goal.join(grams)))
+        if not alive:
+            return values
+        ends = np.cumsum([0, *(len(m[0]) for _, m in alive)]).tolist()
+        batch, machine = self._batch([m for _, m in alive]), self._rows.evaluator.machine
+        tiles = machine.gram_tiles(batch, ends, self._rows.firsts, self._rows.sizes, self._threads)
+        width = len(self.goal.columns)
+        joined = np.asarray(self._joining @ tiles.T).T.reshape(-1, width, width)
+        # Eigenvalues alone, of all individuals in one call: a gradient is nothing that a population could use.
+        seen = np.linalg.eigvalsh(np.array([self.goal.seen(gram) for gram in joined]))
+        values[[k for k, _ in alive]] = [self.goal.criterion.ranked(x) for x in seen]
         return values
-
-
-def ranked(criterion: Criterion, seen: Array) -> float:
-    """What is minimised; infinite for a motion that shows nothing."""
-    try:
-        return criterion.gradient(seen)[0]
-    except ExcitationError:
-        return float("inf")
 
 
 class AtSamples:
@@ -79,7 +89,10 @@ class AtSamples:
         torque: Array,
         regions: Sequence[tuple[Sequence[Point], Sequence[Plane]]],
     ) -> None:
-        self._robot, self._model, self._torque, self._regions = robot, model, torque, list(regions)
+        self._model, self._torque = model, torque
+        self._regions = [
+            (Evaluator(function), upper) for function, upper in (heights_over(robot, *region) for region in regions)
+        ]
 
     def keep(self, motions: list[Signals | None]) -> list[Signals | None]:
         """The motions, None in place of those that break a limit."""
@@ -101,14 +114,6 @@ class AtSamples:
         ok = np.ones(len(q), dtype=bool)
         if self._model is not None and np.any(np.isfinite(self._torque)):
             ok &= np.all(np.abs(self._model.torque(q, dq, ddq)) <= self._torque, axis=1)
-        if self._regions:
-            rotations, origins = link_poses(self._robot, q)
-            for points, planes in self._regions:
-                for point in points:
-                    k = self._robot.link_names.index(point.link)
-                    place = origins[:, k] + rotations[:, k] @ np.array(point.offset)
-                    for plane in planes:
-                        normal = np.array(plane.normal) / np.linalg.norm(plane.normal)
-                        distance = plane.distance / float(np.linalg.norm(plane.normal)) - point.radius
-                        ok &= place @ normal <= distance
+        for heights, upper in self._regions:
+            ok &= np.all(heights({"q": q}) <= upper, axis=1)
         return np.asarray(ok)

@@ -40,6 +40,8 @@ from steelyard.robot.robot import Robot
 _FORMAT = "steelyard-evolution-1"
 # Generations without a single feasible individual after which a run is given up.
 _PATIENCE = 10
+# An evolution stands still where the best individual gains less than this (logarithm of the criterion: 1 %).
+_STILL = 0.01
 
 
 @dataclass
@@ -60,6 +62,12 @@ class _Record:
             self.best, self.value = population[k].copy(), float(values[k])
         self.history.append((self.evaluations, self.value))
 
+    def still(self, patience: int | None) -> bool:
+        """Whether so many generations have brought next to nothing."""
+        if patience is None or len(self.history) <= patience or not np.isfinite(self.value):
+            return False
+        return bool(self.history[-1 - patience][1] - self.value < _STILL)
+
 
 class _Evolution:
     """Runs an optimiser. A checkpoint holds the values told so far, from which the run is replayed: nothing else of
@@ -75,9 +83,10 @@ class _Evolution:
         progress: Callable[[Progress], Any] | None = None,
         checkpoint: str | Path | None = None,
         key: str = "",
+        patience: int | None = None,
     ) -> None:
         """`evaluate` gives the values of a population; `shown` turns a value into the criterion people know."""
-        self.optimiser, self.evaluate, self.shown = optimiser, evaluate, shown
+        self.optimiser, self.evaluate, self.shown, self.patience = optimiser, evaluate, shown, patience
         self.progress, self.checkpoint, self.key, self.seed = progress, checkpoint, key, seed
         self._kept = None if checkpoint is None else OwnFile(checkpoint)
         self.strategy = optimiser.start(genes, seed)
@@ -85,7 +94,7 @@ class _Evolution:
         self._replay()
 
     def run(self) -> _Record:
-        while len(self.record.values) < self.optimiser.generations:
+        while len(self.record.values) < self.optimiser.generations and not self.record.still(self.patience):
             population = self.strategy.ask()
             values = self.evaluate(population)
             self.record.take(population, values)
@@ -163,6 +172,7 @@ def evolve(
     progress: Callable[[Progress], Any] | None = None,
     checkpoint: str | Path | None = None,
     threads: int | None = None,
+    patience: int | None = None,
 ) -> Plan:
     """Design a motion by a population: `Genetic()` (Pedrocchi et al. 2013) or `CovarianceAdaptation()` (CMA-ES).
 
@@ -174,6 +184,7 @@ def evolve(
         limits: as in `excite`; via-points bring their own.
         checkpoint: a JSON file to write after every generation, and to resume from where it exists.
         threads: for the Gram matrices (default: all cores).
+        patience: end where so many generations have brought less than 1 % (default: never before the last).
 
     Those of `excite` are `terms`, `rate`, `criterion`, `scaling`, `equations`, `parameters`, `wanted`, `weights`,
     `prior`, `model`, `torque_margin`, `regions`, `constraints`, `seed` and `progress`. An individual that breaks a
@@ -212,11 +223,13 @@ def evolve(
 
         counts = len(regions), len(constraints)
         key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, chosen, rate, *counts)
-        hunt = _Evolution(chosen, made.size, seed, evaluate, _goal_value(goal.criterion), progress, checkpoint, key)
+        hunt = _Evolution(
+            chosen, made.size, seed, evaluate, _goal_value(goal.criterion), progress, checkpoint, key, patience
+        )
         record = hunt.run()
         trajectory, checked, genes = _delivered(made, record, needs_of)
         t = trajectory.times(rate)
-        grams = score.grams([trajectory.sample(t)])[0]
+        grams = score.grams(trajectory.sample(t))
         value = goal.criterion(goal.seen(goal.join(grams)))
     return Plan.reached(
         trajectory,

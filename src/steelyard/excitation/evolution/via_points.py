@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from steelyard.dynamics.native.moves import play_moves
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.evolution.genome import Signals
 from steelyard.excitation.interpolator import (
-    JointMove,
     MotionLimits,
     Program,
     ProgramError,
@@ -21,11 +21,13 @@ from steelyard.excitation.interpolator import (
     ProgramRegion,
     rpy,
 )
+from steelyard.excitation.interpolator._compose import NOTHING, paces
 from steelyard.excitation.interpolator.interpolate import interpolate
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array, frozen
 from steelyard.robot.kinematics.inverse import InverseKinematics, Pose
 from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import rotations_from_rpy
 
 # Jerk that a controller's S-curves would have: the acceleration limit is reached within a tenth of a second.
 _RISES_PER_SECOND = 10.0
@@ -106,29 +108,26 @@ class ViaPoints:
 
     def program(self, genes: ArrayLike) -> Program | None:
         """The program of these genes, in postures, closed; None where a via-point is out of reach."""
-        wanted = self.region.program(genes, self.home, self.fly)
-        postures, speed = [self.home], 1.0
-        for move in wanted.moves:
-            assert isinstance(move, JointMove)
-            speed = move.speed
-            target = move.target
-            q = self._posture(target, postures[-1]) if isinstance(target, Pose) else np.array(target)
-            if q is None or np.any(q < self.limits.lower) or np.any(q > self.limits.upper):
-                return None
-            postures.append(q)
-        return Program.through([*postures, self.home], speed, self.fly)
+        postures, speed, reached = self._via_points(np.atleast_2d(np.asarray(genes, dtype=float)))
+        return Program.through(postures[0], float(speed[0]), self.fly) if reached[0] else None
 
-    def _posture(self, pose: Pose, near: Array) -> Array | None:
-        """The nearest posture. Its closed form is asked for branches: a refusal in words would take far longer."""
-        if self.solver.arm is None:
-            from steelyard.robot.kinematics.inverse import ReachError
-
-            try:
-                return self.solver.solve(pose, near)
-            except ReachError:
-                return None
-        found = self.solver.branches(pose, near)
-        return found[0] if found else None
+    def _via_points(self, population: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Postures from home to home `(individuals, points + 2, joints)`, speeds, and who reaches all of them."""
+        values, speed = self.region.values(population)
+        home = np.broadcast_to(self.home, (len(values), self.robot.dof))
+        reached = np.ones(len(values), dtype=bool)
+        if self.region.space == "joints":
+            found = list(values.swapaxes(0, 1))
+        else:
+            found, last = [], home.copy()
+            for points in values.swapaxes(0, 1):
+                rows = np.flatnonzero(reached)  # who has failed goes nowhere any more
+                turns = rotations_from_rpy(points[rows, 3:])
+                last[rows], reached[rows] = self.solver.nearest(turns, points[rows, :3], last[rows])
+                found.append(last.copy())
+        postures = np.stack([home, *found, home], axis=1)
+        inside = (postures >= self.limits.lower) & (postures <= self.limits.upper)
+        return postures, speed, reached & np.all(inside[:, 1:-1], axis=(1, 2))
 
     def motion(self, genes: ArrayLike) -> ProgramMotion | None:
         program = self.program(genes)
@@ -140,10 +139,22 @@ class ViaPoints:
             return None
 
     def signals(self, population: Array, rate: float) -> list[Signals | None]:
-        out: list[Signals | None] = []
-        for genes in population:
-            motion = self.motion(genes)
-            out.append(None if motion is None else motion.sample(np.arange(int(motion.duration * rate) + 1) / rate))
+        postures, speed, reached = self._via_points(np.asarray(population, dtype=float))
+        own = self.motion_limits
+        steps = np.diff(postures, axis=1)
+        plain = reached & np.all(np.abs(steps).max(axis=2) > NOTHING, axis=1)
+        out: list[Signals | None] = [None] * len(population)
+        for k in np.flatnonzero(reached & ~plain):  # a move of no length: nobody breeds such a thing twice
+            motion = self.motion(population[k])
+            out[k] = None if motion is None else motion.sample(np.arange(int(motion.duration * rate) + 1) / rate)
+        if np.any(plain):
+            bounds = np.array([own.velocity, own.acceleration, own.jerk, own.lower, own.upper])
+            played = play_moves(self.home, steps[plain], paces(steps[plain], speed[plain], own), self.fly, bounds)
+            *signals, ends = played.sampled(rate)
+            begins = np.append(0, ends[:-1])
+            for k, pieces, begin, end in zip(np.flatnonzero(plain), played.pieces, begins, ends, strict=True):
+                q, dq, ddq = (x[begin:end] for x in signals)
+                out[k] = (q, dq, ddq) if pieces else None
         return out
 
     def trajectory(self, genes: Array) -> Trajectory:

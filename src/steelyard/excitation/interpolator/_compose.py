@@ -17,7 +17,7 @@ from steelyard.ground.arrays import Array
 # Limits are kept with this margin, so that rounding does not break them.
 _MARGIN = 1.0 - 1e-9
 # Rad or m: a step that is rounding of the step zero.
-_NOTHING = 1e-12
+NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,21 @@ class Curved(_Moving):
 
 def straight(step: Array, speed: float, fly: float, limits: MotionLimits) -> Straight | None:
     """The quickest synchronised motion over a step of all joints: the slowest joint sets the pace. None: no step."""
-    size = np.abs(step)
-    moves = size > 0.0
-    if size.max() <= _NOTHING:
+    if np.abs(step).max() <= NOTHING:
         return None
-    bounds = (speed * limits.velocity, limits.acceleration, limits.jerk)
-    velocity, acceleration, jerk = (float(np.min(bound[moves] / size[moves])) * _MARGIN for bound in bounds)
+    velocity, acceleration, jerk = paces(step, np.array(speed), limits).tolist()
     return Straight(velocity, Ramp(acceleration, jerk), fly, step)
+
+
+def paces(steps: Array, speed: Array, limits: MotionLimits) -> Array:
+    """Greatest velocity, acceleration and jerk of straight moves as shares of their way, `(…, 3)`.
+
+    `steps` (…, joints) are of any number of programs, `speed` (…, one dimension less than the moves have).
+    """
+    share = speed.reshape(*speed.shape, *(1,) * (steps.ndim - speed.ndim))
+    with np.errstate(divide="ignore"):  # who does not move sets no bound
+        each = [bound / np.abs(steps) for bound in (share * limits.velocity, limits.acceleration, limits.jerk)]
+    return np.stack([np.min(rates, axis=-1) for rates in each], axis=-1) * _MARGIN
 
 
 _ROUNDS = 100

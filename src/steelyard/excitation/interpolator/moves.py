@@ -132,16 +132,26 @@ class ProgramRegion:
         """How many genes a program of so many via-points (`points`) has: one per coordinate, and the speed."""
         return points * len(self.low) + 1
 
+    def values(self, population: Array) -> tuple[Array, Array]:
+        """Via-points `(programs, points, coordinates)` and speeds `(programs,)` of a `population` of genes, 0 to 1,
+        `(programs, genes)`."""
+        width = len(self.low)
+        if population.ndim != 2 or population.shape[1] % width != 1 or population.shape[1] == 1:
+            raise ShapeError(
+                f"There are {population.shape[1:]} genes; expected {width} per via-point and one for the speed."
+            )
+        if np.any((population < 0.0) | (population > 1.0)) or not np.all(np.isfinite(population)):
+            raise ProgramError("A gene lies outside 0 to 1; clip the genes before decoding them.")
+        points = self.low + population[:, :-1].reshape(len(population), -1, width) * (self.high - self.low)
+        return points, self.speed[0] + population[:, -1] * (self.speed[1] - self.speed[0])
+
     def program(self, genes: ArrayLike, start: ArrayLike, fly: float = 0.5) -> Program:
         """The program of `genes` (0 to 1): from `start` by joint moves with `fly`; the last one stops."""
-        values = np.asarray(genes, dtype=float)
-        width = len(self.low)
-        if values.ndim != 1 or len(values) % width != 1 or len(values) == 1:
-            raise ShapeError(f"There are {values.shape} genes; expected {width} per via-point and one for the speed.")
-        if np.any((values < 0.0) | (values > 1.0)) or not np.all(np.isfinite(values)):
-            raise ProgramError("A gene lies outside 0 to 1; clip the genes before decoding them.")
-        points = self.low + values[:-1].reshape(-1, width) * (self.high - self.low)
-        speed = self.speed[0] + float(values[-1]) * (self.speed[1] - self.speed[0])
+        given = np.asarray(genes, dtype=float)
+        if given.ndim != 1:
+            raise ShapeError(f"There are {given.shape} genes; expected those of one program.")
+        (points,), (speed,) = self.values(given[None])
+        speed = float(speed)
         moves = []
         for k, point in enumerate(points):
             target = Pose.from_rpy(point[:3], point[3:]) if self.space == "pose" else tuple(point)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,8 +10,10 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.numerical import Tip
 from steelyard.robot.kinematics.poses import link_poses
+from steelyard.robot.spatial import rotations_about, skew
 
-# The three questions about one rotation to which closed-form inverse kinematics comes down (Paden 1986, Kahan).
+# The three questions about one rotation to which closed-form inverse kinematics comes down (Paden 1986, Kahan), for
+# any batch of poses at once: axes are single vectors, everything else may have leading dimensions.
 #
 # R(k, θ) is the turn by θ about the unit vector k. Where there is no exact answer the nearest one is given; the
 # caller checks the pose that comes out.
@@ -22,66 +23,67 @@ from steelyard.robot.kinematics.poses import link_poses
 _NO_DIRECTION = 1e-9
 
 
-def cross(a: Array, b: Array) -> Array:
-    """a × b; for two single vectors ten times quicker than NumPy's, and it is all that is done here."""
-    x, y, z = a
-    u, v, w = b
-    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
-
-
 def _parts(k: Array, p: Array) -> tuple[Array, Array]:
     """The directions in which p moves: R(k, θ) p = sin θ·(k × p) + cos θ·(p − k kᵀp) + k kᵀp."""
-    return cross(k, p), p - k * (k @ p)
+    return p @ skew(k).T, p - k * (p @ k)[..., None]
 
 
-def angle_onto(k: Array, p: Array, target: Array, free: float = 0.0) -> float:
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(np.sum(a * b, axis=-1))
+
+
+def _size(a: Array) -> Array:
+    return np.asarray(np.maximum(np.linalg.norm(a, axis=-1), 1e-300))
+
+
+def angle_onto(k: Array, p: Array, target: Array, free: Array) -> Array:
     """θ with R(k, θ) p as near as possible to `target`; `free` where p or target lies along k."""
     across, along = _parts(k, p)
-    s, c = float(across @ target), float(along @ target)
-    if np.hypot(s, c) <= _NO_DIRECTION * max(float(np.linalg.norm(p) * np.linalg.norm(target)), 1e-300):
-        return free
-    return float(np.arctan2(s, c))
+    s, c = _dot(across, target), _dot(along, target)
+    return np.where(np.hypot(s, c) <= _NO_DIRECTION * _size(p) * _size(target), free, np.arctan2(s, c))
 
 
-def angles_to_height(h: Array, k: Array, p: Array, height: float, free: float = 0.0) -> list[float]:
-    """The θ with hᵀ R(k, θ) p = `height`: two, or one where they fall together."""
+def angles_to_height(h: Array, k: Array, p: Array, height: Array, free: Array) -> Array:
+    """The two θ with hᵀ R(k, θ) p = `height`, `(…, 2)`; they may fall together."""
     across, along = _parts(k, p)
-    s, c = float(h @ across), float(h @ along)
-    rest = height - float(h @ k) * float(k @ p)
-    reach = float(np.hypot(s, c))
-    if reach <= _NO_DIRECTION * max(float(np.linalg.norm(p)), 1e-300):
-        return [free]
-    middle = float(np.arctan2(s, c))
-    half = float(np.arccos(np.clip(rest / reach, -1.0, 1.0)))
-    return [middle + half, middle - half] if half > 0.0 else [middle]
+    s, c = across @ h, along @ h
+    rest = height - float(h @ k) * (p @ k)
+    reach = np.hypot(s, c)
+    middle = np.arctan2(s, c)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = np.arccos(np.clip(rest / reach, -1.0, 1.0))
+    pair = np.stack([middle + half, middle - half], axis=-1)
+    return np.where((reach <= _NO_DIRECTION * _size(p))[..., None], free[..., None], pair)
 
 
-def angles_to_distance(k: Array, p: Array, target: Array, distance: float, free: float = 0.0) -> list[float]:
-    """The θ with |R(k, θ) p − target| = `distance`: a question of height along `target`."""
-    height = (float(p @ p) + float(target @ target) - distance**2) / 2.0
+def angles_to_distance(k: Array, p: Array, target: Array, distance: Array, free: Array) -> Array:
+    """The two θ with |R(k, θ) p − target| = `distance`: a question of height along `target`."""
+    height = (_dot(p, p) + float(target @ target) - distance**2) / 2.0
     return angles_to_height(target, k, p, height, free)
 
 
-def turned(k: Array, angle: float) -> Array:
-    """R(k, θ)."""
-    s, c = np.sin(angle), np.cos(angle)
-    cross = np.array([[0.0, -k[2], k[1]], [k[2], 0.0, -k[0]], [-k[1], k[0], 0.0]])
-    rotation: Array = c * np.eye(3) + s * cross + (1.0 - c) * np.outer(k, k)
-    return rotation
-
-
-def angle_about(k: Array, rotation: Array) -> float:
+def angle_about(k: Array, rotation: Array) -> Array:
     """The angle of a rotation that is known to be about k."""
     side = any_normal(k)
-    return angle_onto(k, side, rotation @ side)
+    return angle_onto(k, side, rotation @ side, np.zeros(rotation.shape[:-2]))
 
 
 def any_normal(k: Array) -> Array:
     """Some unit vector at right angles to k."""
     least = np.eye(3)[int(np.argmin(np.abs(k)))]
-    across = cross(k, least)
+    across = np.cross(k, least)
     unit: Array = across / np.linalg.norm(across)
     return unit
+
+
+def _back(rotation: Array) -> Array:
+    """The inverse."""
+    return np.swapaxes(rotation, -1, -2)
+
+
+def _at(free: Array, joint: int, more: int) -> Array:
+    """A joint's free angles, with so many dimensions more."""
+    return free[:, joint].reshape(-1, *(1,) * more)
 
 
 # Closed-form inverse kinematics of six-axis arms with three parallel axes (the UR family).
@@ -105,8 +107,9 @@ class ParallelArm:
     tip_rotation: Array
     centre_in_tip: Array
 
-    def branches(self, rotation: Array, position: Array, free: Array) -> Iterator[Array]:
-        """All candidates (up to eight) for the tip's pose; `free` fills angles that a singular posture leaves open.
+    def branches(self, rotation: Array, position: Array, free: Array) -> Array:
+        """Candidates `(poses, 8, 6)` for poses of the tip, `rotation` (poses, 3, 3) and `position` (poses, 3); `free`
+        (poses, 6) fills angles that a singular posture leaves open.
 
         Along the parallel axes only joint 1 moves the meeting point, and only joint 5 tilts axis 6; joints 2, 3, 4
         together turn by what is left, and as a planar arm they reach the place.
@@ -114,33 +117,37 @@ class ParallelArm:
         h1, h2, _, _, h5, h6 = self.axes
         centre = position + rotation @ self.centre_in_tip - self.column
         aim = rotation @ self.tip_rotation.T
-        height = float(h2 @ (self.upper + self.fore + self.under + self.hand))
-        for q1 in angles_to_height(h2, -h1, centre, height, float(free[0])):
-            back = turned(h1, -q1)
-            seen, facing = back @ centre - self.upper, back @ aim
-            for q5 in angles_to_height(h2, h5, h6, float(h2 @ facing @ h6), float(free[4])):
-                bent = turned(h5, q5)
-                turn = angle_onto(h2, bent @ h6, facing @ h6, self._sum(free))
-                q6 = angle_about(h6, bent.T @ turned(h2, -turn) @ facing)
-                for q2, q3, q4 in self._plane(seen - turned(h2, turn) @ self.hand, turn, free):
-                    yield np.array([q1, q2, q3, q4, q5, q6])
+        height = np.asarray(h2 @ (self.upper + self.fore + self.under + self.hand))
+        q1 = angles_to_height(h2, -h1, centre, height, free[:, 0])
+        back = rotations_about(h1, -q1)
+        seen, facing = (back @ centre[:, None, :, None])[..., 0] - self.upper, back @ aim[:, None]
+        q5 = angles_to_height(h2, h5, h6, facing @ h6 @ h2, _at(free, 4, 1))
+        bent, faced = rotations_about(h5, q5), facing[:, :, None]
+        third, fourth = self._signs()
+        turn = angle_onto(
+            h2, bent @ h6, faced @ h6, _at(free, 1, 2) + third * _at(free, 2, 2) + fourth * _at(free, 3, 2)
+        )
+        q6 = angle_about(h6, _back(bent) @ rotations_about(h2, -turn) @ faced)
+        # Only what lies across the axes matters to a planar arm.
+        reach, fore, under = (
+            v - h2 * (v @ h2)[..., None]
+            for v in (seen[:, :, None] - rotations_about(h2, turn) @ self.hand, self.fore, self.under)
+        )
+        h3 = self.axes[2]
+        q3 = angles_to_distance(h3, under, -fore, np.linalg.norm(reach, axis=-1), _at(free, 2, 2))
+        q2 = angle_onto(h2, fore + rotations_about(h3, q3) @ under, reach[..., None, :], _at(free, 1, 3))
+        q4 = fourth * (turn[..., None] - q2 - third * q3)
+        return _together(q1[:, :, None, None], q2, q3, q4, q5[..., None], q6[..., None])
 
     def _signs(self) -> tuple[float, float]:
         """Whether axes 3 and 4 point along axis 2 or against it."""
         return float(np.sign(self.axes[2] @ self.axes[1])), float(np.sign(self.axes[3] @ self.axes[1]))
 
-    def _sum(self, q: Array) -> float:
-        third, fourth = self._signs()
-        return float(q[1] + third * q[2] + fourth * q[3])
 
-    def _plane(self, reach: Array, turn: float, free: Array) -> Iterator[tuple[float, float, float]]:
-        h2, h3 = self.axes[1], self.axes[2]
-        third, fourth = self._signs()
-        # Only what lies across the axes matters to a planar arm.
-        flat = [v - h2 * (h2 @ v) for v in (reach, self.fore, self.under)]
-        for q3 in angles_to_distance(h3, flat[2], -flat[1], float(np.linalg.norm(flat[0])), float(free[2])):
-            q2 = angle_onto(h2, flat[1] + turned(h3, q3) @ flat[2], flat[0], float(free[1]))
-            yield q2, q3, fourth * (turn - q2 - third * q3)
+def _together(*angles: Array) -> Array:
+    """All joints' angles over all branches, `(poses, 8, 6)`."""
+    full = np.stack(np.broadcast_arrays(*angles), axis=-1)
+    return full.reshape(len(full), -1, len(angles))
 
 
 # Closed-form inverse kinematics of six-axis arms with a spherical wrist (Pieper 1968).
@@ -166,44 +173,40 @@ class WristArm:
     tip_rotation: Array
     centre_in_tip: Array
 
-    def branches(self, rotation: Array, position: Array, free: Array) -> Iterator[Array]:
-        """All candidates (up to eight) for the tip's pose; `free` fills angles that a singular posture leaves open."""
+    def branches(self, rotation: Array, position: Array, free: Array) -> Array:
+        """Candidates `(poses, 8, 6)` for poses of the tip, `rotation` (poses, 3, 3) and `position` (poses, 3); `free`
+        (poses, 6) fills angles that a singular posture leaves open."""
         centre = position + rotation @ self.centre_in_tip
-        for first in self._arm(centre - self.column, free):
-            arm = turned(self.axes[0], first[0]) @ turned(self.axes[1], first[1]) @ turned(self.axes[2], first[2])
-            wrist = arm.T @ rotation @ self.tip_rotation.T
-            for last in self._wrist(wrist, free):
-                yield np.array([*first, *last])
-
-    def _arm(self, centre: Array, free: Array) -> Iterator[tuple[float, float, float]]:
         solve = self._parallel if self.shoulder == "parallel" else self._meeting
-        yield from solve(centre, free)
+        first = solve(centre - self.column, free)
+        h1, h2, h3, h4, h5, h6 = self.axes
+        arm = rotations_about(h1, first[0]) @ rotations_about(h2, first[1]) @ rotations_about(h3, first[2])
+        wrist = _back(arm) @ (rotation @ self.tip_rotation.T)[:, None, None]
+        q5 = angles_to_height(h4, h5, h6, wrist @ h6 @ h4, _at(free, 4, 2))
+        bent, held = rotations_about(h5, q5), wrist[:, :, :, None]
+        q4 = angle_onto(h4, bent @ h6, held @ h6, _at(free, 3, 3))
+        q6 = angle_about(h6, _back(bent) @ _back(rotations_about(h4, q4)) @ held)
+        return _together(*(q[..., None] for q in first), q4, q5, q6)
 
-    def _parallel(self, centre: Array, free: Array) -> Iterator[tuple[float, float, float]]:
+    def _parallel(self, centre: Array, free: Array) -> tuple[Array, Array, Array]:
         """Along axes 2 and 3 only joint 1 moves the wrist; then the elbow sets the distance, joint 2 the rest."""
         h1, h2, h3 = self.axes[:3]
-        height = float(h2 @ (self.upper + self.fore + self.hand))
-        for q1 in angles_to_height(h2, -h1, centre, height, float(free[0])):
-            seen = turned(h1, -q1) @ centre - self.upper
-            for q3 in angles_to_distance(h3, self.hand, -self.fore, float(np.linalg.norm(seen)), float(free[2])):
-                q2 = angle_onto(h2, self.fore + turned(h3, q3) @ self.hand, seen, float(free[1]))
-                yield q1, q2, q3
+        height = np.asarray(h2 @ (self.upper + self.fore + self.hand))
+        q1 = angles_to_height(h2, -h1, centre, height, free[:, 0])
+        seen = (rotations_about(h1, -q1) @ centre[:, None, :, None])[..., 0] - self.upper
+        q3 = angles_to_distance(h3, self.hand, -self.fore, np.linalg.norm(seen, axis=-1), _at(free, 2, 1))
+        q2 = angle_onto(h2, self.fore + rotations_about(h3, q3) @ self.hand, seen[:, :, None], _at(free, 1, 2))
+        return np.broadcast_to(q1[:, :, None], q3.shape), q2, q3
 
-    def _meeting(self, centre: Array, free: Array) -> Iterator[tuple[float, float, float]]:
+    def _meeting(self, centre: Array, free: Array) -> tuple[Array, Array, Array]:
         """Only the elbow sets the distance from the shoulder; joints 1 and 2 then aim (`upper` is zero here)."""
         h1, h2, h3 = self.axes[:3]
-        for q3 in angles_to_distance(h3, self.hand, -self.fore, float(np.linalg.norm(centre)), float(free[2])):
-            reach = self.fore + turned(h3, q3) @ self.hand
-            for q2 in angles_to_height(h1, h2, reach, float(h1 @ centre), float(free[1])):
-                yield angle_onto(h1, turned(h2, q2) @ reach, centre, float(free[0])), q2, q3
-
-    def _wrist(self, wrist: Array, free: Array) -> Iterator[tuple[float, float, float]]:
-        h4, h5, h6 = self.axes[3:]
-        for q5 in angles_to_height(h4, h5, h6, float(h4 @ wrist @ h6), float(free[4])):
-            bent = turned(h5, q5)
-            q4 = angle_onto(h4, bent @ h6, wrist @ h6, float(free[3]))
-            left = bent.T @ turned(h4, q4).T @ wrist
-            yield q4, q5, angle_about(h6, left)
+        q3 = angles_to_distance(h3, self.hand, -self.fore, np.linalg.norm(centre, axis=-1), free[:, 2])
+        reach = self.fore + rotations_about(h3, q3) @ self.hand
+        q2 = angles_to_height(h1, h2, reach, (centre @ h1)[:, None], _at(free, 1, 1))
+        aimed = (rotations_about(h2, q2) @ reach[:, :, None, :, None])[..., 0]
+        q1 = angle_onto(h1, aimed, centre[:, None, None], _at(free, 0, 2))
+        return q1, q2, np.broadcast_to(q3[:, :, None], q2.shape)
 
 
 # Axes that miss each other by less than this part of the arm's size, or differ by less than this angle (rad), are

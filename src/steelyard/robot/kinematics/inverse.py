@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics._closed_form import ParallelArm, WristArm, closed_form
-from steelyard.robot.kinematics.numerical import TOLERANCE, Pose, ReachError, Tip, pose_error, random_starts, solve_from
+from steelyard.robot.kinematics.numerical import TOLERANCE, Pose, ReachError, Tip, random_starts, solve_each, solve_from
 from steelyard.robot.robot import Robot
 
 # Metres and radians: what counts as reaching a pose.
@@ -20,6 +20,8 @@ _EXACT = 1e-9
 _ROUGH = 1e-6
 # Rounds of random starts before a pose is refused: the first finds nearly all that can be reached.
 _ATTEMPTS = 5
+# Iterations in which a posture near the last one is found, if ever: a population has no time for the others.
+_QUICKLY = 20
 # Angles closer than this (rad) are the same branch.
 _SAME = 1e-6
 
@@ -63,16 +65,42 @@ class InverseKinematics:
                 "parallel axes, and for poses with an orientation; ask for one posture with `solve`."
             )
         guess = self._guess(near)
-        candidates = np.array([*self.arm.branches(pose.rotation, pose.position, guess)])
-        q = self._unwound(candidates, guess)
-        q = q[self._inside(q) & (self._missing(pose, q) <= _ROUGH)]
-        if np.any(self._missing(pose, q) > TOLERANCE):
+        aim = pose.rotation, pose.position
+        q = self._unwound(self.arm.branches(aim[0][None], aim[1][None], guess[None])[0], guess)
+        q = q[self._inside(q) & (self._missing(*aim, q) <= _ROUGH)]
+        if np.any(self._missing(*aim, q) > TOLERANCE):
             q, _ = solve_from(self.tip, pose, q, *self._limits)
         found: list[Array] = []
-        for posture in q[self._missing(pose, q) <= _EXACT]:
+        for posture in q[self._missing(*aim, q) <= _EXACT]:
             if not any(np.all(np.abs(posture - other) < _SAME) for other in found):
                 found.append(np.clip(posture, *self._limits))
         return tuple(sorted(found, key=lambda posture: float(np.linalg.norm(posture - guess))))
+
+    def nearest(self, rotation: Array, position: Array, near: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """For many poses at once the posture nearest to each one's `near`, `(poses, joints)`, and which have one.
+
+        Poses are `rotation` (poses, 3, 3) and `position` (poses, 3; m); `near` is (poses, joints; rad, m). Found is
+        what `branches` has first; where there is no closed form, what damped least squares lead to from `near`.
+        """
+        if self.arm is None:
+            q, short = solve_each(self.tip, position, rotation, near, *self._limits, _QUICKLY)
+            return q, short <= TOLERANCE
+        q = self._unwound(self.arm.branches(rotation, position, near), near[:, None])
+        inside = self._inside(q)
+        missing = np.full(inside.shape, np.inf)
+        pose, _ = np.nonzero(inside)
+        missing[inside] = self._missing(rotation[pose], position[pose], q[inside])
+        q = np.clip(q, *self._limits)
+        away = np.where(missing <= TOLERANCE, np.linalg.norm(q - near[:, None], axis=-1), np.inf)
+        best = np.argmin(away, axis=1)
+        out, found = q[np.arange(len(q)), best], np.isfinite(away.min(axis=1))
+        # What the closed form gives with half the digits only is polished, one pose at a time; it is rare.
+        for k in np.flatnonzero(np.any((missing > TOLERANCE) & (missing <= _ROUGH), axis=1)):
+            known = self.branches(Pose(position[k], rotation[k]), near[k])
+            found[k] = bool(known)
+            if known:
+                out[k] = known[0]
+        return out, found
 
     def solve(self, pose: Pose, near: ArrayLike | None = None, seed: int = 0) -> Array:
         """The posture for `pose` that is found nearest to `near` (rad, m; default: mid-range); else a `ReachError`.
@@ -125,8 +153,11 @@ class InverseKinematics:
         low, high = self._limits
         return np.asarray(np.all((q >= low - _SAME) & (q <= high + _SAME), axis=-1))
 
-    def _missing(self, pose: Pose, q: Array) -> Array:
-        return np.asarray(np.linalg.norm(pose_error(pose, *self.tip.forward(q)), axis=-1))
+    def _missing(self, rotation: Array, position: Array, q: Array) -> Array:
+        """Metres and radians together, the angle from the distance of the two rotations' matrices."""
+        turn, place = self.tip.forward(q)
+        angle = 2.0 * np.arcsin(np.minimum(np.linalg.norm(turn - rotation, axis=(-2, -1)) / np.sqrt(8.0), 1.0))
+        return np.asarray(np.hypot(np.linalg.norm(place - position, axis=-1), angle))
 
     def _unreachable(self, pose: Pose, near: ArrayLike | None, seed: int) -> ReachError:
         low, high = self._limits

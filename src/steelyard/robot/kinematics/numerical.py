@@ -91,31 +91,44 @@ class Tip:
         turn = rotations[..., self.index, :, :]
         place = origins[..., self.index, :] + turn @ self.tool.position
         out = np.zeros((*q.shape[:-1], 6, self.robot.dof))
-        for i in self.chain:
-            link = self.robot.links[i]
-            axis = rotations[..., i, :, :] @ link.axis
+        links = [self.robot.links[i] for i in self.chain]
+        own = np.array([link.ratio * link.axis for link in links])
+        axes = (rotations[..., self.chain, :, :] @ own[:, :, None])[..., 0]
+        across = np.cross(axes, place[..., None, :] - origins[..., self.chain, :])
+        for k, link in enumerate(links):
             if link.kind == "prismatic":
-                out[..., :3, link.coordinate] += link.ratio * axis
+                out[..., :3, link.coordinate] += axes[..., k, :]
             else:
-                out[..., :3, link.coordinate] += link.ratio * np.cross(axis, place - origins[..., i, :])
-                out[..., 3:, link.coordinate] += link.ratio * axis
+                out[..., :3, link.coordinate] += across[..., k, :]
+                out[..., 3:, link.coordinate] += axes[..., k, :]
         return out, turn @ self.tool_rotation, place
 
 
 def rotation_vector(rotation: Array) -> Array:
     """The rotation vectors `(…, 3)` (axis times angle, 0 to π) of `rotation` `(…, 3, 3)`."""
-    from scipy.spatial.transform import Rotation
+    R = rotation.reshape(-1, 3, 3)
+    # sin θ times the axis, and cos θ. Near half a turn the first vanishes and the axis must be found otherwise.
+    v = 0.5 * np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=-1)
+    sine, cosine = np.linalg.norm(v, axis=-1), 0.5 * (R[:, 0, 0] + R[:, 1, 1] + R[:, 2, 2] - 1.0)
+    small = sine < 1e-4
+    flat: Array = (
+        v * np.where(small, 1.0 + sine**2 / 6.0, np.arctan2(sine, cosine) / np.where(small, 1.0, sine))[:, None]
+    )
+    half = small & (cosine < 0.0)
+    if np.any(half):
+        from scipy.spatial.transform import Rotation
 
-    flat = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_rotvec()
-    return np.asarray(flat, dtype=float).reshape(rotation.shape[:-1])
+        flat[half] = Rotation.from_matrix(R[half]).as_rotvec()
+    return flat.reshape(rotation.shape[:-1])
 
 
-def pose_error(pose: Pose, rotation: Array, place: Array) -> Array:
-    """What `rotation` and `place` (m) lack to `pose`: metres, then, if it has an orientation, rad in the base frame."""
-    missing = pose.position - place
-    if pose.rotation is None:
+def pose_error(position: Array, aim: Array | None, rotation: Array, place: Array) -> Array:
+    """What `rotation` and `place` (m) lack to the `position` (m) and orientation `aim` of poses, row by row: metres,
+    then, if they have an orientation (not None), rad in the base frame."""
+    missing = position - place
+    if aim is None:
         return missing
-    turn = rotation_vector(pose.rotation @ np.swapaxes(rotation, -1, -2))
+    turn = rotation_vector(aim @ np.swapaxes(rotation, -1, -2))
     return np.concatenate([missing, turn], axis=-1)
 
 
@@ -129,22 +142,33 @@ def solve_from(tip: Tip, pose: Pose, starts: Array, low: Array, high: Array) -> 
     """From each of `starts` (n, joints) to a posture of `tip` near `pose`; (postures, what is missing (n,)).
 
     Postures stay between `low` and `high` (rad, m; one per joint).
+    """
+    rotation = None if pose.rotation is None else np.broadcast_to(pose.rotation, (len(starts), 3, 3))
+    return solve_each(tip, np.broadcast_to(pose.position, (len(starts), 3)), rotation, starts, low, high)
+
+
+def solve_each(
+    tip: Tip, position: Array, rotation: Array | None, starts: Array, low: Array, high: Array,
+    iterations: int = _ITERATIONS,
+) -> tuple[Array, Array]:  # fmt: skip
+    """As `solve_from`, with a pose of its own for each of `starts`: `position` (n, 3; m), and `rotation` (n, 3, 3) or
+    None where any will do. `tip`, `low` and `high` are the same; so many `iterations` at most.
+
     Joints that a step would push over a limit are held there for that step, so the others make up for them.
     """
     q = np.clip(starts, low, high)
     damping = np.full(len(q), 1e-3)
-    error, J = _state(tip, pose, q)
+    error, J = _state(tip, position, rotation, q)
     cost = np.linalg.norm(error, axis=1)
-    for _ in range(_ITERATIONS):
-        active = (cost > TOLERANCE) & (damping < 1e10)
-        if not active.any():
+    for _ in range(iterations):
+        rows = np.flatnonzero((cost > TOLERANCE) & (damping < 1e10))
+        if not len(rows):
             break
-        step = _step(J[active], error[active], damping[active], q[active], low, high)
-        trial = np.clip(q[active] + step, low, high)
-        new_error, new_J = _state(tip, pose, trial)
+        step = _step(J[rows], error[rows], damping[rows], q[rows], low, high)
+        trial = np.clip(q[rows] + step, low, high)
+        new_error, new_J = _state(tip, position[rows], None if rotation is None else rotation[rows], trial)
         new_cost = np.linalg.norm(new_error, axis=1)
-        better = new_cost < cost[active]
-        rows = np.flatnonzero(active)
+        better = new_cost < cost[rows]
         damping[rows] = np.where(better, np.maximum(damping[rows] / 8.0, 1e-14), damping[rows] * 8.0)
         won = rows[better]
         q[won], error[won], J[won], cost[won] = trial[better], new_error[better], new_J[better], new_cost[better]
@@ -157,9 +181,9 @@ def random_starts(low: Array, high: Array, seed: int) -> Array:
     return np.random.default_rng(seed).uniform(a, np.maximum(a, b), (_STARTS, len(low)))
 
 
-def _state(tip: Tip, pose: Pose, q: Array) -> tuple[Array, Array]:
+def _state(tip: Tip, position: Array, aim: Array | None, q: Array) -> tuple[Array, Array]:
     J, rotation, place = tip.jacobian(q)
-    error = pose_error(pose, rotation, place)
+    error = pose_error(position, aim, rotation, place)
     return error, J[:, : error.shape[1]]
 
 

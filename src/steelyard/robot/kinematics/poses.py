@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import skew
+from steelyard.robot.spatial import rotations_about
 
 
 def link_poses(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
@@ -31,7 +31,6 @@ def link_poses(robot: Robot, q: ArrayLike) -> tuple[Array, Array]:
         if link.kind == "prismatic":
             origin = origin + value * (foot @ link.axis)
         else:
-            s, c = np.sin(value)[..., None], np.cos(value)[..., None]
-            foot = foot @ (c * np.eye(3) + s * skew(link.axis) + (1.0 - c) * np.outer(link.axis, link.axis))
+            foot = foot @ rotations_about(link.axis, value[..., 0])
         rotations[..., index, :, :], origins[..., index, :] = foot, origin
     return rotations, origins
