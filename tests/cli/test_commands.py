@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from steelyard.cli.app import COMMANDS, LISTS, Commands, app, filled
+from steelyard.cli.app import COMMANDS, LISTS, STAGES, Commands, app, filled
 
 GROUPS = {name.split()[0] for name in COMMANDS if " " in name}
 SINGLE = [name for name in COMMANDS if name not in GROUPS]
@@ -31,6 +31,15 @@ def test_every_command_has_help_with_nothing_left_to_fill_in(name: str) -> None:
     assert "".join(COMMANDS[name].split()) in "".join(shown.stdout.split())
     assert not [listed for listed in LISTS if f"{{{listed}" in shown.stdout]
     assert name in GROUPS or "Example" in shown.stdout
+
+
+def test_help_lists_every_command_once_by_stage_with_a_whole_sentence() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    sections = {part.split(":\n")[0]: part for part in shown.split("\n\n") if ":\n" in part}
+    for stage, names in STAGES.items():
+        listed = [line.split()[0] for line in sections[stage].splitlines()[1:] if line[2] != " "]
+        assert listed == [name for name in names if " " not in name]
+    assert "..." not in shown.split("Options:")[1]
 
 
 @pytest.mark.parametrize("name", list(LISTS))

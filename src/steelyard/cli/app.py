@@ -54,32 +54,45 @@ def _joined(names: list[str], joint: str) -> str:
     return (joint or ", ").join(names)
 
 
-# Every command with its help: `steelyard --help` shows them without importing one. Tests hold the table to the modules:
-# a command stands in the module of its first word, and its docstring is its help.
-COMMANDS = {
-    "check": "Look at a log before identifying from it: is it sound, what can it show, what to do. Exits with 0 if it "
-    "can be identified from, 1 if it must be mended first, 2 if it is of no use.",
-    "demo": "The whole story on a simulated 6-axis arm: motion, log, check, identification, report.",
-    "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
-    "friction": "Measure friction over velocity, joint by joint, and find the law behind it.",
-    "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
-    "inspect": "Show a robot's joints, links and drives, and which parameters its motion can show.",
-    "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
-    "rehearse": "Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or 1.)",
-    "reproduce": "Regenerate the tables and figures of a source paper beside the printed ones, and test what it "
-    "claims.",
-    "robots": "List the robots that come with the package.",
-    "compare": "Run several schemes or estimators on the same data.",
-    "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, time.",
-    "compare estimators": "Let all estimators find the same robot: errors of parameters, torque and position, time, "
-    "and what to use when.",
-    "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
-    "local design": "Design a motion inside every region, to be played on the robot.",
-    "local identify": "Identify one model per region, from logs of each or on a simulated robot.",
-    "local validate": "Validate a bank over many motions: errors, bands, transfer between regions, a global model "
-    "beside it.",
-    "local recalibrate": "Make a region's model anew from a new log, and say what has drifted.",
+# Every command with its help, by the stage of work it belongs to: `steelyard --help` shows them without importing one.
+# Tests hold the table to the modules: a command stands in the module of its first word, and its docstring is its help.
+STAGES = {
+    "Prepare": {
+        "inspect": "Show a robot's joints, links and drives, and which parameters its motion can show.",
+        "robots": "List the robots that come with the package.",
+        "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
+        "rehearse": "Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or "
+        "1.)",
+    },
+    "Look": {
+        "check": "Look at a log before identifying from it: is it sound, what can it show, what to do. Exits with 0 "
+        "if it can be identified from, 1 if it must be mended first, 2 if it is of no use.",
+    },
+    "Identify": {
+        "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
+        "friction": "Measure friction over velocity, joint by joint, and find the law behind it.",
+        "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
+        "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
+        "local design": "Design a motion inside every region, to be played on the robot.",
+        "local identify": "Identify one model per region, from logs of each or on a simulated robot.",
+        "local validate": "Validate a bank over many motions: errors, bands, transfer between regions, a global model "
+        "beside it.",
+        "local recalibrate": "Make a region's model anew from a new log, and say what has drifted.",
+    },
+    "Judge and use": {
+        "compare": "Run several schemes or estimators on the same data.",
+        "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, "
+        "time.",
+        "compare estimators": "Let all estimators find the same robot: errors of parameters, torque and position, "
+        "time, and what to use when.",
+    },
+    "Learn": {
+        "demo": "The whole story on a simulated 6-axis arm: motion, log, check, identification, report.",
+        "reproduce": "Regenerate the tables and figures of a source paper beside the printed ones, and test what it "
+        "claims.",
+    },
 }
+COMMANDS = {name: help for stage in STAGES.values() for name, help in stage.items()}
 _imported: dict[str, Callable[[], TyperCommand]] = {}
 
 
@@ -158,7 +171,15 @@ class Commands(TyperGroup):
         return _imported[name]()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        TyperGroup(commands=dict(self.commands)).format_commands(ctx, formatter)
+        if self._above:
+            TyperGroup(commands=dict(self.commands)).format_commands(ctx, formatter)
+            return
+        widest = max(map(len, self.commands))
+        for stage, names in STAGES.items():
+            # The first sentence of each, whole: Click would cut it off.
+            rows = [(name.ljust(widest), help.split(". ")[0]) for name, help in names.items() if name in self.commands]
+            with formatter.section(stage):
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: Any) -> Any:
         try:
