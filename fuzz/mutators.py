@@ -315,13 +315,19 @@ def _other_header(rng: random.Random, content: bytes) -> bytes:
 
 
 def change_parquet(rng: random.Random, data: bytes) -> bytes:
-    """A table with odd columns, types and names; half the time its bytes."""
+    """A table with odd columns, types and names; half the time its bytes, or what its pages say of their size."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         return change_bytes(rng, data)
+    if rng.random() < 0.2:
+        out = bytearray(data)
+        for header in rng.sample(found := list(re.finditer(rb"\x15[\x00\x04\x06]\x15", data)), min(2, len(found))):
+            at = header.end() + rng.choice((0, 0, 2, 3, 6))
+            out[at : at + 5] = rng.choice((b"\x80\x80\x80\x80\x08", b"\xfe\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x0f"))
+        return bytes(out)
     try:
         table = pq.read_table(io.BytesIO(data))
         columns, names = list(table.columns), list(table.column_names)

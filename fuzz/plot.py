@@ -39,10 +39,10 @@ class Counts:
         return self.edges[-1][1]
 
     @property
-    def late_percent(self) -> float:
-        """Share of the edges that the second half of the inputs found."""
+    def late(self) -> str:
+        """Share of the edges that the second half of the inputs found; a dash where fewer are counted now than then."""
         early = max((edges for inputs, edges in self.edges if inputs <= self.inputs / 2), default=0)
-        return 100.0 * max(self.last - early, 0) / max(self.last, 1)
+        return f"{100.0 * (self.last - early) / max(self.last, 1):.1f} %" if self.last >= early else "–"
 
 
 def all_counts(state: Path) -> list[Counts]:
@@ -53,9 +53,7 @@ def all_counts(state: Path) -> list[Counts]:
 
 def table(counts: list[Counts]) -> str:
     """Inputs, edges and findings of every reader, in Markdown."""
-    rows = [
-        f"| {c.name} | {c.inputs:,} | {c.read:,} | {c.last:,} | {c.late_percent:.1f} % | {c.findings} |" for c in counts
-    ]
+    rows = [f"| {c.name} | {c.inputs:,} | {c.read:,} | {c.last:,} | {c.late} | {c.findings} |" for c in counts]
     sums = [f"{sum(getattr(c, name) for c in counts):,}" for name in ("inputs", "read", "findings")]
     return "\n".join(
         [

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -157,6 +158,44 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> 
     del column
     assert path.stat().st_size < 1_000_000
     refused(lambda: open_reader(path), "unpacks")
+
+
+def page_header(unpacked: int, packed: int) -> bytes:
+    """Of a data page of 1,000 numbers, in Thrift's compact protocol: small whole numbers by seven bits and sign."""
+
+    def number(value: int) -> bytes:
+        value, out = 2 * value, b""
+        while value >= 0x80:
+            out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
+        return b"\x15" + out + bytes([value])
+
+    return b"".join([number(0), number(unpacked), number(packed), b"\x2c", number(1000), *[number(0)] * 3, b"\0\0"])
+
+
+@pytest.mark.parametrize("sizes", [(8000, 2**31 - 1), (2**31 - 1, 100)])
+def test_a_parquet_page_that_asks_for_gigabytes_is_refused(tmp_path: Path, sizes: tuple[int, int]) -> None:
+    """Of what its header declares Arrow would make room for, before it looks whether it is there."""
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"t": np.arange(1000.0)}), path, use_dictionary=False, compression="snappy")
+    start = pq.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
+    data = bytearray(path.read_bytes())
+    header = page_header(*sizes)
+    data[start : start + len(header)] = header
+    path.write_bytes(data)
+    before = pa.default_memory_pool().max_memory()
+    refused(lambda: read_table(path), "log.parquet", "column 't'", str(2**31 - 1))
+    assert pa.default_memory_pool().max_memory() - before < BYTES
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+def test_pages_of_every_kind_are_read(tmp_path: Path, version: str, compression: str) -> None:
+    """Dictionaries, statistics of texts, checksums, small pages."""
+    rng = np.random.default_rng(0)
+    table = pa.table({"t": np.arange(3000.0), "q1": rng.integers(0, 9, 3000) * 1.0, "word": ["long " * 99] * 3000})
+    how: dict[str, Any] = {"data_page_version": version, "compression": compression, "write_page_checksum": True}
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=700, data_page_size=900, **how)
+    assert len(read_table(tmp_path / "a.parquet")) == 3000
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes among the files of this system")

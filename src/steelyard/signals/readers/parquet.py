@@ -8,6 +8,7 @@ from typing import Any
 
 from steelyard.errors import LogError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
+from steelyard.ground.pages import odd_page
 from steelyard.signals.readers.csv import numpy_column
 from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
@@ -25,6 +26,7 @@ class ParquetReader(LogReader):
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
+        self._looked_at: set[tuple[str, ...]] = set()
         with self._opened() as file:
             self.names = tuple(str(name) for name in file.schema_arrow.names)
             self._check_size(file.metadata)
@@ -41,6 +43,20 @@ class ParquetReader(LogReader):
                     "more than a log would."
                 )
 
+    def _check_pages(self, metadata: Any, groups: Sequence[int], columns: tuple[str, ...]) -> None:
+        """That no page declares more than there is, before room is made for it; once for every pass over all rows."""
+        if columns in self._looked_at:
+            return
+        try:
+            with self.path.open("rb") as file:
+                odd = odd_page(file, metadata, groups, columns)
+        except Exception as error:  # as below
+            raise _broken(self.path, error) from None
+        if odd is not None:
+            raise LogError(f"{self.path}: {odd}, which are not there; write or copy it again.")
+        if len(groups) == metadata.num_row_groups:
+            self._looked_at.add(columns)
+
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         with self._opened() as file:
             skipped, first = 0, 0
@@ -50,6 +66,7 @@ class ParquetReader(LogReader):
                     break
                 skipped, first = skipped + count, first + 1
             groups = list(range(first, file.metadata.num_row_groups))
+            self._check_pages(file.metadata, groups, tuple(columns))
             try:
                 batches = file.iter_batches(BATCH, row_groups=groups, columns=list(columns), use_threads=False)
                 found = ({name: numpy_column(batch.column(name)) for name in columns} for batch in batches)
