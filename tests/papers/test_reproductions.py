@@ -24,10 +24,15 @@ from steelyard.ground.field import Field
 from steelyard.ground.schema import build
 from steelyard.papers import load_paper
 from steelyard.papers.own_parameters import OwnParameters
-from steelyard.papers.paper import Item, Paper, Reproduction, asserted, measured, paper_table, printed, shown
+from steelyard.papers.paper import (
+    Item,
+    Reproduction,
+    printed,
+    tables_and_figures,
+)
 from steelyard.papers.prrrp._lab import Lab, inertia
 from steelyard.papers.prrrp.histories import _EightFilter
-from steelyard.papers.run import paper_page, reproduce, reproduction_to_json, run_paper
+from steelyard.papers.run import paper_page, reproduction_to_json, run_paper
 from steelyard.papers.szabo3r.tables import formula
 from steelyard.signals.log import Log
 
@@ -59,6 +64,22 @@ def test_what_is_asserted_holds(done: dict[str, Reproduction], name: str) -> Non
     assert done[name].failures == ()
 
 
+@pytest.mark.parametrize("name", HERE)
+def test_what_does_not_hold_says_why(done: dict[str, Reproduction], name: str) -> None:
+    against = [s for s in done[name].statements if s.holds is False]
+    assert [s.claim for s in against if not s.why] == []
+    page = paper_page(done[name])
+    assert page.count("Does not hold: ") == len(against)  # on top, where the others are said to hold
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_items_have_the_tables_and_figures_of_their_titles(done: dict[str, Reproduction], name: str) -> None:
+    for item in done[name].items:
+        named = tables_and_figures(item.title)
+        assert bool(item.figures) or not any(n.startswith("Figure") for n in named), item.title
+        assert bool(item.tables) or not any(n.startswith("Table") for n in named), item.title
+
+
 def test_the_rotradi_figures_are_those_of_the_specification(done: dict[str, Reproduction]) -> None:
     one = done["rotradi"]
     titles = [item.title for item in one.items]
@@ -76,10 +97,13 @@ def test_the_rotradi_figures_are_those_of_the_specification(done: dict[str, Repr
 
 def test_friction_near_rest_decides_which_scheme_is_best(done: dict[str, Reproduction]) -> None:
     """Neither "filtered-dynamic is best" nor its opposite is safe to say; the table has both laws."""
-    rows = {row[0]: row[1:] for row in done["rotradi"].items[-1].tables[0].rows}
-    ramp, tanh = rows["filtered-dynamic"][0], rows["filtered-dynamic"][2]
-    assert tanh > 2.0 * ramp  # 1.6 % against 4.6 %
-    assert rows["filtered-power"][2] == pytest.approx(rows["filtered-power"][0], rel=0.1)  # does not feel it
+    item = next(i for i in done["rotradi"].items if i.title.startswith("Which scheme"))
+    rows = {row[0]: [numbers(cell)[0] for cell in row[1:]] for row in item.tables[1].rows}
+    ramp, tanh, stick = rows["filtered-dynamic"]
+    assert min(tanh, stick) > 2.0 * ramp  # 1.6 % against 4.6 and 5.8 %
+    assert_allclose(rows["filtered-power"], rows["filtered-power"][0], rtol=0.1)  # does not feel it
+    # Two runs cannot tell schemes apart, and the page does not pretend that they do.
+    assert {s.holds for s in item.statements if s.claim.startswith("Filtered-dynamic is the best")} == {None}
 
 
 def test_szabo_table_2_has_the_printed_rows(done: dict[str, Reproduction]) -> None:
@@ -116,8 +140,10 @@ def test_the_irp6_figures_are_those_of_the_specification(done: dict[str, Reprodu
 def test_both_sides_of_the_irp6_statements_are_shown(done: dict[str, Reproduction]) -> None:
     """Long windows are worse or better, known friction settles sooner but is no sharper, as conditions have it."""
     shown_ones = {s.claim: s.holds for s in done["irp6"].statements if s.kind == "shown"}
-    for both in ("Long integrals", "With friction known beforehand"):
+    for both in ("Long integrals", "With friction known beforehand", "With drift the integral"):
         assert {holds for claim, holds in shown_ones.items() if claim.startswith(both)} == {True, False}
+    for wrong in ("The printed computed values lie", "Thirteen parameters cannot be found", "One move of 1.83 s"):
+        assert [holds for claim, holds in shown_ones.items() if claim.startswith(wrong)] == [False]
     load = next(i for i in done["irp6"].items if i.title.startswith("Table I"))
     as_printed = np.array([row[1] for row in load.tables[1].rows], dtype=float)
     # Thirty random runs gave 0.3, 5, 24, 1 % and 60–330 %; here the exact values, to which thirty come within a third.
@@ -225,66 +251,7 @@ def test_the_errata_name_tests_that_exist() -> None:
     assert named <= there
 
 
-# ---------------------------------------------------------------- runs, pages, the command
-
-
-def toy(calls: list[str], holds: bool = True) -> Paper:
-    """Two items of no paper; the second can be told to break."""
-
-    def first(lab: str) -> Item:
-        """Table 1: something."""
-        calls.append("first")
-        rows = [("a", np.float64(1.0), float("nan"))]
-        return Item(
-            text=lab, tables=(paper_table(("name", "x", "y"), rows),), statements=(asserted("One.", holds, "1."),)
-        )
-
-    def second(lab: str) -> Item:
-        """Figure 1: something else."""
-        calls.append("second")
-        if "break" in calls:
-            raise KeyboardInterrupt
-        return Item(statements=(shown("Two.", None, "2."), measured("Three.", "3.")), differences=("<script>",))
-
-    return Paper("toy", "A toy", "Nobody, 2000", "About", lambda fast: "lab", (first, second), (("Figure 9", "lost"),))
-
-
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = ["break"]
-    paper = toy(calls)
-    monkeypatch.setattr("steelyard.papers.run.load_paper", lambda name: paper)
-    with pytest.raises(KeyboardInterrupt):
-        reproduce(["toy"], tmp_path)
-    assert not (tmp_path / "toy" / "result.json").exists()
-    calls.remove("break")
-    (one,) = reproduce(["toy"], tmp_path)
-    assert calls == ["first", "second", "second"]
-    assert sorted(p.name for p in (tmp_path / "toy").iterdir()) == ["manifest.json", "report.html", "result.json"]
-    saved = json.loads((tmp_path / "toy" / "result.json").read_text(encoding="utf-8"))
-    assert saved["holds"]
-    assert saved["items"][0]["tables"][0]["rows"] == [["a", 1.0, None]]
-    assert [item.title for item in one.items] == ["Table 1: something", "Figure 1: something else"]
-    with pytest.raises(SteelyardError, match="finished run"):
-        reproduce(["toy"], tmp_path)
-    interrupted = {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()}
-    reproduce(["toy"], tmp_path, overwrite=True)
-    assert {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()} == interrupted
-
-
-def test_strange_folders_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "rotradi").mkdir()
-    (tmp_path / "rotradi" / "thesis.tex").write_text("dear", encoding="utf-8")
-    with pytest.raises(SteelyardError, match=re.escape("thesis.tex")):
-        reproduce(["rotradi"], tmp_path, fast=True)
-
-
-@pytest.mark.parametrize("holds", [True, False])
-def test_the_page_says_what_holds(holds: bool) -> None:
-    page = paper_page(run_paper(toy([], holds)))
-    assert ("All 1 asserted statements hold" in page) == holds
-    assert ("1 of 1 asserted statements fail" in page) == (not holds)
-    assert "<li>&lt;script&gt;</li>" in page
-    assert "lost" in page
+# ---------------------------------------------------------------- results and the command
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -316,6 +283,6 @@ def test_the_command_writes_a_page(
     assert "The combinations are those of Table 2." in " ".join(result.output.split())
     for name in HERE:
         page = (tmp_path / name / "report.html").read_text(encoding="utf-8")
-        assert "What cannot be regenerated" in page
+        assert "what cannot be regenerated" in page
         assert "NaN" not in own_part(page)
         assert figures(page)

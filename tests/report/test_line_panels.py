@@ -39,3 +39,12 @@ def test_a_panel_can_look_at_a_part() -> None:
 def test_uneven_lines_are_refused() -> None:
     with pytest.raises(ShapeError, match="'torque'"):
         Line.of("torque", [0.0, 1.0], [1.0])
+
+
+def test_points_have_their_intervals() -> None:
+    points = Line.of_points("measured", [1.0, 2.0], [3.0, 4.0], [0.1, 0.2])
+    (trace,) = line_panels([Panel("", (points,), equal=True)]).data
+    assert trace["mode"] == "markers"
+    assert list(trace["error_y"]["array"]) == [0.1, 0.2]
+    with pytest.raises(ShapeError, match="2, 2 and 1 values"):
+        Line.of_points("measured", [1.0, 2.0], [3.0, 4.0], [0.1])

@@ -7,6 +7,7 @@ the paper's laboratory (whatever the items share), has the item's title as its d
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from steelyard.errors import UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground import Array, Presentation, Viewed, number
 from steelyard.report import Panel, TableCell, TableColumn
 
@@ -49,20 +50,27 @@ def printed(paper: str, paper_table: str) -> _Printed:
     return _Printed(tuple(csv.DictReader(StringIO(text))))
 
 
-# What is claimed of a statement: it is "asserted" (must hold, a run fails otherwise), "shown" both ways (it holds under
-# some conditions and not under others), or "measured" (nobody had looked; here is what came out).
+# What is claimed of a statement: it is "asserted" (must hold, a run fails otherwise), "shown" (a claim that was tested,
+# and holds here or does not), or "measured" (no yes or no; here is what came out).
 _Kind = Literal["asserted", "shown", "measured"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence that can be tested, what came out, and whether the sentence holds (None: it is no yes or no)."""
+    """A sentence that can be tested, what came out, and whether the sentence holds (None: it is no yes or no); where a
+    claim does not hold, `why`."""
 
     why_null: ClassVar = {"holds": "It was measured, and is no yes or no."}
     claim: str
     kind: _Kind
     found: str
     holds: bool | None = None
+    why: str = ""
+
+    @property
+    def evidence(self) -> str:
+        """What came out and, where the claim does not hold, why."""
+        return f"{self.found} {self.why}" if self.holds is False and self.why else self.found
 
     @property
     def failed(self) -> bool:
@@ -74,13 +82,14 @@ def asserted(claim: str, holds: Any, found: str) -> Statement:
     return Statement(claim, "asserted", found, bool(holds))
 
 
-def shown(claim: str, holds: Any, found: str) -> Statement:
-    """What holds only partly, or not in general: `claim`, whether it `holds` here (None: unsaid), what was `found`."""
-    return Statement(claim, "shown", found, None if holds is None else bool(holds))
+def shown(claim: str, holds: Any, found: str, why: str = "") -> Statement:
+    """A claim that was tested: `claim`, whether it `holds` here (None: unsaid), what was `found`, and `why` it does not
+    hold, for the case that it does not."""
+    return Statement(claim, "shown", found, None if holds is None else bool(holds), why)
 
 
 def measured(claim: str, found: str) -> Statement:
-    """What had not been looked at before: the `claim`, and what was `found`."""
+    """What is no yes or no: the `claim`, and what was `found`."""
     return Statement(claim, "measured", found)
 
 
@@ -123,13 +132,42 @@ class Item:
     title: str = ""
 
 
+_NAMED = re.compile(r"(?:, | and )?(Table|Figure)s? ((?:\d+|[IVX]+)(?:(?:, | and |–)(?:\d+|[IVX]+)\b)*)")
+
+
+def tables_and_figures(text: str) -> tuple[str, ...]:
+    """Those that the beginning of a `text` names, one by one.
+
+    >>> tables_and_figures("Table 5 and Figures 3, 7–9: validation")
+    ('Table 5', 'Figure 3', 'Figure 7', 'Figure 8', 'Figure 9')
+    """
+    out: list[str] = []
+    at = 0
+    while found := _NAMED.match(text, at):
+        kind, numbers = found.groups()
+        for first, last in re.findall(r"(\w+)(?:–(\w+))?", numbers.replace(" and ", ", ")):
+            out += [f"{kind} {n}" for n in (range(int(first), int(last) + 1) if last else (first,))]
+        at = found.end()
+    return tuple(out)
+
+
+@dataclass(frozen=True)
+class InPrint:
+    """A table or a figure of a paper: in which items it is to be seen, by their titles; where in none, why."""
+
+    name: str
+    shown_in: tuple[str, ...]
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Paper:
     """A paper that can be reproduced.
 
     `lab(fast)` makes what the items share; let it work out expensive things when they are first asked for. An item is a
-    function of that `lab`; the first line of its docstring is its title. `missing` lists what cannot be regenerated,
-    each with its reason.
+    function of that `lab`; the first line of its docstring is its title, which begins with the tables and figures that
+    it has. `missing` lists what cannot be regenerated, each with its reason. `prints` are all tables and figures of the
+    paper, such as "Tables 1–4, Figures 1–8" (default: those of items and of `missing`); each must be in one of both.
     """
 
     name: str
@@ -139,6 +177,27 @@ class Paper:
     lab: Callable[[bool], Any]
     items: tuple[Callable[[Any], Item], ...]
     missing: tuple[tuple[str, str], ...] = ()
+    prints: str = ""
+
+    def __post_init__(self) -> None:
+        for content in self.contents:
+            if not (content.shown_in or content.reason):
+                raise SteelyardError(f"{self.name}: {content.name} is in no item; list it in `missing`, with a reason.")
+
+    @property
+    def contents(self) -> tuple[InPrint, ...]:
+        """Every table and figure of the paper, and where it is or why not."""
+        titles = [self.item_title(index) for index in range(len(self.items))]
+        where = {title: tables_and_figures(title) for title in titles}
+        lacks = {name: why for what, why in self.missing for name in tables_and_figures(what)}
+        named = dict.fromkeys([*(name for names in where.values() for name in names), *lacks])
+        listed = tables_and_figures(self.prints) or tuple(named)
+        if strange := [name for name in named if name not in listed]:
+            raise SteelyardError(f"{self.name}: the paper has no {strange[0]}; it has {self.prints}.")
+        return tuple(
+            InPrint(name, tuple(title for title in titles if name in where[title]), lacks.get(name, ""))
+            for name in listed
+        )
 
     def item_title(self, index: int) -> str:
         """The first line of the docstring of item `index`, without its full stop."""

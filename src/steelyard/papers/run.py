@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from steelyard.ground import (
     write_whole,
 )
 from steelyard.papers import load_paper
-from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement
+from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement, tables_and_figures
 from steelyard.report import (
     CalloutKind,
     Html,
@@ -49,7 +50,7 @@ from steelyard.report import (
 )
 
 _Watch = Callable[[Paper, str, int], Any]
-_RESULTS = {True: "holds", False: "does not hold", None: "–"}
+_RESULTS = {True: "holds", False: "does not hold", None: "measured"}
 
 
 def paper_page(done: Reproduction) -> str:
@@ -57,9 +58,7 @@ def paper_page(done: Reproduction) -> str:
     paper = done.paper
     sections = [Section("Statements", _summary(done))]
     sections += [Section(item.title, _item(item)) for item in done.items]
-    if paper.missing:
-        rows = [[what, why] for what, why in paper.missing]
-        sections.append(Section("What cannot be regenerated", table_html(["what", "why"], rows)))
+    sections.append(Section("Tables and figures of the paper", _contents(paper)))
     fast = " Fast mode: fewer repetitions and a shorter search than in a full run." if done.fast else ""
     return render_report(
         f"{paper.name}: a paper reproduced",
@@ -78,16 +77,22 @@ def _verdict(done: Reproduction) -> Verdict:
             f"{len(done.failures)} of {len(must)} asserted statements fail.",
             tuple(s.claim for s in done.failures),
         )
-    rest = len(done.statements) - len(must)
-    also = f"; {rest} more are shown from both sides or measured for the first time" if rest else ""
-    return Verdict("good", f"All {len(must)} asserted statements hold{also}.")
+    tested = [s for s in done.statements if s.kind == "shown" and s.holds is not None]
+    against = [s for s in tested if not s.holds]
+    also = f" Of {len(tested)} claims that were tested {_count(len(against))} not hold." if tested else ""
+    reasons = tuple(f"Does not hold: {s.claim} {s.evidence}" for s in against)
+    return Verdict("good", f"All {len(must)} asserted statements hold.{also}", reasons)
+
+
+def _count(against: int) -> str:
+    return {0: "none does", 1: "one does"}.get(against, f"{against} do")
 
 
 def _summary(done: Reproduction) -> Html:
-    rows: list[list[TableCell]] = [[s.claim, s.kind, _RESULTS[s.holds], s.found] for s in done.statements]
+    rows: list[list[TableCell]] = [[s.claim, s.kind, _RESULTS[s.holds], s.evidence] for s in done.statements]
     explained = (
-        "Asserted statements must hold, or the run fails. Those that are shown hold under some conditions and not "
-        "under others; those that are measured had not been looked at before."
+        "Asserted statements must hold, or the run fails. Those that are shown are claims that were tested: they hold "
+        "here or they do not, and then it says why. What is measured is no yes or no."
     )
     return join(
         paragraph(done.paper.about),
@@ -102,7 +107,7 @@ def _item(item: Item) -> Html:
         Html(f'<div class="folded">{table_html(t.columns, t.rows, t.title, NO_NUMBER)}</div>') for t in item.tables
     ]
     pieces += [figure_html(line_panels(f.panels), f.title, f.caption) for f in item.figures]
-    pieces += [callout(_tone(s), f"{s.claim} {s.found}") for s in item.statements]
+    pieces += [callout(_tone(s), f"{s.claim} {s.evidence}", _RESULTS[s.holds].capitalize()) for s in item.statements]
     if item.differences:
         lines = "".join(f"<li>{text(line)}</li>" for line in item.differences)
         pieces.append(Html(f"<h3>Differences from the paper</h3><ul>{lines}</ul>"))
@@ -110,9 +115,27 @@ def _item(item: Item) -> Html:
 
 
 def _tone(statement: Statement) -> CalloutKind:
-    if statement.kind == "asserted":
-        return "good" if statement.holds else "bad"
-    return "note"
+    if statement.holds is None:
+        return "note"
+    return "good" if statement.holds else "bad" if statement.failed else "warning"
+
+
+def _contents(paper: Paper) -> Html:
+    """Every table and figure: where it is on this page, or why it is not."""
+    rows = [[c.name, "; ".join(c.shown_in), c.reason] for c in paper.contents]
+    pieces = [table_html(["in print", "here", "what cannot be regenerated"], rows)]
+    others = [[what, why] for what, why in paper.missing if not tables_and_figures(what)]
+    return join(*pieces, table_html(["what else cannot be regenerated", "why"], others)) if others else join(*pieces)
+
+
+def contents_list(paper: Paper) -> str:
+    """The tables and figures of a `paper` as a list in Markdown: where each is on its page, or why it is not."""
+    lines = []
+    for where, names in groupby(paper.contents, key=lambda c: (c.shown_in, c.reason)):
+        titles = "; ".join(title.partition(": ")[2] or title for title in where[0])
+        lines.append(f"- {', '.join(c.name for c in names)}: " + (titles if titles else f"not regenerated. {where[1]}"))
+    lines += [f"- {what}: not regenerated. {why}" for what, why in paper.missing if not tables_and_figures(what)]
+    return "\n".join(lines) + "\n"
 
 
 def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
@@ -127,6 +150,7 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
             "holds": not done.failures,
             "statements": done.statements,
             "items": done.items,
+            "contents": paper.contents,
             "missing": [{"what": what, "why": why} for what, why in paper.missing],
         }
     )
@@ -134,7 +158,7 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
 
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
     """The statements of what is `done` on the terminal `out`, and the `folder` where the page is."""
-    rows = [[escape(s.claim), s.kind, _RESULTS[s.holds], escape(s.found)] for s in done.statements]
+    rows = [[escape(s.claim), s.kind, _RESULTS[s.holds], escape(s.evidence)] for s in done.statements]
     out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
         out.print(f"[bold]Fails:[/bold] {escape(failure.claim)}")

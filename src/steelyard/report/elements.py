@@ -64,12 +64,12 @@ def paragraph(value: str) -> Html:
     return Html(f"<p>{text(value)}</p>")
 
 
-def callout(kind: CalloutKind, message: str) -> Html:
-    """A box of a `kind` with a `message` that a reader must not miss."""
-    sign, word = _SIGNS[kind]
+def callout(kind: CalloutKind, message: str, word: str = "") -> Html:
+    """A box of a `kind` with a `message` that a reader must not miss, after a `word` (default: that of the kind)."""
+    sign, usual = _SIGNS[kind]
     return Html(
         f'<div class="callout {kind}" role="note"><span class="sign" aria-hidden="true">{sign}</span>'
-        f'<div><strong class="word">{word}.</strong> {text(message)}</div></div>'
+        f'<div><strong class="word">{text(word or usual)}.</strong> {text(message)}</div></div>'
     )
 
 

@@ -1,5 +1,6 @@
 """Kozłowski & Dutkiewicz 1996: integral models, friction curves, exciting motions and loads of an IRp-6."""
 
+from steelyard.papers.inputs import drawn_arm
 from steelyard.papers.irp6._lab import Lab
 from steelyard.papers.irp6.exciting import figure_6, figure_15, figures_7_to_9
 from steelyard.papers.irp6.friction import figure_2, figure_5, figures_3_and_4
@@ -16,6 +17,7 @@ PAPER = Paper(
     "excite. Of the arm it prints four numbers; they are the truth of the simulated one, and all else is chosen.",
     lab=Lab,
     items=(
+        drawn_arm("Figure 1: the kinematic structure", "irp6", (0.0, 0.2, 0.3), (0.67, 0.0, 0.0)),
         motor_2,
         long_windows,
         movements,
@@ -31,8 +33,8 @@ PAPER = Paper(
         figure_16,
         figure_17,
     ),
+    prints="Table I, Figures 1–17",
     missing=(
-        ("Figure 1", "A drawing of the kinematic structure."),
         ("The measured curves of all figures", "The measurements are not public; ours are simulated."),
         ("cond 1e14 to 1e13 of three joints, differential model", "Neither its motions nor its scaling are printed."),
         ("Ratios of 165–170 of the ball screws", "They hold within 10° of the reference only; 170 is used throughout."),

@@ -1,5 +1,6 @@
 """Pedrocchi et al. 2013: local models of an industrial arm from evolved trajectories, Tables I–II and Figures 1–8."""
 
+from steelyard.papers.inputs import given_table
 from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.ns16.claim import core_claim, figures_4_to_6, figures_7_and_8, parameters_lose_meaning, transfer
 from steelyard.papers.ns16.tables import conditioning, figure_3, fitness, friction_labels, printed_values, table_2
@@ -17,6 +18,7 @@ PAPER = Paper(
     "exactly as it is modelled and once with effects that no parameter of the model stands for.",
     lab=Lab,
     items=(
+        given_table("Table I: gear ratios and nominal torques", "ns16", "table1"),
         table_2,
         printed_values,
         friction_labels,
@@ -29,9 +31,10 @@ PAPER = Paper(
         parameters_lose_meaning,
         transfer,
     ),
+    prints="Tables I, II, Figures 1–8",
     missing=(
-        ("Table I", "Gear ratios and motor torques, printed; they are inputs here."),
-        ("Figures 1 and 2", "Drawings of the regions, whose sizes are not given, and of the procedure."),
+        ("Figure 1", "A drawing of the regions, whose sizes are not given."),
+        ("Figure 2", "The flow chart of the procedure."),
         ("The measured curves of Figures 4–8", "The paper's measurements are not public; ours are simulated."),
         ("The genetic algorithm's operators and its number of generations", "Not given; the usual ones are used."),
     ),

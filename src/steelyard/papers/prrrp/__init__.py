@@ -1,5 +1,6 @@
 """Urrea & Pascal 2017: four estimators on a redundant PRRRP arm, Tables 3–6 and Figures 3 and 5–8."""
 
+from steelyard.papers.inputs import drawn_arm, given_table
 from steelyard.papers.paper import Paper
 from steelyard.papers.prrrp._lab import Lab
 from steelyard.papers.prrrp.histories import figure_5, figure_6
@@ -14,10 +15,23 @@ PAPER = Paper(
     "network and an extended Kalman filter, and validates them by tracking. It prints the robot, but neither its "
     "motion nor any setting of a method or controller: these are chosen here, and said so.",
     lab=Lab,
-    items=(figure_3, table_3, table_4, figure_5, figure_6, table_5, four_ways, table_6, figure_8),
+    items=(
+        given_table("Table 1: Denavit–Hartenberg rows", "prrrp", "table1"),
+        given_table("Table 2: lengths, masses and inertias", "prrrp", "table2"),
+        drawn_arm("Figure 2: the arm and its axes", "prrrp", (0.1, 0.4, 0.6, 0.5, 0.05)),
+        figure_3,
+        table_3,
+        table_4,
+        figure_5,
+        figure_6,
+        table_5,
+        four_ways,
+        table_6,
+        figure_8,
+    ),
+    prints="Tables 1–6, Figures 1–8",
     missing=(
-        ("Tables 1 and 2", "Denavit–Hartenberg rows, lengths and masses, printed; inputs here."),
-        ("Figures 1, 2 and 4", "Drawings of the scheme, the frames and the networks."),
+        ("Figures 1 and 4", "Block diagrams of the scheme and of the networks, without data."),
         ("The curves of Figures 3 and 5–8 as printed", "Motion, gains and all settings are missing; (44) is empty."),
         ("The Adaline, Hopfield and Kalman columns of Table 4", "They follow from settings that are not printed."),
     ),

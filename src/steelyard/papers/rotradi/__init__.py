@@ -1,8 +1,10 @@
-"""Chávez-Olivares et al. 2012: five regression schemes on a direct-drive arm, Tables 2–4 and Figures 2–7."""
+"""Chávez-Olivares et al. 2012: five regression schemes on a direct-drive arm, Tables 1–4 and Figures 2–8."""
 
+from steelyard.papers.inputs import drawn_arm, given_table
 from steelyard.papers.paper import Paper
-from steelyard.papers.rotradi.equations import equations_34_and_37, printed_sets, ranking
+from steelyard.papers.rotradi.equations import equations_34_and_37, printed_sets
 from steelyard.papers.rotradi.lab import Lab
+from steelyard.papers.rotradi.ranking import ranking
 from steelyard.papers.rotradi.tables import (
     figure_2,
     figure_3,
@@ -23,6 +25,7 @@ PAPER = Paper(
     "takes its place; printed numbers stand beside ours wherever both exist.",
     lab=Lab,
     items=(
+        given_table("Table 1: motors and encoders", "rotradi", "table1"),
         table_2,
         printed_sets,
         table_3,
@@ -33,10 +36,11 @@ PAPER = Paper(
         figures_6_and_7,
         equations_34_and_37,
         ranking,
+        drawn_arm("Figure 8: the kinematics", "rotradi", (0.0, 0.5, 0.9), (0.45, 0.0, 0.0)),
     ),
+    prints="Tables 1–4, Figures 1–8",
     missing=(
-        ("Table 1", "Data of the motors, printed; it is an input here."),
-        ("Figures 1 and 8", "A photograph and the drawing of the kinematics."),
+        ("Figure 1", "A photograph of the arm."),
         ("The measured curves of Figures 2–7", "The paper's measurements are not public; ours are simulated."),
         (
             "The dashes of Table 2, from a measurement",

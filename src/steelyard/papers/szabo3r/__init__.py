@@ -1,5 +1,6 @@
 """Szabó & Szádeczky-Kardoss 2021: what can be identified, and least squares with and without weights."""
 
+from steelyard.papers.inputs import drawn_arm, given_table
 from steelyard.papers.paper import Paper
 from steelyard.papers.szabo3r.tables import Lab, angle_noise, base_combinations, figure_2, figure_3, table_2
 
@@ -11,10 +12,15 @@ PAPER = Paper(
     "and compares least squares with and without weights under noise. Its robot is rebuilt from its Table 2: uniform "
     "cylinders reproduce every exact value. What it does not print is chosen, and said so.",
     lab=Lab,
-    items=(base_combinations, figure_2, table_2, figure_3, angle_noise),
-    missing=(
-        ("Table 1", "Denavit–Hartenberg rows, printed; an input here."),
-        ("Figure 1", "A drawing of the robot."),
-        ("The paper's own motion and its Cond_F(LᵀL)", "Neither is printed."),
+    items=(
+        given_table("Table 1: Denavit–Hartenberg rows", "szabo3r", "table1"),
+        drawn_arm("Figure 1: the arm", "szabo3r", (0.0, 0.4, -0.8)),
+        base_combinations,
+        figure_2,
+        table_2,
+        figure_3,
+        angle_noise,
     ),
+    prints="Tables 1–2, Figures 1–3",
+    missing=(("The paper's own motion and its Cond_F(LᵀL)", "Neither is printed."),),
 )

@@ -20,13 +20,18 @@ _ALONE, _AMONG_OTHERS = 320, 170  # pixels of a panel
 
 @dataclass(frozen=True)
 class Line:
-    """One line. Lines of one name share their colour and their entry in the legend, in all panels of a figure."""
+    """One line. Lines of one name share their colour and their entry in the legend, in all panels of a figure.
+
+    Or single `points`, each ± an `interval`, where there is one.
+    """
 
     why_null: ClassVar = dict.fromkeys(("x/*", "y/*"), "A gap: nothing was found there.")
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     dashed: bool = False
+    points: bool = False
+    interval: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, name: str, x: ArrayLike, y: ArrayLike, *, dashed: bool = False) -> Line:
@@ -37,10 +42,19 @@ class Line:
         keep = decimate(up, _POINTS)
         return cls(name, tuple(rounded(across[keep])), tuple(rounded(up[keep])), dashed)
 
+    @classmethod
+    def of_points(cls, name: str, x: ArrayLike, y: ArrayLike, interval: ArrayLike = ()) -> Line:
+        """Points `name` at `x` and `y`, each ± its `interval` (none: without)."""
+        across, up, bars = (tuple(rounded(np.asarray(v, dtype=float))) for v in (x, y, interval))
+        if len(across) != len(up) or len(bars) not in (0, len(up)):
+            raise ShapeError(f"The points '{name}' have {len(across)}, {len(up)} and {len(bars)} values.")
+        return cls(name, across, up, points=True, interval=bars)
+
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines over one pair of axes; `range` is what of the y axis is shown at first (default: everything)."""
+    """Lines over one pair of axes; `range` is what of the y axis is shown at first (default: everything). With `equal`
+    a metre is as long along x as along y."""
 
     why_null: ClassVar = {"range": "All of it is shown."}
     title: str
@@ -49,11 +63,13 @@ class Panel:
     y: str = ""
     logarithmic: bool = False
     range: tuple[float, float] | None = None
+    equal: bool = False
 
 
 def line_panels(panels: Sequence[Panel]) -> Figure:
     """A figure of the `panels`, which zoom together along x; the lowest names that axis."""
-    figure = Figure.panels([panel.title for panel in panels], height=_ALONE if len(panels) == 1 else _AMONG_OTHERS)
+    tall = len(panels) == 1 or any(panel.equal for panel in panels)
+    figure = Figure.panels([panel.title for panel in panels], height=_ALONE if tall else _AMONG_OTHERS)
     colours: dict[str, str] = {}
     for row, panel in enumerate(panels, start=1):
         for line in panel.lines:
@@ -63,12 +79,18 @@ def line_panels(panels: Sequence[Panel]) -> Figure:
                 row,
                 x=line.x,
                 y=line.y,
-                mode="lines",
+                mode="markers" if line.points else "lines",
                 name=line.name,
-                line={"color": colour, "width": 1.3, "dash": "dash" if line.dashed else "solid"},
+                line=None
+                if line.points
+                else {"color": colour, "width": 1.3, "dash": "dash" if line.dashed else "solid"},
+                marker={"color": colour, "size": 6} if line.points else None,
+                error_y={"type": "data", "array": line.interval, "thickness": 1} if line.interval else None,
                 hovertemplate=f"{line.name}: %{{y:.4g}} at %{{x:.4g}}<extra></extra>",
             )
-        figure.y_axis(row, panel.y, range=panel.range)
+        figure.y_axis(
+            row, panel.y, range=panel.range, scaleanchor=f"x{row if row > 1 else ''}" if panel.equal else None
+        )
         if panel.logarithmic:
             figure.y_axis(row, type="log", exponentformat="power", dtick=2)
     figure.x_axis(len(panels), panels[-1].x)
