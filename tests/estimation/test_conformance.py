@@ -45,7 +45,8 @@ def test_clean_data_give_back_the_known_parameters(name: str, which: int) -> Non
     s, c = case_of(name, which)
     found = s.estimator.fit(s.clean(s.robots[which]), c.base)
     assert np.abs(found.beta - c.beta).max() < s.accuracy * np.abs(c.beta).max()
-    assert found.result is Result.CONVERGED
+    # Without noise filters see their own steps and rounded friction, which are not white, and say so.
+    assert found.result is Result.CONVERGED or (found.result, s.estimator.family) == (Result.OVERCONFIDENT, "filter")
 
 
 @every

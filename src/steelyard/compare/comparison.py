@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from steelyard.compare.methods import METHODS, MethodRun
+from steelyard.compare.methods import METHODS, UNSETTLED, MethodRun
 from steelyard.compare.protocol import Protocol
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.ground.reasons import explained
@@ -128,7 +128,7 @@ def _summed_up(estimator: str, runs: Sequence[MethodRun]) -> Summary:
         estimator,
         len(runs),
         sum(not run.found for run in runs) / count,
-        sum(run.result == "not-converged" for run in runs) / count,
+        sum(run.result in UNSETTLED for run in runs) / count,
         sum(run.simulable is False for run in runs) / count,
         sum(run.possible is True for run in runs) / count,
         _quantile([run.distance_percent for run in runs]),

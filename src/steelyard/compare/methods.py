@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.estimation.estimate import Estimate, Prior, Result
+from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.registry import ESTIMATORS, Named, estimator_names, fit_by_name
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.field import Field
@@ -93,12 +93,12 @@ def chosen_methods(names: Sequence[str]) -> tuple[Method, ...]:
     return tuple(method for name, method in METHODS.items() if name in left)
 
 
-# How runs end. Of the first three there are numbers.
-FOUND = ("converged", "boundary", "not-converged")
+# How runs end. Of the first there are numbers, and the first two settled.
+FOUND = ("converged", "boundary", "not-converged", "overconfident", "diverged")
 FAILED = ("refused", "too-slow", "broken", "no-data")
 # The parts of a cell's key, in their order.
 FACTORS = ("trajectory", "noise", "rate", "cutoff", "controller", "start")
-_CODES = {Result.CONVERGED: "converged", Result.BOUNDARY: "boundary", Result.NOT_CONVERGED: "not-converged"}
+UNSETTLED = FOUND[2:]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,8 @@ def try_fit(cell: str, method: Method, fit: Callable[[], Estimate], limit: float
         return ended("refused", str(error)), None
     except Exception as error:
         return ended("broken", f"{type(error).__name__}: {error}"), None
-    run = ended(_CODES[found.result], "" if found.result is not Result.NOT_CONVERGED else " ".join(found.notes))
+    code = found.result.name.lower().replace("_", "-")
+    run = ended(code, "" if found.result.settled else " ".join(found.notes))
     if not (np.all(np.isfinite(found.beta)) and np.all(np.isfinite(found.theta))):
         return replace(run, result="broken", reason="The estimate is not finite."), None
     return run, found

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.assessment.holdout import keep_last
 from steelyard.assessment.replay import possibility
 from steelyard.assessment.score import score_models
-from steelyard.compare.methods import Method, MethodRun, chosen_methods, try_fit
+from steelyard.compare.methods import UNSETTLED, Method, MethodRun, chosen_methods, try_fit
 from steelyard.compare.schemes import named_values, replayed
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
@@ -88,7 +88,7 @@ class LogComparison(Viewed):
     def best(self) -> LogResult | None:
         """The smallest error among those that converged to a robot whose mass matrix is positive definite."""
         good = [r for r in self.ranking if r.nrmse_percent is not None and r.run.simulable]
-        settled = [r for r in good if r.run.result != "not-converged"]
+        settled = [r for r in good if r.run.result not in UNSETTLED]
         return next(iter(settled or good), None)
 
     def to_json(self) -> dict[str, Any]:

@@ -31,6 +31,13 @@ class Result(Enum):
     CONVERGED = "converged"
     BOUNDARY = "at the boundary of what is physically possible"
     NOT_CONVERGED = "stopped before it converged"
+    OVERCONFIDENT = "more certain than its own errors allow"
+    DIVERGED = "diverged"
+
+    @property
+    def settled(self) -> bool:
+        """Whether the numbers and their error bars can be taken as they are."""
+        return self in (Result.CONVERGED, Result.BOUNDARY)
 
 
 @dataclass(frozen=True, eq=False)

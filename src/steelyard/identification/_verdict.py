@@ -217,8 +217,8 @@ def _about_model(found: Identification) -> list[str]:
             f"The free fit lies outside of what is physically possible{worst}; the model that is possible fits "
             f"{number(rise, 1)} % worse."
         )
-    if found.estimate.result is Result.NOT_CONVERGED:
-        out.append("The estimator stopped before it converged.")
+    if not found.estimate.result.settled:
+        out.append(f"The estimator did not settle ({found.estimate.result.value}): do not believe its error bars.")
     small = np.abs(found.estimate.beta) < 2.0 * found.estimate.standard_errors
     if small.any():
         out.append(f"{int(small.sum())} of {found.base.rank} base parameters cannot be told from zero by this motion.")

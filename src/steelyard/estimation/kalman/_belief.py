@@ -72,8 +72,8 @@ class Belief(ABC):
         """Parameters that wander."""
 
     @abstractmethod
-    def measure(self, q: Array, noise: Array) -> float:
-        """Take in measured positions with standard deviations `noise`; gives the innovation's squared length."""
+    def measure(self, q: Array, noise: Array) -> Array:
+        """Take in measured positions with standard deviations `noise`; gives the normalised innovation."""
 
 
 class WholeBelief(Belief):
@@ -125,7 +125,7 @@ class WholeBelief(Belief):
         at = np.arange(self.p)
         self.P[at, at] += variance
 
-    def measure(self, q: Array, noise: Array) -> float:
+    def measure(self, q: Array, noise: Array) -> Array:
         p, n = self.p, len(q)
         S = self.P[p : p + n, p : p + n] + np.diag(noise**2)
         half = _cholesky(S)
@@ -133,7 +133,7 @@ class WholeBelief(Belief):
         miss = _solve(half, q - self.z[p : p + n])
         self.z += miss @ W
         self.P -= W.T @ W
-        return float(miss @ miss)
+        return miss
 
 
 class RootBelief(Belief):
@@ -177,7 +177,7 @@ class RootBelief(Belief):
         extra[: self.p] = np.diag(np.sqrt(variance))
         self.L = _lower(np.hstack([self.L, extra]))
 
-    def measure(self, q: Array, noise: Array) -> float:
+    def measure(self, q: Array, noise: Array) -> Array:
         """[√R HL; 0 L] is rotated into [√S 0; K√S L'] (Kaminski, Bryson & Schmidt 1971)."""
         p, n, d = self.p, len(q), len(self.z)
         stacked = np.zeros((d + n, d + n))
@@ -188,7 +188,7 @@ class RootBelief(Belief):
         miss = _solve(turned[:n, :n], q - self.z[p : p + n])
         self.z += turned[n:, :n] @ miss
         self.L = turned[n:, n:]
-        return float(miss @ miss)
+        return miss
 
 
 def _cholesky(P: Array) -> Array:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.stats import chi2
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
+from steelyard.estimation.kalman._noise import likeliest_noise, log_likelihood
 from steelyard.estimation.kalman._transition import Method, Transition
-from steelyard.estimation.kalman.tuning import Tuned, Tuning, tuned
+from steelyard.estimation.kalman.consistency import FALSE_ALARM, Consistency
+from steelyard.estimation.kalman.tuning import Tuned, Tuning, refined, tuned
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.simulated._start import Start, starting_point
 from steelyard.estimation.simulated.experiment import Experiment, Run
@@ -23,11 +25,13 @@ _RUNAWAY = 1e3
 # Samples between two looks at the health of a filter, and points of the path that are kept.
 LOOK = 64
 _KEPT = 200
+# Noise levels need parameters and parameters noise levels: the second round halves what is left of short logs' errors.
+_TUNINGS = 2
 
 
 @dataclass(eq=False)
 class FilterPath:
-    """Samples since the last check, and what is kept of the others: time, parameters, squared innovations."""
+    """Samples since the last check, and what is kept of the others: time, parameters, innovations."""
 
     base: BaseParameters
     plant: Plant
@@ -35,17 +39,15 @@ class FilterPath:
     times: list[float] = field(default_factory=list)
     betas: list[Array] = field(default_factory=list)
     states: list[Array] = field(default_factory=list)
-    misses: float = 0.0
-    measured: int = 0
+    consistency: Consistency = field(default_factory=Consistency)
     trouble: str = ""
     checked: int = 0
 
-    def add(self, t: float, beta: Array, x: Array, miss: float) -> None:
+    def add(self, t: float, beta: Array, x: Array, miss: Array) -> None:
         self.times.append(t)
         self.betas.append(beta.copy())
         self.states.append(x.copy())
-        self.misses += miss
-        self.measured += len(x) // 2
+        self.consistency.innovations.append(miss)
 
     def healthy(self) -> bool:
         """Checks all samples since the last call; the first bad one is named in `trouble`."""
@@ -77,12 +79,9 @@ class FilterPath:
         return tuple({"t": t, "beta": tuple(beta.tolist())} for t, beta in pairs)
 
     @property
-    def consistency(self) -> float:
-        """The mean squared innovation over what the filter expected: 1 where it knows how good it is.
-
-        (A filter's consistency, as the field calls it; whether a robot is possible is another question.)
-        """
-        return self.misses / max(self.measured, 1)
+    def cost(self) -> float:
+        """The sum of squared normalised innovations."""
+        return float(sum(miss @ miss for miss in self.consistency.innovations))
 
 
 def smallest_masses(base: BaseParameters, plant: Plant, betas: Array, q: Array) -> Array:
@@ -105,8 +104,9 @@ class Ready:
         experiment: the motions.
         base: the parameters that are looked for.
         plant: the robot, its dry friction smooth.
-        start: least squares on the same motions.
-        tuned: noise and first covariance.
+        start: least squares on the same motions; noise levels come from it, parameters if `Tuning.start` says so.
+        from_log: the covariance that a start from least squares has.
+        tuned: noise, first parameters and their covariance.
         method: of integration.
         substeps: steps per sample; None: as many as the friction needs.
         held: whether the torque is held over a sample.
@@ -116,6 +116,7 @@ class Ready:
     base: BaseParameters
     plant: Plant
     start: Start
+    from_log: Array
     tuned: Tuned
     method: Method
     substeps: int | None
@@ -135,30 +136,58 @@ class Ready:
         tau = np.ascontiguousarray(run.tau)
         return tau[:-1], tau[:-1] if self.held else tau[1:]
 
-    def estimate(
-        self, found: tuple[Array, Array], prior: Prior | None, path: FilterPath, notes: Sequence[str], inflation: float,
-        **details: Any,
-    ) -> Estimate:  # fmt: skip
-        """What a filter `found` (β and its covariance) on its `path`; `inflation` of the covariance is told, not done.
+    def estimate(self, found: tuple[Array, Array], prior: Prior | None, path: FilterPath, **details: Any) -> Estimate:
+        """What a filter `found`, with how far it is to be believed.
+
+        It diverged where it stopped on its way, or where the log is less likely under what it found than under what
+        it began with: then that is given back. It is overconfident where its innovations or the steps of its
+        parameters are larger than it expected; the covariance is widened by as much.
 
         Args:
             found: base parameters and covariance.
             prior: decides the full parameters that have them.
             path: the way there.
-            notes, details: what else there is to say.
-            inflation: by how much the covariance was widened.
+            details: what else there is to say.
         """
         base, free, dof = self.base, self.start.free, self.experiment.robot.dof
         samples = sum(len(run.t) - 1 for run in self.experiment.runs)
+        gain = log_likelihood(self, found[0]) - (began := log_likelihood(self, self.tuned.beta))
+        worse = not gain >= 0.0 and np.isfinite(began)
+        # Where both explain the log alike, as near the truth, the likelihoods differ by no more than chance.
+        lost = worse and not -2.0 * gain <= float(chi2.ppf(1.0 - FALSE_ALARM, base.rank))
+        widened, why, ratios = path.consistency.verdict()
+        result, notes = Result.CONVERGED, list(self.tuned.notes)
+        if path.trouble or lost:
+            result = Result.DIVERGED
+            reason = path.trouble or "the log is less likely under what it found than under its start"
+            numbers = "those of its start" if worse or not path.consistency.moments[1:] else "its last healthy ones"
+            notes.append(
+                f"The filter diverged: {reason}. The numbers are {numbers}; use a shorter step or rk4, more "
+                "torque_noise, or a better start."
+            )
+        elif why:
+            result = Result.OVERCONFIDENT
+            notes.append(
+                f"The filter is more certain than it should be: squares are larger than it expected: {why}. The model "
+                f"misses something, noise is set too small, or the start was further off than its errors say; error "
+                f"bars were widened by {widened**0.5:.2g}."
+            )
+        if worse and result is not Result.DIVERGED:
+            notes.append("The start explains the log as well as what the filter found; it is given back.")
+        if worse:
+            found, widened = (self.tuned.beta, self.tuned.covariance), 1.0
+        beta, covariance = found[0], 0.5 * widened * (found[1] + found[1].T)
         common = {
-            "inflation": np.full(base.rank, inflation), "rows": (samples,) * dof, "start": self.tuned.beta,
+            "inflation": np.full(base.rank, widened), "rows": (samples,) * dof, "start": self.tuned.beta,
+            "started_from": self.tuned.source, "start_std": np.sqrt(np.diag(self.tuned.covariance)),
             "degrees_of_freedom": np.full(base.rank, max(samples * dof - base.rank, 1)),
             "position_noise": self.tuned.positions, "torque_noise": self.tuned.step.torque,
+            "consistency": ratios["innovations"]["ratio"] if ratios else np.nan, "consistency_tests": ratios,
+            "log_likelihood_gain": gain,
         }  # fmt: skip
         return Estimate(
-            base, *found, nearest_theta(base, found[0], prior),
-            free.problem.residual_std(found[0], free.joined, free.weights), path.misses,
-            Result.NOT_CONVERGED if path.trouble else Result.CONVERGED,
+            base, beta, covariance, nearest_theta(base, beta, prior),
+            free.problem.residual_std(beta, free.joined, free.weights), path.cost, result,
             history=path.history, notes=tuple(notes), details={**common, **details},
         )  # fmt: skip
 
@@ -173,9 +202,15 @@ def ready(
     plant = plant_of(experiment.robot, experiment.terms, experiment.smoothing)
     # Least squares sees the same smooth friction as the filter.
     start = starting_point(replace(experiment, dynamics=plant.smooth), base, prior)
-    numbers = tuned(settings, experiment, base, prior, start, plant)
+    numbers, from_log = tuned(settings, experiment, base, prior, start, plant)
     held = torque == "held" or (torque == "auto" and experiment.controller is not None)
-    return Ready(experiment, base, plant, start, numbers, method, substeps, held)
+    about = Ready(experiment, base, plant, start, from_log, numbers, method, substeps, held)
+    if settings.likeliest and not settings.says_all_noise:
+        for _ in range(_TUNINGS):
+            about = replace(about, tuned=refined(settings, experiment, about.tuned, likeliest_noise(about)))
+            if about.tuned.notes:
+                break
+    return about
 
 
 def _check(experiment: Experiment, base: BaseParameters, method: str, substeps: int | None, torque: str) -> None:

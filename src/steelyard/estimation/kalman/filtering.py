@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -69,10 +69,12 @@ class KalmanFilter(Estimator[Experiment]):
     """Filters over (q, q̇, β): torques drive the model, measured positions correct it.
 
     All runs share the parameters; every run starts with a state of its own. The estimate is the filter's at the end of
-    the last run, its covariance the filter's own times the mean squared innovation where that exceeds what was
-    expected. A filter that loses its way (a state that runs away, a mass matrix or a covariance that is no longer
-    positive definite) stops there: the result is NOT_CONVERGED, the note says when and why, and the numbers are the
-    last healthy ones. `on_loss="continue"` lets the mass matrix be, and goes on as long as numbers are finite.
+    the last run. CONVERGED means that the filter knows how good it is: its normalised innovations, their sums and the
+    steps of its parameters are as large as it expected (`kalman.consistency`). OVERCONFIDENT means that they are
+    larger; the note says which, and the covariance was widened. A filter that loses its way (a state that runs away,
+    a mass matrix or a covariance that is no longer positive definite) stops there, and one that ends where the log is
+    less likely than at its start has lost it unseen: DIVERGED, with the last healthy numbers, or the start where that
+    is likelier. `on_loss="continue"` lets the mass matrix be, and goes on as long as numbers are finite.
 
     `method` "rk4" or "euler" with `substeps` per sample (None: as many as the friction's slope needs); `torque` "held"
     over a sample, "linear" to the next, "auto": held where the experiment has a controller. `smooth` adds the states in
@@ -99,14 +101,18 @@ class KalmanFilter(Estimator[Experiment]):
     def fit(self, experiment: Experiment, /, base: BaseParameters, prior: Prior | None = None) -> Estimate:
         with one_blas_thread():
             about = ready(experiment, base, prior, self.tuning, self.method, self.substeps, self.torque)
-            return _Way(self, about).estimate(prior)
+            return self.passed(about).estimate(prior)
+
+    def passed(self, about: Ready) -> _Way:
+        """The way over the experiment that `about` has ready."""
+        return _Way(self, about, self.predictor())
 
 
 class _Way:
     """One pass over an experiment."""
 
-    def __init__(self, settings: KalmanFilter, about: Ready) -> None:
-        self.settings, self.about = settings, about
+    def __init__(self, settings: KalmanFilter, about: Ready, predict: Predictor) -> None:
+        self.settings, self.about, self.predict = settings, about, predict
         self.path = FilterPath(about.base, about.plant, settings.on_loss == "stop")
         self.trails: list[_Trail] = []
         kind: type[Belief] = RootBelief if settings.square_root else WholeBelief
@@ -114,28 +120,31 @@ class _Way:
         first = about.tuned
         self.belief = kind(first.beta, first.covariance, state, first.first_state_std())
         self.last: tuple[Array, Array] = (first.beta, first.covariance)
+        self.path.consistency.drift = first.drift**2
+        self.path.consistency.keep(0.0, *self.last)
+        self.elapsed = 0.0
 
-    def estimate(self, prior: Prior | None) -> Estimate:
+        self._go()
+
+    def _go(self) -> None:
         try:
             with np.errstate(all="ignore"):  # a runaway is found by looking at the numbers
-                going = all(self._run(run) for run in self.about.experiment.runs)
-            if going:
-                self._keep()
+                all(self._run(run) for run in self.about.experiment.runs)  # up to the first that fails
         except LostPositiveError as lost:
             if self.path.healthy():
-                self.path.trouble = f"{str(lost)[0].lower()}{str(lost)[1:-1]} after t = {self.path.times[-1]:.4g} s"
-        return self._made(prior)
+                when = f"after t = {self.path.times[-1]:.4g} s" if self.path.times else "at the first sample"
+                self.path.trouble = f"{str(lost)[0].lower()}{str(lost)[1:-1]} {when}"
 
     def _run(self, run: Run) -> bool:
         """Whether the filter came through."""
         about, belief = self.about, self.belief
-        predict, transition = self.settings.predictor(), about.transition(run)
+        transition = about.transition(run)
         starts, ends = about.torques(run)
         belief.restart(np.concatenate([run.q[0], run.motion.dq[0]]), about.tuned.first_state_std())
         trail = self._trail(run)
         drift = about.tuned.drift**2 * run.period
         for k in range(1, len(run.t)):
-            slope = predict(belief, transition, starts[k - 1], ends[k - 1], about.tuned.step)
+            slope = self.predict(belief, transition, starts[k - 1], ends[k - 1], about.tuned.step)
             if drift.any():
                 belief.drift(drift)
             if trail is not None:
@@ -147,12 +156,14 @@ class _Way:
             if k % LOOK == 0 or k == len(run.t) - 1:
                 if not self.path.healthy():
                     return False
+                self.elapsed += run.period * (k % LOOK or LOOK)
                 self._keep()
         return True
 
     def _keep(self) -> None:
         p = self.belief.p
         self.last = self.belief.beta.copy(), self.belief.covariance[:p, :p].copy()
+        self.path.consistency.keep(self.elapsed, *self.last)
 
     def _trail(self, run: Run) -> _Trail | None:
         if not self.settings.smooth:
@@ -163,24 +174,10 @@ class _Way:
         self.trails.append(trail)
         return trail
 
-    def _made(self, prior: Prior | None) -> Estimate:
-        path, notes, (beta, covariance) = self.path, [], self.last
-        scale = max(path.consistency, 1.0) if np.isfinite(path.consistency) else 1.0
-        details: dict[str, Any] = {"consistency": path.consistency}
-        if self.trails and not path.trouble:
-            details["smoothed"] = tuple(trail.smoothed() for trail in self.trails)
-        if path.trouble:
-            notes.append(
-                f"The filter diverged: {path.trouble}. The numbers are its last healthy ones; use a shorter step or "
-                "rk4, more torque_noise, or a better start (on_loss='continue' goes on without a mass matrix)."
-            )
-        elif path.consistency > 2.0:
-            notes.append(
-                f"Innovations are {path.consistency**0.5:.2g} times as large as the filter expected: the model misses "
-                "something, or the noise is set too small. The error bars were widened by that much."
-            )
-        found = beta, scale * 0.5 * (covariance + covariance.T)
-        return self.about.estimate(found, prior, path, notes, scale, **details)
+    def estimate(self, prior: Prior | None) -> Estimate:
+        smoothed = tuple(trail.smoothed() for trail in self.trails) if not self.path.trouble else ()
+        details = {"smoothed": smoothed} if smoothed else {}
+        return self.about.estimate(self.last, prior, self.path, **details)
 
 
 @estimator("ekf", "extended Kalman filter over motion and parameters", square_root=False)
@@ -189,13 +186,29 @@ class _Way:
 class ExtendedKalman(KalmanFilter):
     """The joint extended Kalman filter, with exact derivatives of the Runge–Kutta (or Euler) step.
 
-    With `square_root` the covariance is kept as a triangular root (same estimate, half the digits needed). Claims:
+    With `square_root` the covariance is kept as a triangular root (same estimate, half the digits needed). `passes`
+    over the log, all from the same start: the later ones take their derivatives at the parameters that the one before
+    found, so that a start that is far off does not leave its curvature in the error bars. Claims:
     the parameters of a well-excited, well-tuned run to a few of its standard errors. Does not claim: minimum variance
     (it is linearised about its own estimate), nor robustness against a wrong start: a bad one may diverge, and says so.
     """
 
+    passes: int = 2
+
     def predictor(self) -> Predictor:
         return ByDerivatives()
+
+    def passed(self, about: Ready) -> _Way:
+        """The last of the passes over the experiment that `about` has ready."""
+        way = super().passed(about)
+        for _ in range(1, self.passes):
+            if way.path.trouble:
+                break
+            again = _Way(self, about, ByDerivatives(way.last[0]))
+            if again.path.trouble:
+                break
+            way = again
+        return way
 
 
 @estimator("ukf", "unscented Kalman filter", square_root=False, rule=Unscented())

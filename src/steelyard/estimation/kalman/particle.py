@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, Prior
+from steelyard.estimation.kalman._noise import extended_pass
 from steelyard.estimation.kalman._prepare_filter import LOOK, FilterPath, Ready, ready
-from steelyard.estimation.kalman.tuning import LOG_SETTINGS, Tuning
+from steelyard.estimation.kalman.consistency import SquaresRatio
+from steelyard.estimation.kalman.tuning import Tuning
 from steelyard.estimation.registry import estimator
 from steelyard.estimation.simulated.experiment import Experiment, Run
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -18,6 +22,10 @@ from steelyard.regression.base_parameters import BaseParameters
 # A part of the likelihood is taken in at once that leaves this share of the particles alive.
 _ALIVE = 0.2
 _MOST_STAGES = 100
+# Fewer than this share of the particles tell nothing about a covariance.
+_COLLAPSED = 0.01
+# Under the likeliest noise few particles survive a sample; the residuals' is several times as large.
+WIDE_NOISE = Tuning(likeliest=False)
 # A particle beyond this (rad, m, or a second of it) has run away.
 _RUNAWAY = 1e4
 
@@ -32,17 +40,20 @@ class ParticleFilter(Estimator[Experiment]):
     fewer than `resample_below` of them count, they are drawn anew, shrunk towards the mean by `shrinkage` and spread
     by a Gaussian that restores the covariance. `widening` multiplies the measurement noise in the weights.
 
-    Claims: parameters of small robots to about a percent, the same for the same `seed`. Does not claim honest error
-    bars: they are a sample's, and were measured 6 to 54 times too short. The number of particles that is needed grows
-    exponentially with the number of parameters; beyond `most` it is refused (docs/theory/kalman.md has the figures):
-    the answer would be the start with a false certainty.
+    Claims: parameters of small robots to one or two percent, the same for the same `seed`; and that it says how it
+    ended: DIVERGED where fewer than a hundredth of the particles counted or where the log is less likely under what
+    it found than under its start, which is then given back; OVERCONFIDENT where its innovations, the steps of its
+    parameters, or variances shorter than those of an extended filter over the same log (a swarm that has collapsed)
+    say so. Does not claim honest error bars: they are a sample's, and too short. The number of particles that is
+    needed grows exponentially with the number of parameters; beyond `most` it is refused (docs/theory/kalman.md has
+    the figures).
     """
 
     needs = "experiment"
     family = "filter"
     physical_form = "none"
     order_matters = True
-    log_settings = LOG_SETTINGS
+    log_settings = MappingProxyType({"tuning": replace(WIDE_NOISE, start="least-squares")})
     honest_errors = False
     about = "particle filter, for robots of few parameters"
 
@@ -54,7 +65,7 @@ class ParticleFilter(Estimator[Experiment]):
     most: int = 10
     substeps: int | None = None
     torque: Literal["auto", "held", "linear"] = "auto"
-    tuning: Tuning = field(default_factory=Tuning)
+    tuning: Tuning = field(default_factory=lambda: WIDE_NOISE)
 
     def __post_init__(self) -> None:
         if self.particles < 10 or not 0.0 < self.shrinkage < 1.0 or not self.widening >= 1.0:
@@ -83,8 +94,10 @@ class _Swarm:
         self.beta = first.beta + self.rng.normal(size=(N, about.base.rank)) @ root.T
         self.x = np.zeros((N, 2 * about.experiment.robot.dof))
         self.weights = np.full(N, 1.0 / N)
-        self.resampled, self.fewest, self.stages, self.misses = 0, float(N), 1, 0.0
+        self.resampled, self.fewest, self.stages, self.miss = 0, float(N), 1, np.zeros(about.experiment.robot.dof)
+        self.elapsed = 0.0
         self.last = first.beta, first.covariance
+        self.path.consistency.keep(0.0, *self.last)
 
     def estimate(self, prior: Prior | None) -> Estimate:
         with np.errstate(all="ignore"):
@@ -107,6 +120,8 @@ class _Swarm:
                 if not self.path.healthy():
                     return False
                 self.last = self._moments(self.beta)
+                self.elapsed += run.period * (k % LOOK or LOOK)
+                self.path.consistency.keep(self.elapsed, *self.last)
         return True
 
     def _take_in(self, q: Array, noise: Array, t: float) -> bool:
@@ -118,7 +133,7 @@ class _Swarm:
                 return False
             miss = np.sum(((self.x[:, : len(q)] - q) / noise) ** 2, axis=1)
             if stage == 0:
-                self.misses = float(self.weights @ np.minimum(miss, 1e12))
+                self.miss = self._innovation(q, noise)
             part = self._bearable(miss, left)
             self.weights = self._weighed(miss, part)
             left -= part
@@ -131,10 +146,15 @@ class _Swarm:
             self.path.trouble = f"the particles were too far from the measurement at t = {t:.4g} s"
             return False
         self.stages = max(self.stages, stage + 1)
-        self.path.add(t, self.weights @ self.beta, self.weights @ self.x, self.misses)
+        self.path.add(t, self.weights @ self.beta, self.weights @ self.x, self.miss)
         if alive < self.settings.resample_below * N:
             self._resample()
         return True
+
+    def _innovation(self, q: Array, noise: Array) -> Array:
+        """Normalised, by what the particles predict before they are weighed."""
+        mean, P = self._moments(self.x[:, : len(q)])
+        return np.asarray(solve_triangular(np.linalg.cholesky(P + np.diag(noise**2)), q - mean, lower=True))
 
     def _bury(self) -> bool:
         """Particles that ran away get no weight, and the place of one that did not: not a number would spoil all."""
@@ -197,12 +217,13 @@ class _Swarm:
         return mean, (off * self.weights[:, None]).T @ off / max(alive, 1e-3)
 
     def _made(self, prior: Prior | None) -> Estimate:
-        notes = []
-        if self.path.trouble:
-            notes.append(f"The filter diverged: {self.path.trouble}. The numbers are its last healthy ones.")
-        if self.fewest < 0.01 * len(self.weights):
-            notes.append(
-                f"At worst {self.fewest:.0f} of {len(self.weights)} particles counted: error bars are too short."
-            )
+        N = len(self.weights)
+        if self.fewest < _COLLAPSED * N and not self.path.trouble:
+            self.path.trouble = f"the swarm collapsed, at worst {self.fewest:.0f} of {N} particles counted"
+        bound = extended_pass(self.about, self.about.tuned.beta, self.about.tuned.covariance)
+        if bound is not None:
+            shares = np.diag(bound[1]) / np.maximum(np.diag(self.last[1]), 1e-300)
+            found = SquaresRatio(float(np.mean(shares)), int(self.fewest))
+            self.path.consistency.more["variances of an extended filter over the swarm's"] = found
         counted = {"resampled": self.resampled, "fewest_particles": self.fewest, "stages": self.stages}
-        return self.about.estimate(self.last, prior, self.path, notes, 1.0, **counted)
+        return self.about.estimate(self.last, prior, self.path, **counted)

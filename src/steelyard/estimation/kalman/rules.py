@@ -108,14 +108,21 @@ class Predictor(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ByDerivatives(Predictor):
-    """The extended Kalman filter: exact derivatives of the step as it is computed."""
+    """The extended Kalman filter: exact derivatives of the step as it is computed.
+
+    With parameters `about` they are taken there, and the step is the tangent's: an iterated filter.
+    """
+
+    about: Array | None = None
 
     def __call__(self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise) -> Array:
-        found = transition.linearised(belief.x, belief.beta, start, end)
+        about = belief.beta if self.about is None else self.about
+        found = transition.linearised(belief.x, about, start, end)
         columns = np.hstack([found.by_torque * noise.torque, np.diag(noise.state)])
-        belief.propagate(found.x, found.by_state, found.by_parameters, columns)
+        x = found.x + found.by_parameters @ (belief.beta - about)
+        belief.propagate(x, found.by_state, found.by_parameters, columns)
         return np.hstack([found.by_parameters, found.by_state])
 
 
