@@ -183,8 +183,21 @@ def test_a_parquet_page_that_asks_for_gigabytes_is_refused(tmp_path: Path, sizes
     data[start : start + len(header)] = header
     path.write_bytes(data)
     before = pa.default_memory_pool().max_memory()
-    refused(lambda: read_table(path), "log.parquet", "column 't'", str(2**31 - 1))
+    refused(lambda: read_table(path), "log.parquet", "column 1", str(2**31 - 1))
     assert pa.default_memory_pool().max_memory() - before < BYTES
+
+
+def test_a_parquet_file_that_counts_one_level_too_many_is_refused(tmp_path: Path) -> None:
+    """Asked for such a column's place, Arrow would end the program."""
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({"t": np.arange(1000.0)}), path)
+    data = path.read_bytes()
+    length = int.from_bytes(data[-8:-4], "little")
+    counts = b"\x26\x00\xd0\x0f"  # a list of two whole numbers: 0 and 1000
+    end = data[-8 - length : -8].replace(counts, b"\x36\x00" + counts[1:])
+    assert len(end) == length + 1
+    path.write_bytes(data[: -8 - length] + end + len(end).to_bytes(4, "little") + b"PAR1")
+    refused(lambda: read_table(path), "log.parquet")
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

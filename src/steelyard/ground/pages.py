@@ -1,45 +1,59 @@
-"""Pages of a Parquet file, looked at before Arrow makes room for what they declare: 10 kB may ask for gigabytes."""
+"""Pages of a Parquet file, looked at before Arrow makes room for what they declare: 10 kB may ask for gigabytes.
+
+Where they lie is read from the file's end by ourselves, too: of a damaged one Arrow's description of a column ends the
+program.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import IO, Any
 
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 
 # Bytes in which a page's header is looked for, first and then: it has some twenty, and the least and largest of texts.
 _HEADER, _LONGEST_HEADER = 256, 1 << 16
-_SHORTEST_HEADER, _DEEPEST = 7, 8
+_SHORTEST_HEADER, _DEEPEST = 7, 16
 # Of a column in one group of rows: a page has some thousand rows, and Arrow's own group a million.
 _MOST_PAGES = 100_000
-# Kinds of values in Thrift's compact protocol, in which headers are written.
-_WITHOUT_VALUE, _BYTE, _COUNTS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
-_UNPACKED, _PACKED = 2, 3  # the fields of a header that say how many bytes its page has
+# The file's end has 120 bytes for a column in a group of rows.
+MOST_FOOTER = 8 << 20
+# Kinds of values in Thrift's compact protocol, in which headers and the file's end are written.
+_TRUE, _FALSE, _BYTE, _COUNTS, _DOUBLE, _BINARY, _LISTS, _MAP, _STRUCT = 1, 2, 3, (4, 5, 6), 7, 8, (9, 10), 11, 12
+# Fields by number: of a page's header, of the file's end, of a group of rows, of a column in it.
+_UNPACKED, _PACKED = 2, 3
+_GROUPS, _COLUMNS, _COLUMN = 4, 1, 3
+_COLUMN_BYTES, _FIRST_PAGE, _DICTIONARY = 7, 9, 11
 
 
-def odd_page(file: IO[bytes], metadata: Any, groups: Iterable[int], columns: Iterable[str]) -> str | None:
+def odd_page(file: IO[bytes], columns: Sequence[int], first: int = 0) -> str | None:
     """What is wrong with the first page that is larger than its column, or unpacks to far more than it is; or None.
 
-    Pages whose header cannot be read are left to Arrow, which cannot read them either.
+    What cannot be read is left to Arrow, which cannot read it either.
 
     Args:
         file: the Parquet file, open for reading.
-        metadata: of it, as `pyarrow.parquet.ParquetFile` has it.
-        groups: of rows, by number.
-        columns: that are to be read, by name.
+        columns: that are to be read, by number among those of the file.
+        first: the first group of rows that is to be read, from 0.
     """
-    names, size = set(columns), file.seek(0, os.SEEK_END)
-    paths = [(k, metadata.schema.column(k).path) for k in range(metadata.num_columns)]
-    read = [(k, path) for k, path in paths if path in names or any(path.startswith(f"{name}.") for name in names)]
-    for group in map(metadata.row_group, groups):
-        for k, path in read:
-            column = group.column(k)
-            starts = [column.data_page_offset, column.dictionary_page_offset if column.has_dictionary_page else None]
-            place = min((start for start in starts if start), default=size)
-            odd = _odd(file, place, min(place + column.total_compressed_size, size))
-            if odd is not None:
-                return f"a page of the column '{path}' declares {odd} bytes"
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 8, 0))
+    length = int.from_bytes(file.read(4), "little")
+    if length > MOST_FOOTER:
+        return f"its end declares {length} bytes, more than {MOST_FOOTER}"
+    file.seek(max(size - 8 - length, 0))
+    try:
+        for group in _Thrift(file.read(length)).struct()[_GROUPS][first:]:
+            for k in columns:
+                column = group[_COLUMNS][k][_COLUMN]
+                starts = [_signed(column[field], 64) for field in (_FIRST_PAGE, _DICTIONARY) if column.get(field)]
+                place = min(starts, default=size)
+                odd = _odd(file, place, min(place + _signed(column[_COLUMN_BYTES], 64), size))
+                if odd is not None:
+                    return f"a page of its column {k + 1} declares {odd} bytes, which are not there"
+    except (LookupError, TypeError, ValueError, OSError):
+        pass
     return None
 
 
@@ -48,7 +62,7 @@ def _odd(file: IO[bytes], place: int, end: int) -> int | None:
     for _ in range(_MOST_PAGES):
         if place >= end:
             return None
-        header = _read(file, place, _HEADER) or _read(file, place, _LONGEST_HEADER)
+        header = _page(file, place, _HEADER) or _page(file, place, _LONGEST_HEADER)
         if header is None:
             return None
         length, unpacked, packed = header
@@ -60,75 +74,89 @@ def _odd(file: IO[bytes], place: int, end: int) -> int | None:
     return end - place
 
 
-def _read(file: IO[bytes], place: int, most: int) -> tuple[int, int, int] | None:
+def _page(file: IO[bytes], place: int, most: int) -> tuple[int, int, int] | None:
     """Bytes of the page's header at `place`, and of the page unpacked and packed; None if it is not such a header."""
+    file.seek(place)
+    header = _Thrift(file.read(most))
     try:
-        file.seek(place)
-        return _Header(file.read(most)).sizes()
-    except (IndexError, ValueError, OSError):
+        found = header.struct()
+        sizes = _signed(found[_UNPACKED], 32), _signed(found[_PACKED], 32)
+    except (LookupError, TypeError, ValueError):
         return None
+    return (header.place, *sizes) if header.place >= _SHORTEST_HEADER else None
 
 
-class _Header:
-    """A page's header, gone through field by field."""
+class _Thrift:
+    """Values in Thrift's compact protocol: structs by the numbers of their fields, whole numbers as written."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._place = data, 0
+        self._data, self.place = data, 0
 
-    def sizes(self) -> tuple[int, int, int]:
-        """Its length in bytes, and those of its page, unpacked and packed."""
-        found: dict[int, int] = {}
-        self._struct(found, 0)
-        if not _SHORTEST_HEADER <= self._place <= len(self._data):
-            raise ValueError("it goes on, or is none")
-        return self._place, found.get(_UNPACKED, 0), found.get(_PACKED, 0)
-
-    def _byte(self) -> int:
-        self._place += 1
-        return self._data[self._place - 1]
+    def _skip(self, count: int) -> None:
+        self.place += count
+        if self.place > len(self._data):
+            raise ValueError("it goes on")
 
     def _varint(self) -> int:
-        value = 0
-        for k in range(10):
-            byte = self._byte()
-            value |= (byte & 0x7F) << (7 * k)
+        data, place, value, shift = self._data, self.place, 0, 0
+        while True:
+            byte = data[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
             if byte < 0x80:
+                self.place = place
                 return value
-        raise ValueError("no number has so many digits")
+            shift += 7
+            if shift > 63:
+                raise ValueError("no number has so many digits")
 
-    def _struct(self, found: dict[int, int], depth: int) -> None:
-        field = 0
-        while kind := (head := self._byte()) & 15:
-            field = field + (head >> 4) if head >> 4 else _signed(self._varint())
-            if kind in _COUNTS:
-                found[field] = _signed(self._varint())
-            elif kind not in _WITHOUT_VALUE:
-                self._skip(kind, depth + 1)
-
-    def _skip(self, kind: int, depth: int) -> None:
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """The struct that begins here."""
         if depth > _DEEPEST:
-            raise ValueError("no header is so deep")
+            raise ValueError("nothing is so deep")
+        out: dict[int, Any] = {}
+        field = 0
+        while True:
+            head = self._data[self.place]
+            self.place += 1
+            kind, step = head & 15, head >> 4
+            if kind == 0:
+                return out
+            field = field + step if step else _signed(self._varint(), 16)
+            out[field] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind, depth + 1)
+
+    def _value(self, kind: int, depth: int) -> Any:
         if kind in _COUNTS:
-            self._varint()
-        elif kind in (*_WITHOUT_VALUE, _BYTE):
-            self._place += 1
-        elif kind == _DOUBLE:
-            self._place += 8
+            return self._varint()
+        if kind == _STRUCT:
+            return self.struct(depth)
+        if kind in _LISTS:
+            head = self._data[self.place]
+            self.place += 1
+            count = head >> 4 if head >> 4 < 15 else self._varint()
+            return [self._value(head & 15, depth + 1) for _ in range(self._count(count))]
+        if kind == _MAP:
+            count = self._count(self._varint())
+            kinds = self._data[self.place] if count else 0
+            self.place += bool(count)
+            for _ in range(count):
+                self._value(kinds >> 4, depth + 1)
+                self._value(kinds & 15, depth + 1)
         elif kind == _BINARY:
-            length = self._varint()
-            self._place += length
-        elif kind in _LISTS:
-            head = self._byte()
-            for _ in range(head >> 4 if head >> 4 < 15 else self._varint()):
-                self._skip(head & 15, depth + 1)
-                if self._place > len(self._data):
-                    raise ValueError("it goes on")
-        elif kind == _STRUCT:
-            self._struct({}, depth)
+            self._skip(self._varint())
+        elif kind in (_TRUE, _FALSE, _BYTE, _DOUBLE):
+            self._skip(8 if kind == _DOUBLE else 1)
         else:
             raise ValueError("there is no such kind")
+        return None
+
+    def _count(self, count: int) -> int:
+        """So many values, of which each has a byte at least."""
+        if count > len(self._data) - self.place:
+            raise ValueError("there are not so many")
+        return count
 
 
-def _signed(value: int) -> int:
-    """The number whose sign was written as its last bit, of 32 bits, which is all that Arrow looks at."""
-    return ((value & 0xFFFFFFFF) >> 1) ^ -(value & 1)
+def _signed(value: int, bits: int) -> int:
+    """The number of so many bits whose sign was written as its last."""
+    return ((value & ((1 << bits) - 1)) >> 1) ^ -(value & 1)

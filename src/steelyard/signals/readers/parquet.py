@@ -43,18 +43,21 @@ class ParquetReader(LogReader):
                     "more than a log would."
                 )
 
-    def _check_pages(self, metadata: Any, groups: Sequence[int], columns: tuple[str, ...]) -> None:
-        """That no page declares more than there is, before room is made for it; once for every pass over all rows."""
+    def _check_pages(self, schema: Any, first: int, columns: tuple[str, ...]) -> None:
+        """That no page declares more than there is, before room is made for it; once for all passes over all rows."""
         if columns in self._looked_at:
             return
         try:
+            paths = enumerate(schema.column(k).path for k in range(len(schema)))
+            roots = tuple(f"{name}." for name in columns)
+            wanted = [k for k, path in paths if path in columns or path.startswith(roots)]
             with self.path.open("rb") as file:
-                odd = odd_page(file, metadata, groups, columns)
+                odd = odd_page(file, wanted, first)
         except Exception as error:  # as below
             raise _broken(self.path, error) from None
         if odd is not None:
-            raise LogError(f"{self.path}: {odd}, which are not there; write or copy it again.")
-        if len(groups) == metadata.num_row_groups:
+            raise LogError(f"{self.path}: {odd}; write or copy it again.")
+        if first == 0:
             self._looked_at.add(columns)
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
@@ -66,7 +69,7 @@ class ParquetReader(LogReader):
                     break
                 skipped, first = skipped + count, first + 1
             groups = list(range(first, file.metadata.num_row_groups))
-            self._check_pages(file.metadata, groups, tuple(columns))
+            self._check_pages(file.schema, first, tuple(columns))
             try:
                 batches = file.iter_batches(BATCH, row_groups=groups, columns=list(columns), use_threads=False)
                 found = ({name: numpy_column(batch.column(name)) for name in columns} for batch in batches)
