@@ -22,6 +22,7 @@ from steelyard.compare.monte_carlo import _Records
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.recursion.state import read_state, write_state
+from steelyard.estimation.sequential.plan import read_plan
 from steelyard.estimation.simulated.control_loop import read_control_loop
 from steelyard.excitation.designed import design_motions, read_designed
 from steelyard.excitation.excite import excite
@@ -41,6 +42,7 @@ from steelyard.robot.load import load_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.read import load_log, read_log
+from steelyard.simulation.torque_signal import read_torque_signal
 
 ROBOT = "szabo3r"
 
@@ -154,6 +156,23 @@ lag: 0.001
 rate: 1000
 reference: {file: log.csv, follows: [position, velocity]}
 """
+WAVES = b"""duration: 2
+limits: [20, 10, 10]
+draw: run
+seed: 3
+waves:
+ - {joint: q1, amplitude: 2, rate: 2.0, phase: [0, 2*pi]}
+ - {joint: q2, amplitude: 8, rate: 3.0, other_rate: 0.5, decay: 0.3}
+"""
+PLAN = b"""terms: nominal
+known: {Iyy1: [1, 0.1]}
+scheme: dynamic
+estimator: wls
+signals: filtered
+movements:
+ - {name: one, logs: [log.csv], moves: [q1, q2], finds: [Iyy1], equations: [q1], known: [], neglects: rest}
+ - {name: two, logs: log.csv, moves: [q3], finds: {A: {my3: 1}, B: mx3}, neglects: [m3]}
+"""
 
 
 def make_readers(folder: Path) -> Iterator[Reader]:
@@ -179,6 +198,8 @@ def make_readers(folder: Path) -> Iterator[Reader]:
     yield Reader(
         "control-loop", ".yaml", (LOOP,), change.change_yaml, lambda p: read_control_loop(_beside(p, folder), robot)
     )
+    yield Reader("torque-signal", ".yaml", (WAVES,), change.change_yaml, lambda p: read_torque_signal(p, robot))
+    yield Reader("plan", ".yaml", (PLAN,), change.change_yaml, lambda p: read_plan(_beside(p, folder), robot))
     yield from _documents(folder, robot)
 
 

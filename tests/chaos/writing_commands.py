@@ -28,6 +28,11 @@ regions:
   left: {joints: {q1: [-1.2, 0.0], q2: [-0.8, 0.8], q3: [-1.0, 1.0]}}
   right: {joints: {q1: [0.0, 1.2], q2: [-0.8, 0.8], q3: [-1.0, 1.0]}}
 """
+PLAN = """
+terms: [viscous, coulomb]
+signals: as logged
+movements: [{name: last, logs: last.csv, moves: [q3], finds: [Izz3, mx3, my3, Fv3, Fc3]}]
+"""
 PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--no-collision")
 
@@ -77,6 +82,11 @@ COMMANDS = (
     Writing("friction", ("friction", *LOG, "--how", "table", "--model", "IN/model", "-o", "OUT")),
     Writing("payload", ("payload", "rotradi", "--with", "IN/loaded.csv", "--arm", "IN/model", "-o", "OUT")),
     Writing("rehearse", ("rehearse", "szabo3r", "IN/motion", "--rate", "200", "-o", "OUT"), (0, 1)),
+    Writing("simulate", ("simulate", "szabo3r", "--motion", "IN/motion", "--rate", "200", "-o", "OUT")),
+    Writing("simulate --torque", ("simulate", "rotradi", "--torque", "IN/log.csv", "-o", "OUT")),
+    Writing("validate", ("validate", "szabo3r", "--against", "szabo3r", "--motion", "IN/motion", "-o", "OUT")),
+    Writing("validate --log", ("validate", "IN/model", "--log", "IN/log.csv", "-o", "OUT")),
+    Writing("sequential", ("sequential", "rotradi", "IN/plan.yaml", "-o", "OUT")),
     Writing("compare schemes", ("compare", "schemes", *LOG, "--schemes", "dynamic,energy", *FIT, "-o", "OUT")),
     Writing("compare estimators LOG", ("compare", "estimators", *LOG, "--estimators", "wls,ols", *FIT, "-o", "OUT")),
     Writing(
@@ -100,6 +110,7 @@ def prepare(folder: Path, commands: tuple[Writing, ...] = COMMANDS) -> None:
     read = " ".join(word for writing in commands for word in writing.words)
     folder.mkdir(parents=True)
     (folder / "regions.yaml").write_text(REGIONS)
+    (folder / "plan.yaml").write_text(PLAN)
 
     def logs() -> int:
         from dataclasses import replace
@@ -115,12 +126,13 @@ def prepare(folder: Path, commands: tuple[Writing, ...] = COMMANDS) -> None:
         few = replace(log, **{x: np.asarray(getattr(log, x))[::10] for x in ("t", "q", "dq", "tau")})
         few.save(folder / "log.csv")
         replace(few, tau=1.01 * np.asarray(few.tau)).save(folder / "loaded.csv")
-        # In the region left, by a closed form.
+        # In the region left, and the last joint alone, by a closed form.
         w = np.array([1.3, 1.7, 2.1])
         angle = w * np.asarray(few.t)[:, None]
-        q = np.array([-0.6, 0.0, 0.0]) + 0.5 * np.sin(angle)
-        dq, ddq = 0.5 * w * np.cos(angle), -0.5 * w**2 * np.sin(angle)
-        replace(few, q=q, dq=dq, tau=truth.torque(q, dq, ddq)).save(folder / "left.csv")
+        for name, size in (("left", 0.5), ("last", np.array([0.0, 0.0, 0.5]))):
+            q = np.array([-0.6, 0.0, 0.0]) + size * np.sin(angle)
+            dq, ddq = size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+            replace(few, q=q, dq=dq, ddq=ddq, tau=truth.torque(q, dq, ddq)).save(folder / f"{name}.csv")
         return 0
 
     told = folder.parent / "told"
@@ -148,7 +160,7 @@ def import_all() -> None:
         importlib.import_module(f"steelyard.cli.{found.name}")
     for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.files", "local",
                  "papers.run", "payload", "rehearse.rehearse", "report.terminal", "signals.read", "simulation",
-                 "estimation.registry"):  # fmt: skip
+                 "estimation.registry", "use.simulated", "use.stepwise", "use.validated"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip
 
 

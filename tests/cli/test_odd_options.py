@@ -42,7 +42,16 @@ def test_there_are_many_such_options() -> None:
 
 def arguments(name: str) -> list[str]:
     needed = {"payload": ["--with", "none.x"], "local recalibrate": ["none.x", "none.x", "--log", "none.x"]}
-    two = ("identify", "check", "rehearse", "local design", "local identify", "local validate", "compare schemes")
+    two = (
+        "identify",
+        "check",
+        "rehearse",
+        "local design",
+        "local identify",
+        "local validate",
+        "compare schemes",
+        "sequential",
+    )
     return [*name.split(), "none.x", *needed.get(name, ["none.x"] if name in two else [])]
 
 

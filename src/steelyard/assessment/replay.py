@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +16,18 @@ from steelyard.ground.renamed import renamed
 from steelyard.parameters.history import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
+from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
+from steelyard.signals.prepare import segments_of
 
 # Random postures at which the mass matrix is looked at; the smallest eigenvalue of an arm varies slowly with them.
 _POSTURES = 4096
 # Fixed steps per sample of a replay, at most; friction that needs more is stiff beyond what a log can show.
 _MOST_STEPS = 500
+# Replays longer than this (s) say more about instability than about parameters: an arm under open-loop torque falls.
+HORIZON = 0.5
+# Stretches that are replayed of all logs together.
+_REPLAYS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +140,47 @@ def replay(
         return Replay(log.joints, log.t, made.q, None, None, torque, reason)
     distance = np.linalg.norm(made.q - log.q, axis=0)
     return Replay(log.joints, log.t, made.q, distance, distance / np.sqrt(len(log)), torque)
+
+
+def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
+    """Root mean square position error of `model` per joint (rad, m), or None where it diverges. The torques of `logs`
+    are replayed open loop, in stretches of `horizon` s."""
+    squares, count = np.zeros(model.robot.dof), 0
+    for piece in _stretches(logs, horizon):
+        made = replay(model, piece, method="rk4")
+        if made.position_rmse is None:
+            return None
+        squares += made.position_rmse**2 * len(piece)
+        count += len(piece)
+    return np.asarray(np.sqrt(squares / count)) if count else None
+
+
+def _stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
+    """Up to twenty stretches of a given length, spread over the logs."""
+    out: list[Log] = []
+    for log in logs:
+        step = float(np.median(np.diff(log.t)))
+        length = max(4, round(horizon / step))
+        starts = [k for a, b in segments_of(log) for k in range(a, b - length, length)]
+        every = max(1, len(starts) * len(logs) // _REPLAYS)
+        for k in starts[::every]:
+            part = part_of(log, [(k, k + length)])
+            if part is not None:
+                out.append(on_even_clock(part))
+    return out
+
+
+def on_even_clock(log: Log) -> Log:
+    """The `log` as a replay wants it: equal steps, and a velocity to start from, the slope of the positions where none
+    was measured."""
+    clock = np.linspace(log.t[0], log.t[-1], len(log))
+    speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
+
+    def resampled(x: Array | None) -> Array | None:
+        return None if x is None else np.column_stack([np.interp(clock, log.t, column) for column in x.T])
+
+    q, dq, tau = resampled(log.q), resampled(speed), resampled(log.tau)
+    return replace(log, t=clock, q=q, dq=dq, ddq=None, tau=tau, channels={}, segments=())  # type: ignore[arg-type]
 
 
 def _steps_per_sample(model: Model, q: Array, period: float, smoothing: float) -> int:

@@ -6,7 +6,7 @@ A model may predict torques well and not be simulable; a stiff loop may hide a m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,19 +58,7 @@ class Validation:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What must be said of the parameters before any error is read."""
-        out = []
-        seen = self.possibility
-        if not seen.simulable:
-            out.append(
-                f"The mass matrix is not positive definite in {100.0 * seen.indefinite_share:.0f} % of all postures "
-                f"(smallest eigenvalue {seen.smallest_mass_eigenvalue:.3g}): no robot has these parameters."
-            )
-        if seen.negative:
-            out.append(f"Friction or rotor inertia is negative: {', '.join(seen.negative)}.")
-        lost = [way.name for way in self.ways if not way.passed]
-        if lost:
-            out.append(f"The model did not come through: {', '.join(lost)}.")
-        return tuple(out)
+        return concerns(self.possibility, self.ways)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -79,6 +67,22 @@ class Validation:
             "indefinite_share": self.possibility.indefinite_share,
             "warnings": list(self.warnings),
         }
+
+
+def concerns(seen: Possibility, ways: Iterable[Way]) -> tuple[str, ...]:
+    """What must be said of parameters before any error is read: what was `seen` of them, and which `ways` broke off."""
+    out = []
+    if not seen.simulable:
+        out.append(
+            f"The mass matrix is not positive definite in {100.0 * seen.indefinite_share:.0f} % of all postures "
+            f"(smallest eigenvalue {seen.smallest_mass_eigenvalue:.3g}): no robot has these parameters."
+        )
+    if seen.negative:
+        out.append(f"Friction or rotor inertia is negative: {', '.join(seen.negative)}.")
+    lost = [way.name for way in ways if not way.passed]
+    if lost:
+        out.append(f"The model did not come through: {', '.join(lost)}.")
+    return tuple(out)
 
 
 @renamed(bandwidth="bandwidth_rad_s")

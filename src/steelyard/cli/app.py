@@ -63,6 +63,7 @@ STAGES = {
         "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
         "rehearse": "Play a designed motion on a simulated robot: are its planted parameters found? (Exit code 0, or "
         "1.)",
+        "simulate": "Let a model follow a motion, play torques to it, or let it fall, and write the log of that.",
     },
     "Look": {
         "check": "Look at a log before identifying from it: is it sound, what can it show, what to do. Exits with 0 "
@@ -70,6 +71,8 @@ STAGES = {
     },
     "Identify": {
         "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
+        "sequential": "Identify movement by movement: each finds a few parameters, and rests on what the ones before "
+        "it found.",
         "friction": "Measure friction over velocity, joint by joint, and find the law behind it.",
         "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
         "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
@@ -80,6 +83,8 @@ STAGES = {
         "local recalibrate": "Make a region's model anew from a new log, and say what has drifted.",
     },
     "Judge and use": {
+        "validate": "Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by "
+        "a sweep which parameters matter.",
         "compare": "Run several schemes or estimators on the same data.",
         "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, "
         "time.",

@@ -16,6 +16,7 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.dynamics.model import Model
+    from steelyard.excitation.trajectories import Trajectory
     from steelyard.robot.robot import Robot
     from steelyard.signals.log import Log
 
@@ -28,6 +29,7 @@ ModelSource = Annotated[
         metavar="MODEL", help="A run of `steelyard identify`, a model it exported (.urdf), or a robot with inertias."
     ),
 ]
+DesignedMotion = Annotated[str, typer.Option("--motion", metavar="RUN", help="A run of `steelyard excite`.")]
 Joints = Annotated[str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked.")]
 Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s².")]
 Snap = Annotated[float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4.")]
@@ -120,14 +122,36 @@ def model_from(model: str, joints: str = "", gravity: str = "", snap: float | No
     """The model that `model` names: a run of `identify`, a description with its sidecar beside it, or a robot with
     inertias, whose nominal model it is. `joints`, `gravity` and `snap` are for the last; the others have their own."""
     from steelyard.dynamics.model import Model
-    from steelyard.export.sidecar import load_model, sidecar_path
+    from steelyard.export.sidecar import load_model
 
-    if not os.path.isdir(model) and not (description(model) and os.path.exists(sidecar_path(model))):
+    if not _is_run(model):
         return Model.nominal(robot_from(model, joints, gravity, snap))
     for option, given in (("--joints", joints), ("--gravity", gravity), ("--snap", snap)):
         if given:
             raise SteelyardError(f"{option} is for robots, and {model} is a model, which has its own; leave it out.")
     return load_model(model)
+
+
+def model_like(text: str, model: Model, snap: float | None = None) -> Model:
+    """The model that `text` names, as by `model_from` with `snap`; a robot has the joints and gravity of `model`."""
+    if _is_run(text):
+        return model_from(text)
+    gravity = ",".join(repr(float(x)) for x in model.robot.gravity)
+    return model_from(text, ",".join(model.robot.joint_names), gravity, snap)
+
+
+def _is_run(text: str) -> bool:
+    """Whether `text` names a model that was exported: a run folder, or a description with its sidecar."""
+    from steelyard.export.sidecar import sidecar_path
+
+    return os.path.isdir(text) or (description(text) is not None and os.path.exists(sidecar_path(text)))
+
+
+def motions_from(run: str, robot: Robot) -> Sequence[Trajectory]:
+    """The motions of a `run` of `steelyard excite` for `robot`."""
+    from steelyard.excitation.designed import read_designed
+
+    return read_designed(run, robot).trajectories
 
 
 def logs_from(paths: Sequence[str] | None, robot: Robot, mapping: str) -> list[Log]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from steelyard.assessment.holdout import keep_last
-from steelyard.assessment.replay import possibility
+from steelyard.assessment.replay import possibility, replayed
 from steelyard.assessment.score import score_models
 from steelyard.compare.methods import UNSETTLED, Method, MethodRun, chosen_methods, try_fit
-from steelyard.compare.schemes import named_values, replayed
+from steelyard.compare.schemes import named_values
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import Estimate

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from steelyard.assessment.holdout import keep_last
-from steelyard.assessment.replay import replay
-from steelyard.dynamics.model import Model
+from steelyard.assessment.replay import HORIZON, replayed
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
@@ -21,14 +20,8 @@ from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
 from steelyard.robot.robot import Robot
-from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import segments_of
 from steelyard.study import Study
-
-# Replays longer than this say more about instability than about parameters: an arm under open-loop torque falls.
-HORIZON = 0.5
-_REPLAYS = 20
 
 _WHY_NULL = {
     "hold_out_nrmse_percent": "Nothing was held out.",
@@ -143,43 +136,3 @@ def compare_schemes(
         taken = time.perf_counter() - begun
         results.append(SchemeResult(scheme, taken, found, replayed(found.model, judged, horizon)))
     return SchemeComparison(robot, tuple(results), horizon)
-
-
-def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
-    """Root mean square position error of `model` per joint (rad, m), or None where it diverges. The torques of `logs`
-    are replayed open loop, in stretches of `horizon` s."""
-    squares, count = np.zeros(model.robot.dof), 0
-    for piece in _stretches(logs, horizon):
-        made = replay(model, piece, method="rk4")
-        if made.position_rmse is None:
-            return None
-        squares += made.position_rmse**2 * len(piece)
-        count += len(piece)
-    return np.asarray(np.sqrt(squares / count)) if count else None
-
-
-def _stretches(logs: Sequence[Log], horizon: float) -> list[Log]:
-    """Up to twenty stretches of a given length, spread over the logs."""
-    out: list[Log] = []
-    for log in logs:
-        step = float(np.median(np.diff(log.t)))
-        length = max(4, round(horizon / step))
-        starts = [k for a, b in segments_of(log) for k in range(a, b - length, length)]
-        every = max(1, len(starts) * len(logs) // _REPLAYS)
-        for k in starts[::every]:
-            part = part_of(log, [(k, k + length)])
-            if part is not None:
-                out.append(_on_even_clock(part))
-    return out
-
-
-def _on_even_clock(log: Log) -> Log:
-    """A replay wants equal steps, and a velocity to start from: the slope of the positions where none was measured."""
-    clock = np.linspace(log.t[0], log.t[-1], len(log))
-    speed = np.gradient(log.q, log.t, axis=0) if log.dq is None else log.dq
-
-    def resampled(x: Array | None) -> Array | None:
-        return None if x is None else np.column_stack([np.interp(clock, log.t, column) for column in x.T])
-
-    q, dq, tau = resampled(log.q), resampled(speed), resampled(log.tau)
-    return replace(log, t=clock, q=q, dq=dq, ddq=None, tau=tau, channels={}, segments=())  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ from .registry import (
 )
 from .sequential.identify import SequentialIdentification, Step, identify_sequentially
 from .sequential.movement import Movement
+from .sequential.plan import SequentialPlan, read_plan
 from .simulated.didim import DirectInverse
 from .simulated.experiment import Experiment, Run
 from .simulated.instrumental import InstrumentalVariables
@@ -69,6 +70,7 @@ __all__ = [
     "Robust",
     "Run",
     "SequentialIdentification",
+    "SequentialPlan",
     "SigmaPointKalman",
     "Significance",
     "Snapshot",
@@ -90,6 +92,7 @@ __all__ = [
     "make_estimator",
     "make_experiment_estimator",
     "make_physical",
+    "read_plan",
     "recursive",
     "relative_standard_deviations",
     "significance",

@@ -7,10 +7,10 @@ from .play import good_sensors, play
 from .sensors import Sensors
 from .simulate import SimulationWarning, simulate
 from .simulation import Ending, Simulation
-from .torque_signal import TorqueSignal, Wave
+from .torque_signal import TorqueSignal, Wave, read_torque_signal
 
 __all__ = [
     "PD", "PID", "ComputedTorque", "Controller", "Ending", "FeedForward", "LuGre", "LuGreFit", "LuGreRun",
     "PDGravity", "Reference", "Sensors", "Simulation", "SimulationWarning", "TorqueSignal", "Wave",
-    "effective_inertia", "good_sensors", "play", "refine_lugre", "simulate", "simulate_lugre",
+    "effective_inertia", "good_sensors", "play", "read_torque_signal", "refine_lugre", "simulate", "simulate_lugre",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ ENCODER = 2.0 * np.pi / 2**19
 LOOPS_PER_SAMPLE = 4
 # Steps of the integrator per control period, at most; friction that needs more is not simulated faithfully.
 _MOST_STEPS = 64
+_Made = TypeVar("_Made")
 
 
 class PlayableMotion(Protocol):
@@ -82,8 +83,8 @@ def good_sensors(torque_noise: ArrayLike, seed: int = 0) -> Sensors:
     return Sensors(position_resolution=ENCODER, torque_noise=noise, velocity="backward", seed=seed)
 
 
-def with_steps_that_hold(run: Callable[[int], Simulation]) -> Simulation:
-    """A simulation by `run`(parts), which cuts its period into 1, 2, 4 … steps, until they suit the friction."""
+def with_steps_that_hold(run: Callable[[int], _Made]) -> _Made:
+    """What `run`(parts) simulates, which cuts its period into 1, 2, 4 … steps, until they suit the friction."""
     parts = 1
     while True:
         with warnings.catch_warnings():

@@ -66,8 +66,9 @@ class _Recorded:
         return q, dq, ddq
 
 
-def read_control_loop(path: str | os.PathLike[str], robot: Robot) -> ControlLoop:
-    """Read the control loop of `robot` from the YAML or TOML at `path`.
+def read_control_loop(path: str | os.PathLike[str], robot: Robot, with_reference: bool = True) -> ControlLoop:
+    """Read the control loop of `robot` from the YAML or TOML at `path`; without its references where others are
+    followed (`with_reference` False).
 
     Keys: `kind` (pd, pd-gravity, computed-torque, feed-forward, pid); `kp`, `kd`, for pid `ki`, and `limit` (N m), each
     a number or one per joint; for pid `lag` (s) of the velocity that it sees; `rate` (Hz) of the control instants,
@@ -77,7 +78,10 @@ def read_control_loop(path: str | os.PathLike[str], robot: Robot) -> ControlLoop
     """
     place = Path(path)
     whole = Field(dict(read_document(place)), str(place))
-    entries = whole.table(("kind", "kp", "reference"), ("kd", "ki", "limit", "lag", "smoothing", "rate"))
+    entries = whole.table(
+        ("kind", "kp", "reference") if with_reference else ("kind", "kp"),
+        ("kd", "ki", "limit", "lag", "smoothing", "rate", "reference"),
+    )
     kind = CONTROLLERS[entries["kind"].choice(tuple(CONTROLLERS))]
     known = {f.name for f in fields(kind)}
     given: dict[str, Any] = {"kd": 0.0}
@@ -96,9 +100,8 @@ def read_control_loop(path: str | os.PathLike[str], robot: Robot) -> ControlLoop
     except SteelyardError as error:
         whole.fail(str(error))
     rate = entries["rate"].positive() if "rate" in entries else None
-    return ControlLoop(
-        made, _references(entries["reference"], place.parent, robot), None if rate is None else 1.0 / rate, place.name
-    )
+    told = _references(entries["reference"], place.parent, robot) if with_reference else ()
+    return ControlLoop(made, told, None if rate is None else 1.0 / rate, place.name)
 
 
 def _per_joint(entry: Field, robot: Robot) -> Array:

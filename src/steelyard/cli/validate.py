@@ -1,0 +1,70 @@
+"""`steelyard validate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli import options as opt
+from steelyard.cli.app import command
+from steelyard.errors import SteelyardError
+
+if TYPE_CHECKING:
+    from steelyard.use.validated import Validated
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """What may be typed."""
+
+    model: opt.ModelSource
+    against: Annotated[str, typer.Option(metavar="PLANT", help="What stands for the robot; like MODEL.")] = ""
+    motion: opt.DesignedMotion = ""
+    log: Annotated[
+        list[str] | None, typer.Option(metavar="LOG", help="Instead of a plant: a log. May be repeated.")
+    ] = None
+    horizon: opt.Horizon = 0.5
+    bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Of the controllers.")] = 20.0
+    sweep: Annotated[
+        float, typer.Option(metavar="SHARE", help="Change each base parameter by this share, and rank them.")
+    ] = 0.0
+    mapping: opt.MapFile = ""
+    joints: opt.Joints = ""
+    gravity: opt.Gravity = ""
+    end: opt.End = opt.END
+
+
+@command(
+    "validate", epilog="Example: steelyard validate found --against arm.urdf --motion motion --sweep 0.1 -o judged"
+)
+@opt.taking(JudgeOptions)
+def validate(o: JudgeOptions) -> None:
+    """Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by a sweep which
+    parameters matter."""
+    if bool(o.motion) == bool(o.log):
+        raise SteelyardError("Give a --motion to play on a plant (--against), or a --log; one of them.")
+    if o.log and (o.against or o.sweep):
+        raise SteelyardError("--against and --sweep go with a --motion, not with a log; leave them out.")
+    if o.motion and not (o.against or o.sweep):
+        raise SteelyardError("Say what the model is judged --against; or ask for a --sweep of its own parameters.")
+
+    def judged() -> Validated:
+        from steelyard.use.validated import validate_on_logs, validate_on_plant
+
+        model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
+        if o.log:
+            logs = opt.logs_from(o.log, model.robot, o.mapping)
+            return validate_on_logs(model, logs, o.horizon)
+        plant = opt.model_like(o.against, model, o.end.snap) if o.against else None
+        return validate_on_plant(
+            model,
+            plant,
+            opt.motions_from(o.motion, model.robot),
+            horizon=o.horizon,
+            bandwidth_rad_s=o.bandwidth,
+            sweep_share=o.sweep,
+        )
+
+    o.end.deliver(judged)

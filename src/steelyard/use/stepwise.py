@@ -1,0 +1,110 @@
+"""`Stepwise`: what a plan of movements found, movement by movement, as a run folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.estimation.sequential.identify import SequentialIdentification
+from steelyard.estimation.sequential.movement import Combination, Movement
+from steelyard.estimation.sequential.plan import SequentialPlan
+from steelyard.ground.files import csv_text
+from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.reasons import explained
+from steelyard.regression.base_parameters import BaseParameters
+
+_COLUMNS = ("movement", "name", "unit", "value", "own_error", "standard_error")
+
+
+@dataclass(frozen=True, eq=False)
+class Stepwise(Viewed):
+    """A plan and what its movements found."""
+
+    plan: SequentialPlan
+    found: SequentialIdentification
+
+    @classmethod
+    def of(cls, plan: SequentialPlan) -> Stepwise:
+        """Identify by `plan`."""
+        return cls(plan, plan.identify())
+
+    def found_by(self, k: int) -> list[dict[str, Any]]:
+        """What movement `k` (from 0) found: values, error bars of its own noise, and with those of what it rests on."""
+        step, movement = self.found.steps[k], self.plan.movements[k]
+        return [
+            dict(zip(_COLUMNS, (step.movement, name, _unit(self.found.base, movement, name), *numbers), strict=True))
+            for name, *numbers in zip(
+                step.names, *(x.tolist() for x in (step.values, step.own_errors, step.standard_errors)), strict=True
+            )
+        ]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """What all movements found, one after the other."""
+        return [row for k in range(len(self.found.steps)) for row in self.found_by(k)]
+
+    @cached_property
+    def base_rows(self) -> list[dict[str, Any]]:
+        """The base parameters as all movements together give them; None where none shows them."""
+        found = self.found
+        return [
+            {
+                "name": name,
+                "unit": unit,
+                "value": float(value) if np.isfinite(value) else None,
+                "standard_error": float(error) if np.isfinite(value) else None,
+                "neglected": name in found.neglected,
+            }
+            for name, unit, value, error in zip(
+                found.base.names, found.base.units, found.beta, found.standard_errors, strict=True
+            )
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        found, plan = self.found, self.plan
+        return explained(
+            {
+                "robot": plan.base.robot.name,
+                "scheme": plan.scheme,
+                "estimator": plan.estimator,
+                "movements": [
+                    {
+                        "name": step.movement,
+                        "moves": list(movement.moves),
+                        "rows": step.rows,
+                        "residual_std": step.residual_std.tolist(),
+                        "known": list(step.known),
+                        "found": [{key: row[key] for key in _COLUMNS[1:]} for row in self.found_by(k)],
+                    }
+                    for k, (step, movement) in enumerate(zip(found.steps, plan.movements, strict=True))
+                ],
+                "base_parameters": {"count": found.base.rank, "list": self.base_rows},
+                "undetermined": list(found.undetermined),
+                "neglected": list(found.neglected),
+            },
+            dict.fromkeys(
+                (f"base_parameters/list/*/{key}" for key in ("value", "standard_error")),
+                "The movements do not show it.",
+            ),
+        )
+
+    def files(self) -> dict[str, Content]:
+        return {"found.csv": csv_text([_COLUMNS, *(row.values() for row in self.rows)])}
+
+    def view(self) -> Presentation:
+        from steelyard.use._stepwise_page import print_stepwise, stepwise_report
+
+        return stepwise_report, print_stepwise
+
+
+def _unit(base: BaseParameters, movement: Movement, name: str) -> str:
+    """The unit of what a movement finds: that of the parameters that enter a sum as they are."""
+    units = {p.name: p.unit for p in base.parameters} | dict(zip(base.names, base.units, strict=True))
+    combination: Combination = movement.combinations[name]
+    if isinstance(combination, str):
+        return units.get(combination, "")
+    whole = {units[p] for p, coefficient in combination.items() if abs(coefficient) == 1.0 and p in units}
+    return whole.pop() if len(whole) == 1 else ""

@@ -1,0 +1,159 @@
+"""`steelyard simulate`: models move as physics says, and their logs are logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from use_cases import ARM, MODEL, run
+
+import steelyard as sy
+from steelyard.errors import SimulationError
+from steelyard.parameters.terms import Terms
+from steelyard.signals.read import read_log
+from steelyard.simulation.torque_signal import read_torque_signal
+from steelyard.use import let_move
+
+WAVES = """
+duration: 1.5
+limits: [20, 9, 20]
+waves:
+  - {joint: q2, amplitude: 12, rate: 3, other_rate: 0.5, decay: 0.3}
+  - {joint: q3, amplitude: 2, rate: 4, phase: pi/2}
+"""
+
+
+def test_what_falls_without_friction_keeps_its_energy() -> None:
+    bare = sy.Model(ARM, Terms(ARM, ()), ARM.inertial_parameters)
+    fallen = let_move(bare, duration=1.0, start=[0.3, 0.5, -0.4]).runs[0]
+    energy = bare.energy(fallen.q, fallen.dq)
+    kinetic = np.ptp(energy - bare.energy(fallen.q, 0.0 * fallen.dq))
+    assert kinetic > 1.0  # J: it does fall
+    assert np.ptp(energy) < 1e-6 * kinetic  # Runge–Kutta 4 at 1 ms
+
+
+def test_a_carriage_falls_by_half_g_t_squared() -> None:
+    """The first joint of this robot is a vertical slide without friction."""
+    fallen = let_move(sy.Model.nominal(sy.load_robot("prrrp")), duration=0.5).runs[0]
+    assert np.allclose(fallen.q[:, 0], -0.5 * 9.81 * fallen.t**2, atol=1e-9)
+
+
+def test_a_motion_is_followed_and_its_log_is_one(motion: Path, tmp_path: Path) -> None:
+    done = run("simulate", "szabo3r", "--motion", motion, "--noise", "0.05,0.1,0.02", "--seed", 3, "-o", tmp_path / "s")
+    assert done.exit_code == 0
+    result = json.loads((tmp_path / "s" / "result.json").read_text())
+    # Computed torque by the true model at 4 kHz is off by what happens within a control period.
+    assert all(j["tracking_rms"] < 1e-3 for j in result["runs"][0]["joints"])
+    log = read_log(tmp_path / "s" / "log.csv", ARM)
+    assert len(log) == 2001
+    again = let_move(MODEL, motions=[_first(motion)])
+    noise = np.asarray(log.tau) - again.runs[0].tau
+    assert np.allclose(np.std(noise, axis=0), [0.05, 0.1, 0.02], rtol=0.1)  # 2001 samples tell σ to 1.6 %
+    page = (tmp_path / "s" / "report.html").read_text()
+    assert all(f"<h3>{title}</h3>" in page for title in ("Positions", "Velocities", "Torques"))
+
+
+def _first(motion: Path):
+    from steelyard.excitation.designed import read_designed
+
+    return read_designed(motion, ARM).trajectories[0]
+
+
+def test_a_controller_of_ones_own_follows_less_well(motion: Path, tmp_path: Path) -> None:
+    (tmp_path / "pd.yaml").write_text("kind: pd\nkp: [400, 900, 300]\nkd: [40, 60, 20]\nrate: 2000\n")
+    done = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--json")
+    assert done.exit_code == 0
+    off = [j["tracking_rms"] for j in json.loads(done.stdout)["runs"][0]["joints"]]
+    assert 1e-3 < max(off) < 0.1  # PD lags by friction and gravity over its gain: some 10 N m over 900
+    refused = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "pd.yaml", "--rate", 900)
+    assert refused.exit_code == 2
+    assert "2000 Hz is no multiple of the log's 900 Hz" in refused.output
+
+
+def test_waves_are_the_torques_that_act_and_a_log_of_them_can_be_played_again(tmp_path: Path) -> None:
+    (tmp_path / "waves.yaml").write_text(WAVES)
+    assert run("simulate", "szabo3r", "--torque", tmp_path / "waves.yaml", "-o", tmp_path / "a").exit_code == 0
+    log = read_log(tmp_path / "a" / "log.csv", ARM)
+    t = log.t
+    swing = 12.0 * np.exp(-0.3 * t) * np.cos(3.0 * t) * np.cos(0.5 * t)
+    expected = np.column_stack([0.0 * t, np.clip(swing, -9.0, 9.0), -2.0 * np.sin(4.0 * t)])
+    assert np.allclose(log.tau, expected, atol=1e-12)
+    assert run("simulate", "szabo3r", "--torque", tmp_path / "a" / "log.csv", "-o", tmp_path / "b").exit_code == 0
+    again = read_log(tmp_path / "b" / "log.csv", ARM)
+    assert np.allclose(again.q, log.q, atol=1e-9)  # the same torques, steps and start
+
+
+def test_phases_are_drawn_by_the_seed(tmp_path: Path) -> None:
+    path = tmp_path / "waves.toml"
+    path.write_text('duration = 1\nseed = 4\nwaves = [{joint = "q1", amplitude = 2, phase = [0, 6.28]}]\n')
+    tables = [read_torque_signal(path, ARM, seed)[0].table(np.zeros(1)) for seed in (None, 4, 5)]
+    assert np.array_equal(tables[0], tables[1])
+    assert not np.array_equal(tables[0], tables[2])
+
+
+def test_joints_stick_or_creep_below_their_friction() -> None:
+    model = sy.Model.nominal(sy.load_robot("rotradi", gravity=(0.0, 0.0, 0.0)))
+    weak = sy.TorqueSignal(joints=3, waves=(sy.Wave(joint=0, amplitude=1e-3, rate=6.0),))
+    stuck, creeping = (
+        let_move(model, torque=weak, duration=0.2, rate=200.0, friction=friction).runs[0].q[-1, 0]
+        for friction in ("stick", "smooth")
+    )
+    assert stuck == 0.0
+    assert creeping != 0.0
+
+
+def test_a_run_that_diverges_says_when_and_why(motion: Path, tmp_path: Path) -> None:
+    (tmp_path / "wild.yaml").write_text("kind: pd\nkp: 1e8\n")
+    out = tmp_path / "out"
+    done = run("simulate", "szabo3r", "--motion", motion, "--controller", tmp_path / "wild.yaml", "-o", out)
+    assert done.exit_code == 2
+    assert "The run diverged at t = 0." in done.output
+    assert "lower the torques or gains" in " ".join(done.output.split())
+    assert not out.exists()
+    impossible = sy.Model(ARM, MODEL.terms, np.concatenate([-ARM.inertial_parameters, MODEL.theta[30:]]))
+    with pytest.raises(SimulationError, match="not positive definite"):
+        let_move(impossible, duration=0.1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ([], "Say what drives the model"),
+        (["--duration", "1", "--motion", "none"], "Say what drives the model"),
+        (["--duration", "1", "--controller", "none"], "--controller is what follows a --motion"),
+        (["--duration", "1", "--friction", "dry"], "--friction is 'dry'; choose smooth or stick"),
+        (["--duration", "1", "--start", "0,1"], "--start is '0,1'; give 3 finite numbers"),
+        (["--duration", "1e6"], "shorten it or lower the rate"),
+        (["--duration", "0.3", "--rate", "0.5"], "are less than two samples"),
+        (["--torque", "none.csv", "--duration", "1"], "a log is played as long as it is"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(typed: list[str], said: str) -> None:
+    done = run("simulate", "szabo3r", *typed)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("joint: q3", "joint: q9", "waves: entry 2: there is no joint 'q9'; known: q1, q2, q3."),
+        ("phase:", "phse:", "waves: entry 2: unknown key 'phse'; did you mean 'phase'?"),
+        ("decay: 0.3", "decay: -1", "waves: entry 1: decay must be zero or more"),
+        ("amplitude: 2", "amplitude: high", "waves: entry 2: amplitude"),
+        ("amplitude: 2", "amplitude: null", "waves: entry 2: A wave needs finite numbers"),
+        ("pi/2", "[1, 2, 3]", "waves: entry 2: phase: has 3 entries, not 2."),
+        ("[20, 9, 20]", "[20, 9]", "limits needs 3 positive torques"),
+        ("1.5", "-1", "duration must be a positive number"),
+        ("duration: 1.5", "", "'duration' is missing"),
+    ],
+)
+def test_a_document_of_waves_is_refused_at_its_place(old: str, new: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "waves.yaml"
+    path.write_text(WAVES.replace(old, new))
+    with pytest.raises(SimulationError) as refused:
+        read_torque_signal(path, ARM)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(path))
