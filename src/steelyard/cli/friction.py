@@ -30,6 +30,10 @@ class FrictionOptions:
     dwell: Annotated[float, typer.Option(metavar="S", help="With --design: seconds at each speed, at least.")] = 0.5
     rate: Annotated[float, typer.Option(metavar="HZ", help="With --design: samples a second of motion.csv.")] = 100.0
     joints: Annotated[str, typer.Option(metavar="A,B,…", help="Joints to look at; default: all that move.")] = ""
+    on: Annotated[
+        str,
+        typer.Option(metavar="SIDE", help="joint, or drive: of motors that move several joints; --joints are motors."),
+    ] = "joint"
     how: Annotated[str, typer.Option(metavar="HOW", help="plateaus, table (any motion), or auto.")] = "auto"
     gravity_by: Annotated[
         str, typer.Option(metavar="BY", help="How gravity is taken off plateaus: pairs, symmetry, model, none, auto.")
@@ -48,7 +52,7 @@ class FrictionOptions:
 @command("friction", epilog="Example: steelyard friction arm.urdf sweeps/*.parquet --map columns.toml -o friction")
 @opt.taking(FrictionOptions)
 def friction(o: FrictionOptions) -> None:
-    """Measure friction over velocity, joint by joint, and find the law behind it."""
+    """Measure friction over velocity, joint by joint or drive by drive, and find the law behind it."""
     from steelyard.export import load_model
     from steelyard.friction.experiment import design_sweeps
     from steelyard.friction.measure import measure_friction
@@ -56,13 +60,14 @@ def friction(o: FrictionOptions) -> None:
     def made() -> FrictionExperiment | FrictionCurves:
         arm = opt.robot_from(o.robot, "", o.gravity, o.end.snap)
         if o.design:
-            return design_sweeps(arm, opt.words(o.joints), dwell=o.dwell, rate=o.rate)
+            return design_sweeps(arm, opt.words(o.joints), on=cast(Any, o.on), dwell=o.dwell, rate=o.rate)
         if not o.logs:
             raise SteelyardError("There is no log; give some, or --design to write the motion that shows friction.")
         return measure_friction(
             arm,
             opt.logs_from(o.logs, arm, o.mapping),
             joints=opt.words(o.joints),
+            on=cast(Any, o.on),
             how=cast(Any, o.how),
             gravity=o.gravity_by,
             middle=o.middle,

@@ -14,6 +14,7 @@ import numpy as np
 from steelyard.assessment.holdout import moving_part
 from steelyard.errors import SteelyardError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
+from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
@@ -40,40 +41,43 @@ class Tables:
     """Friction at the knots of all joints that move, fitted together with the rigid body.
 
     Attributes:
-        robot: the one whose joints these are, with the standing ones locked.
-        moving: the numbers of its joints in the whole robot, from 0.
-        speeds: the knots of each, rad/s or m/s.
+        places: joints or drives of the robot with the standing joints locked.
+        speeds: the knots of each that moves, rad/s or m/s.
         points: friction at every knot that the motion shows and its standard error, N m or N, by parameter.
         smooth: the speed below which a knot holds what the rounding of the jump leaves, rad/s or m/s.
     """
 
-    robot: Robot
-    moving: Sequence[int]
-    speeds: Sequence[tuple[float, ...]]
+    places: Coordinates
+    speeds: dict[str, tuple[float, ...]]
     points: dict[str, tuple[float, float]]
     smooth: float
 
     @classmethod
-    def of(cls, study: Study, logs: Sequence[Log], kind: str) -> Tables:
-        """Fit the tables of all joints that move.
+    def of(cls, study: Study, logs: Sequence[Log], kind: str, on: FrictionSide = "joint") -> Tables:
+        """Fit the tables of all joints that move, or of all drives.
 
         Args:
             study: of the robot as it was logged.
             logs: those of the study to fit to.
             kind: of the joint that is asked for, "revolute" or "prismatic": how sharply friction jumps at zero.
+            on: "joint" or "drive".
         """
         moving = moving_joints(logs)
         small, used = _reduced(study.robot, [moving_part(log) for log in logs], moving)
+        places = Coordinates.of(small, on)
         # Rigid body and friction are independent by structure; random states would rarely show the slow knots.
-        rigid = study.with_logs(used, small, terms(small, Rotor()))
+        rigid = study.with_logs(used, small, terms(small, Rotor(on=on)))
         seen = list(rigid.motions())
         if not seen:
             raise SteelyardError("No piece of the logs is long enough to be filtered; log a longer motion.")
-        speeds = [knots(seen, k, name) for k, name in enumerate(small.joint_names)]
-        made: list[Term] = [Rotor()]
+        turned = [places.motion(motion) for motion in seen]
+        turning = moving_joints([places.log(log) for log in used])
+        speeds = {places.names[k]: knots(turned, k, places.names[k]) for k in turning}
+        made: list[Term] = [Rotor(on=on)]
         smooth = SMOOTHING_SPEED[kind]
-        for k, (name, levels) in enumerate(zip(small.joint_names, speeds, strict=True)):
-            made.append(FrictionTable(where=(name,), speeds=levels, smooth=smooth, sides=_sides(seen, k)))
+        for k in turning:
+            where, sides = (places.names[k],), _sides(turned, k)
+            made.append(FrictionTable(on=on, where=where, speeds=speeds[where[0]], smooth=smooth, sides=sides))
         base, dynamics = rigid.base, replace(rigid, terms=terms(small, *made)).dynamics
         tables = range(len(base.parameters), len(dynamics.parameters))
         columns = _Columns((*base.independent, *tables), (*base.names, *(dynamics.parameters[k].name for k in tables)))
@@ -81,20 +85,22 @@ class Tables:
         fit = WeightedLeastSquares().free(rows, columns)
         errors = np.sqrt(np.maximum(np.diag(fit.covariance.matrix), 0.0))
         values = zip(columns.names, fit.beta.tolist(), errors.tolist(), strict=True)
-        return cls(small, moving, speeds, {name: (value, error) for name, value, error in values}, smooth)
+        return cls(places, speeds, {name: (value, error) for name, value, error in values}, smooth)
 
-    def of_joint(self, joint: int) -> list[Plateau]:
-        """Points of friction of one joint at speeds that its motion has, each with its standard error."""
-        own, out, empty = self.moving.index(joint), [], np.zeros((0, self.robot.dof))
+    def named(self, name: str, joint: int) -> list[Plateau]:
+        """Points of friction of the joint or drive called `name`, number `joint` of the whole robot's, at speeds that
+        its motion has, each with its standard error."""
+        own, out, empty = self.places.index(name), [], np.zeros((0, self.places.robot.dof))
+        suffix = f"{own + 1}" if self.places.on == "joint" else f"_{name}"
         for side, sign in (("p", 1.0), ("n", -1.0)):
-            for k, speed in enumerate(self.speeds[own]):
-                point = self.points.get(f"F{side}{k}_{own + 1}")
+            for k, speed in enumerate(self.speeds[name]):
+                point = self.points.get(f"F{side}{k}_{suffix}")
                 # Slower than a few times the rounding of the jump a knot holds what the rounding leaves.
                 if point is not None and speed > 3.0 * self.smooth:
                     value, error = point
                     out.append(Plateau(joint, 0.0, 0.0, sign * speed, sign * value, error, empty, np.zeros(0)))
         if not out:
-            raise SteelyardError(f"The motion of joint '{self.robot.joint_names[own]}' does not show its friction.")
+            raise SteelyardError(f"The motion of '{name}' does not show its friction.")
         return out
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.untrusted import read_json
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
-from steelyard.parameters.term import Term, make_term
-from steelyard.parameters.terms import DEFAULT_TERMS, terms
-from steelyard.regression.schemes.still import Curve
+from steelyard.parameters.term import Term, make_term, parse_term
+from steelyard.parameters.terms import DEFAULT_TERMS, coupled_drives, terms
+from steelyard.regression.schemes.still import Curve, rubbing_at
 from steelyard.robot.robot import MOST_JOINTS, Robot
 
 if TYPE_CHECKING:
@@ -90,36 +90,56 @@ class Rounded:
 
 
 def known_curves(robot: Robot, given: KnownCurves | None) -> dict[str, Rounded]:
-    """Curves `given` for joints of `robot`, rounded off where the direction of a filtered velocity is not known."""
+    """Curves `given` for joints or motors of `robot`, rounded off where filters hide a direction."""
     if given is None:
         return {}
     curves: Mapping[str, Curve] = given if isinstance(given, Mapping) else given.curves
-    for name in curves:
-        if name not in robot.joint_names:
-            raise UnknownNameError("joint", name, robot.joint_names)
-    return {name: Rounded(c, SMOOTHING_SPEED[robot.joints[robot.joint_index(name)].kind]) for name, c in curves.items()}
+    kinds = {name: "revolute" if rubbing_at(robot, name).revolute else "prismatic" for name in curves}
+    return {name: Rounded(curve, SMOOTHING_SPEED[kinds[name]]) for name, curve in curves.items()}
 
 
 def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]:
-    """The default terms of `robot` without friction where it is `known` already, by joint."""
+    """The default terms of `robot` without friction where it is `known` already, by joint or motor.
+
+    Nothing rubs on a joint besides its motors whose friction is known, if that of all of them is.
+    """
+    coupling, motors = robot.transmission, [name for name in known if name not in robot.joint_names]
     others = [name for name in robot.joint_names if name not in known]
+    more: list[str] = []
+    if motors and coupling is not None:
+        unknown = [k for k, name in enumerate(coupling.motors) if name not in known]
+        free = np.any(coupling.matrix[unknown] != 0.0, axis=0)
+        others = [name for name in others if free[robot.joint_index(name)]]
+        more = _remaining_of_drives(robot, known)
     if len(others) == robot.dof:
-        return DEFAULT_TERMS
+        return (*DEFAULT_TERMS, *more)
     where = f":where={'+'.join(others)}"
     # A curve stands in for all friction; an offset is left free, since it may be the sensor's.
     rubs = [make_term(t).dissipative for t in DEFAULT_TERMS]
-    return tuple(t + where if r else t for t, r in zip(DEFAULT_TERMS, rubs, strict=True) if others or not r)
+    return (*(t + where if r else t for t, r in zip(DEFAULT_TERMS, rubs, strict=True) if others or not r), *more)
+
+
+def _remaining_of_drives(robot: Robot, known: Mapping[str, Rounded]) -> list[str]:
+    """What drives that move several joints have of their own, less friction where it is known."""
+    out = []
+    for text in coupled_drives(robot):
+        term, _ = parse_term(text)
+        left = [name for name in term.where or () if not (term.dissipative and name in known)]
+        if left:
+            out.append(f"{text.partition(':')[0]}:where={'+'.join(left)}")
+    return out
 
 
 def with_known_friction(model: Model, known: Mapping[str, Rounded]) -> Model:
-    """`model` with the `known` curves, by joint, as tables: it predicts, simulates and exports the whole torque."""
+    """`model` with the `known` curves, by joint or motor, as tables: it has the whole torque, and exports it."""
     if not known:
         return model
     tables: list[Term] = []
     values: list[Array] = []
     for name, curve in known.items():
         speeds = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _KNOTS), [_BEYOND]]) * curve.fastest
-        tables.append(FrictionTable(where=(name,), speeds=tuple(speeds), smooth=curve.smooth))
+        on: Any = rubbing_at(model.robot, name).side
+        tables.append(FrictionTable(on=on, where=(name,), speeds=tuple(speeds), smooth=curve.smooth))
         at = np.concatenate([[1e-9 * curve.fastest], speeds[1:]])
         # A table's negative side is a magnitude: it is multiplied with the direction.
         values += [np.asarray(curve.curve(at)), -np.asarray(curve.curve(-at))]

@@ -11,6 +11,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.friction._table import Tables, moving_joints
+from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
 from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
@@ -94,18 +95,19 @@ class JointFriction:
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurves(Viewed):
-    """The friction of all joints that were measured; `curves` serve `known_friction` of the schemes."""
+    """The friction of all joints that were measured, or of drives (`on`); `curves` serve `known_friction`."""
 
     robot: Robot
     joints: tuple[JointFriction, ...]
     missing: dict[str, str] = field(default_factory=dict)
+    on: FrictionSide = "joint"
 
     @property
     def curves(self) -> dict[str, FittedLaw]:
         return {j.joint: j.law for j in self.joints}
 
     def to_json(self) -> dict[str, Any]:
-        return explained({"joints": [j.to_json() for j in self.joints], "missing": self.missing})
+        return explained({"joints": [j.to_json() for j in self.joints], "missing": self.missing, "on": self.on})
 
     def files(self) -> dict[str, Content]:
         rows = (
@@ -127,6 +129,7 @@ def measure_friction(
     logs: Log | Sequence[Log],
     *,
     joints: Sequence[str] = (),
+    on: FrictionSide = "joint",
     how: _How = "auto",
     gravity: str = "auto",
     middle: float | None = None,
@@ -140,7 +143,9 @@ def measure_friction(
     Args:
         robot: whose logs these are.
         logs: constant-speed runs, sweeps or any other motion.
-        joints: those to look at; default: all that move.
+        joints: those to look at, by name; default: all that move.
+        on: "joint", or "drive" where the robot has a transmission: friction over the speed of each motor's output,
+            which may move several joints (IRp-6: motor 3 turns by q2 + q3); `joints` are then names of motors.
         how: "plateaus" averages stretches of constant speed, "table" fits rigid body and friction together; "auto"
             takes plateaus where there are enough.
         gravity: how it is taken off plateaus: "pairs", "symmetry" (about `middle`), "model", "none"; "auto": the model
@@ -153,14 +158,16 @@ def measure_friction(
     listed = [logs] if isinstance(logs, Log) else list(logs)
     if how not in ("auto", "plateaus", "table"):
         raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
-    sight = _Sight(Study.of(robot, listed, (), preparation), how, gravity, middle, model)
-    robot = sight.study.robot
-    wanted = [robot.joint_index(name) for name in joints] or moving_joints(listed)
+    study = Study.of(robot, listed, (), preparation)
+    places = Coordinates.of(study.robot, on)
+    sight = _Sight(study, places, how, gravity, middle, model)
+    seen = {log: places.log(log) for log in listed}
+    wanted = [places.index(name) for name in joints] or moving_joints(list(seen.values()))
     found: list[JointFriction] = []
     missing: dict[str, str] = {}
     for joint in wanted:
-        name = robot.joint_names[joint]
-        mine = [log for log in listed if joint in moving_joints([log])]
+        name = places.names[joint]
+        mine = [log for log in listed if joint in moving_joints([seen[log]])]
         try:
             points, used = sight.points(mine or listed, joint)
             found.append(_fitted(name, points, used, law, loaded, _temperatures(mine or listed, joint)))
@@ -170,7 +177,7 @@ def measure_friction(
             missing[name] = str(error)
     if not found:
         raise SteelyardError(f"No friction could be measured. {next(iter(missing.values()), '')}")
-    return FrictionCurves(robot, tuple(found), missing)
+    return FrictionCurves(study.robot, tuple(found), missing, on)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +185,7 @@ class _Sight:
     """How friction is looked for, and what has been made ready for it: each log, and each fit, once for all joints."""
 
     study: Study
+    places: Coordinates
     how: _How
     gravity: str
     middle: float | None
@@ -187,19 +195,20 @@ class _Sight:
 
     def points(self, logs: Sequence[Log], joint: int) -> tuple[list[Plateau], str]:
         """Points of friction of one joint in some of the logs, and where they come from."""
-        name, kind = self.study.robot.joint_names[joint], self.study.robot.joints[joint].kind
+        name, kind = self.places.names[joint], self.places.kind(joint)
+        seen = [self.places.log(log) for log in logs]
         raw = [] if self.how == "table" else [p for log in logs for p in self._plateaus(log, joint)]
-        if self.how == "table" or (self.how == "auto" and not _make_a_curve(raw, logs, joint)):
-            if joint not in moving_joints(logs):
+        if self.how == "table" or (self.how == "auto" and not _make_a_curve(raw, seen, joint)):
+            if joint not in moving_joints(seen):
                 raise SteelyardError(f"Joint '{name}' does not move in the logs; its friction stays unknown.")
             key = (tuple(logs), kind)
             if key not in self._tables:
-                self._tables[key] = Tables.of(self.study, logs, kind)
-            return self._tables[key].of_joint(joint), "a table fitted together with the rigid body"
+                self._tables[key] = Tables.of(self.study, logs, kind, self.places.on)
+            return self._tables[key].named(name, joint), "a table fitted together with the rigid body"
         if not raw:
             raise SteelyardError(f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use how='table'.")
         way = self.gravity if self.gravity != "auto" else ("model" if self.model is not None else "pairs")
-        points = remove_gravity(raw, way, self.model, self.middle)
+        points = remove_gravity(raw, way, self.model, self.middle, self.places)
         if not points:
             raise SteelyardError(
                 f"Joint '{name}': none of its {len(raw)} plateaus could be freed from gravity by {way}; run both "
@@ -211,7 +220,7 @@ class _Sight:
         # Plateaus of a log are looked for at the cut-off that its own motion needs.
         if log not in self._alone:
             self._alone[log] = self.study.with_logs([log])
-        return plateaus_in(log, self._alone[log].motions(), joint)
+        return plateaus_in(log, map(self.places.motion, self._alone[log].motions()), joint)
 
 
 def _make_a_curve(plateaus: Sequence[Plateau], logs: Sequence[Log], joint: int) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from rich.console import Console
 from rich.markup import escape
 
+from steelyard.friction.coordinates import Coordinates
 from steelyard.friction.measure import FrictionCurves, JointFriction
 from steelyard.ground.numbers import Known, number, with_error
 from steelyard.report.elements import TableColumn, callout, figure_html, join, paragraph, table_html
@@ -107,7 +108,8 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
 def friction_report(found: FrictionCurves) -> str:
     """The page of what was `found`, self-contained."""
     robot = found.robot
-    units = [robot.joints[robot.joint_index(j.joint)].effort_unit for j in found.joints]
+    places = Coordinates.of(robot, found.on)
+    units = [places.effort_unit(places.index(j.joint)) for j in found.joints]
     figure = figure_html(
         _friction_points(found.joints, units),
         "Friction over velocity",

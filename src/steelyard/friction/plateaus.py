@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError
+from steelyard.friction.coordinates import Coordinates
 from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
@@ -181,12 +182,12 @@ def _by_pairs(plateaus: Sequence[Plateau]) -> list[Plateau]:
     return out
 
 
-def _by_model(plateaus: Sequence[Plateau], model: Model) -> list[Plateau]:
+def _by_model(plateaus: Sequence[Plateau], model: Model, places: Coordinates) -> list[Plateau]:
     """Less the torque that a model needs to hold the robot; its friction and offsets do not count."""
     rigid = Model(model.robot, model.terms, np.where(_rigid(model), model.theta, 0.0))
     out = []
     for p in plateaus:
-        held = rigid.gravity_torque(p.q)[:, p.joint]
+        held = places.torques(rigid.gravity_torque(places.joints(p.q)))[:, p.joint]
         rest = p.tau - held
         load = float(np.mean(np.abs(held)))
         out.append(replace(p, torque=float(np.mean(rest)), error=_error_of_mean(rest), tau=rest, load=load))
@@ -194,9 +195,16 @@ def _by_model(plateaus: Sequence[Plateau], model: Model) -> list[Plateau]:
 
 
 def remove_gravity(
-    plateaus: Sequence[Plateau], how: str, model: Model | None = None, middle: float | None = None
+    plateaus: Sequence[Plateau],
+    how: str,
+    model: Model | None = None,
+    middle: float | None = None,
+    places: Coordinates | None = None,
 ) -> list[Plateau]:
-    """`plateaus` without gravity; `how`: "pairs", "symmetry" (about `middle`; rad, m), "model" (by `model`), "none"."""
+    """`plateaus` without gravity; `how`: "pairs", "symmetry" (about `middle`; rad, m), "model" (by `model`), "none".
+
+    They are of `places` (None: of joints).
+    """
     if how == "none":
         return list(plateaus)
     if how == "pairs":
@@ -208,7 +216,7 @@ def remove_gravity(
     if how == "model":
         if model is None:
             raise SteelyardError("To take gravity off by a model, give an identified model.")
-        return _by_model(plateaus, model)
+        return _by_model(plateaus, model, places or Coordinates.of(model.robot))
     raise SteelyardError(f"Gravity is removed by pairs, symmetry, model or none, not by '{how}'.")
 
 

@@ -12,6 +12,7 @@ from steelyard.identification._search_rows import ROUNDINGS
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.schemes import Dynamic
+from steelyard.regression.schemes.still import rubbing_at
 from steelyard.robot.robot import Robot
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -43,7 +44,13 @@ def rounded_as_seen(study: Study, curves: Mapping[str, Rounded]) -> Mapping[str,
         one = replace(plain, known_friction=tried)
         left = dict(zip((e.name for e in one.rows.equations), one.quick_fit()[1], strict=True))
         ways.append((tried, left))
-    return {name: min(ways, key=lambda way: way[1].get(name, 0.0))[0][name] for name in curves}
+    # What rubs on a drive is felt by every joint that it moves.
+    weights = {name: rubbing_at(study.robot, name).weights for name in curves}
+
+    def felt(name: str, left: Mapping[str, float]) -> float:
+        return sum(left.get(joint, 0.0) for joint, w in zip(study.robot.joint_names, weights[name], strict=True) if w)
+
+    return {name: min(ways, key=lambda way: felt(name, way[1]))[0][name] for name in curves}
 
 
 def error_without(robot: Robot, log: Source | Sequence[Source] | Study, found: Identification) -> float:

@@ -96,7 +96,7 @@ def identify(
         plain: take the default terms as they are, without a search.
         tune: search from `terms` on, too, where they are given.
         fit_shapes: the same as `tune`, by an older name.
-        known_friction: curves that were measured before, by joint (`measure_friction`, or functions of velocity). They
+        known_friction: curves measured before, by joint or motor (`measure_friction`, or functions of velocity). They
             are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
             is left out.
         controller: what controlled the robot while it was logged: a file (`read_control_loop` says what stands in it)

@@ -318,13 +318,13 @@ def identification_terms(robot: Robot, which: Sequence[str | Term] | Terms | Non
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
-    for item in which if which is not None else (*DEFAULT_TERMS, *_coupled_drives(robot)):
+    for item in which if which is not None else (*DEFAULT_TERMS, *coupled_drives(robot)):
         made.extend(_by_name(robot, item) if isinstance(item, str) else [item])
     return terms(robot, *made)
 
 
-def _coupled_drives(robot: Robot) -> list[str]:
-    """What a motor that moves several joints has of its own: it turns and rubs by the sum of their motions."""
+def coupled_drives(robot: Robot) -> list[str]:
+    """What a motor of `robot` that moves several joints has of its own: it turns and rubs by the sum of motions."""
     if robot.transmission is None:
         return []
     coupled = np.count_nonzero(robot.transmission.matrix, axis=1) > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -25,6 +25,7 @@ from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
+from steelyard.regression.schemes.still import Curves, KnownFriction
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 
@@ -95,6 +96,7 @@ def recursive(
     tolerance: float = 0.05,
     moments: int = 256,
     base: BaseParameters | None = None,
+    known_friction: Curves | None = None,
     resume: str | os.PathLike[str] | None = None,
 ) -> Recursive:
     """Recursive least squares over a stream of samples; iterate over it for estimates.
@@ -116,15 +118,27 @@ def recursive(
             by less than `tolerance` of the residuals' standard deviation.
         moments: how many moments `history` keeps at most; 0: none.
         base: the base parameters, where they are at hand already.
+        known_friction: curves over velocity (rad/s, m/s → N m, N), by joint or motor, that are taken off the torque.
         resume: a state written by `save`, to go on from exactly as if nothing had happened.
     """
     known = base_parameters(robot, terms) if base is None else base
     settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments)
     made = Recursive(known, make_scheme(scheme), make_forgetting(forgetting), settings)
+    if known_friction is not None:
+        stream = _without_friction(KnownFriction.of(robot, known_friction), stream)
     made._samples = made._from_log(stream) if isinstance(stream, Log) else made._live(stream)
     if resume is not None:
         made.restore(resume)
     return made
+
+
+def _without_friction(known: KnownFriction, stream: Log | Iterable[Any]) -> Log | Iterable[Any]:
+    """The samples with what is known of friction taken off their torque."""
+    if not isinstance(stream, Log):
+        return ((t, q, dq, tau - known.torque(np.atleast_2d(dq))[0], *more) for t, q, dq, tau, *more in stream)
+    if stream.dq is None or stream.tau is None:
+        raise EstimationError("Known friction is taken off by the velocities of the log; give it dq and tau.")
+    return replace(stream, tau=stream.tau - known.torque(stream.dq))
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ class Dynamic(Scheme):
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
         if isinstance(first_of(motions).filter, Unfiltered):
             return at_instants(sides, motions, mask)
-        known = any(curve is not None for curve in sides.friction.curves)
+        known = bool(sides.friction.curves)
 
         def without_friction() -> Iterable[Motion]:
             return (replace(m, tau=m.tau - sides.friction.torque(m.dq)) for m in motions())

@@ -81,7 +81,7 @@ class Scheme(ABC):
             mask: leave out what a joint does while it moves more slowly than this, rad/s (m/s): dry friction is then
                 not the one that sliding shows. It has no effect on equations for the whole robot, since what holds a
                 joint still does no work.
-            known_friction: friction by joint, as curves over velocity, that is taken off the torque before all else.
+            known_friction: friction by joint or motor, as curves over velocity, taken off the torque before all else.
         """
         friction = KnownFriction.of(dynamics.robot, known_friction)
         if dynamics.terms.history:

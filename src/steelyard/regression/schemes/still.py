@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.parameters.coordinate import Coordinate
 from steelyard.robot.robot import Robot
 
 Curve = Callable[[Array], Array]
@@ -23,37 +24,44 @@ STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 @dataclass(frozen=True, eq=False)
 class KnownFriction:
-    """Friction that was measured before, per joint: velocities (rad/s, m/s) → torques (N m, N); or none."""
+    """Friction that was measured before, of joints or of drives: velocities (rad/s, m/s) → torques (N m, N)."""
 
-    curves: tuple[Curve | None, ...]
+    curves: tuple[tuple[Coordinate, Curve], ...]
 
     @classmethod
     def of(cls, robot: Robot, given: Curves | None) -> KnownFriction:
-        """Of `robot`, as `given`: a mapping by joint name, one entry (a curve or None) per joint, or None."""
+        """Of `robot`, as `given`: a mapping by names of joints or motors (whose drive it is then), one entry (a curve
+        or None) per joint, or None."""
         if given is None:
-            return cls((None,) * robot.dof)
-        if isinstance(given, Mapping):
-            for name in given:
-                if name not in robot.joint_names:
-                    raise UnknownNameError("joint", name, robot.joint_names)
-            return cls(tuple(given.get(name) for name in robot.joint_names))
-        if len(given) != robot.dof:
-            raise SteelyardError(f"known_friction has {len(given)} curves; '{robot.name}' has {robot.dof} joints.")
-        return cls(tuple(given))
+            return cls(())
+        if not isinstance(given, Mapping):
+            if len(given) != robot.dof:
+                raise SteelyardError(f"known_friction has {len(given)} curves; '{robot.name}' has {robot.dof} joints.")
+            given = {name: curve for name, curve in zip(robot.joint_names, given, strict=True) if curve is not None}
+        return cls(tuple((rubbing_at(robot, name), curve) for name, curve in given.items()))
 
     def torque(self, dq: Array) -> Array:
         """At velocities `dq` (rad/s, m/s), `(samples, joints)`, and of that shape."""
         out = np.zeros_like(dq)
-        for joint, curve in enumerate(self.curves):
-            if curve is None:
-                continue
-            value = np.asarray(curve(dq[:, joint]), dtype=float)
+        for place, curve in self.curves:
+            weights = np.array(place.weights)
+            value = np.asarray(curve(dq @ weights), dtype=float)
             if value.shape not in ((), (len(dq),)):
-                raise ShapeError(f"The friction curve of joint {joint + 1} gave shape {value.shape}, not {(len(dq),)}.")
+                raise ShapeError(f"The friction curve of '{place.name}' gave shape {value.shape}, not {(len(dq),)}.")
             if not np.all(np.isfinite(value)):
-                raise SteelyardError(f"The friction curve of joint {joint + 1} is not finite at some velocity.")
-            out[:, joint] = value
+                raise SteelyardError(f"The friction curve of '{place.name}' is not finite at some velocity.")
+            out += value[..., None] * weights
         return out
+
+
+def rubbing_at(robot: Robot, name: str) -> Coordinate:
+    """The joint of `robot` called `name`, or the drive of the motor called so."""
+    if name in robot.joint_names:
+        return Coordinate(robot, "joint", name, robot.joint_index(name))
+    motors = robot.transmission.motors if robot.transmission is not None else ()
+    if name not in motors:
+        raise UnknownNameError("joint or motor" if motors else "joint", name, (*robot.joint_names, *motors))
+    return Coordinate(robot, "drive", name, motors.index(name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +93,11 @@ class Stillness:
             if term.dry:
                 kind = "revolute" if coordinate.revolute else "prismatic"
                 found.append((np.array(coordinate.weights, dtype=float), STILL[kind] if speed is None else speed))
-        for j, joint in enumerate(robot.joints):
-            if friction.curves[j] is not None:
-                found.append((np.eye(robot.dof)[j], STILL[joint.kind] if speed is None else speed))
-            if mask > 0.0:
-                found.append((np.eye(robot.dof)[j], mask))
+        for place, _ in friction.curves:
+            kind = "revolute" if place.revolute else "prismatic"
+            found.append((np.array(place.weights), STILL[kind] if speed is None else speed))
+        if mask > 0.0:
+            found += [(one, mask) for one in np.eye(robot.dof)]
         if not found:
             return cls.never(robot.dof)
         directions = np.array([d for d, _ in found])
