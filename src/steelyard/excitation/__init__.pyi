@@ -11,13 +11,13 @@ from .plan import Plan
 from .poses import Poses, static_poses
 from .search import Progress, SearchSettings
 from .several import EarlierLogs, excite_next, excite_several, given_by
-from .trajectories import Fourier, SplinedQuintic
+from .trajectories import Acceleration, Fourier, SplinedQuintic
 
 ExcitationError = steelyard.errors.ExcitationError
 
 __all__ = [
-    "CRITERIA", "Constraint", "CovarianceAdaptation", "Criterion", "Designed", "EarlierLogs", "ExcitationError",
-    "Fourier", "Genetic", "Limits", "Plan", "Plane", "Point", "Poses", "Progress", "SearchSettings", "SplinedQuintic",
-    "ViaPoints", "box", "default_limits", "design_motions", "evolve", "excite", "excite_next", "excite_several",
-    "expected_noise", "given_by", "read_designed", "static_poses",
+    "CRITERIA", "Acceleration", "Constraint", "CovarianceAdaptation", "Criterion", "Designed", "EarlierLogs",
+    "ExcitationError", "Fourier", "Genetic", "Limits", "Plan", "Plane", "Point", "Poses", "Progress", "SearchSettings",
+    "SplinedQuintic", "ViaPoints", "box", "default_limits", "design_motions", "evolve", "excite", "excite_next",
+    "excite_several", "expected_noise", "given_by", "read_designed", "static_poses",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 import steelyard as sy
-from steelyard.excitation import SearchSettings
+from steelyard.excitation import Acceleration, SearchSettings
 from steelyard.ground import Array
 
 GRAVITY = 9.81
@@ -157,14 +157,19 @@ class Lab:
     def base(self) -> sy.BaseParameters:
         return sy.base_parameters(self.robot, self.truth.terms)
 
+    def samples(self, seconds: float) -> Acceleration:
+        """Armstrong's motions, as in the paper: accelerations at even times are free, and the motion begins and ends
+        at rest."""
+        return Acceleration(seconds, samples=17 if self.fast else 61, rest=False)
+
     @cached_property
     def exciting(self) -> tuple[sy.Plan, ...]:
-        """The best motions of the three axes for the integral model, ±40° and 1.5 rad/s, 4 s."""
+        """The best motions of the three axes for the integral model, ±40° and 1.5 rad/s, 4 s: Armstrong's samples."""
         return tuple(
             sy.excite(
                 axis.truth.robot, terms=axis.truth.terms, parameters=axis.parameters, scheme="energy", window=WINDOW,
                 criterion="information", rate=1.0 / WINDOW, duration=4.0,
-                limits={"q": np.deg2rad(40.0), "dq": 1.5}, search=self.search,
+                limits={"q": np.deg2rad(40.0), "dq": 1.5}, search=self.search, family=self.samples(4.0),
             )
             for axis in AXES
         )  # fmt: skip

@@ -164,7 +164,8 @@ def figures_10_to_14(lab: Lab) -> Item:
     """Figures 10–14: start and optimal motions for the load."""
     t = STEP * np.arange(POINTS)
     start, move = start_motion(), via(ENDS, FAST, STEP)
-    plan = excite_load(WRIST.robot, duration=POINTS * STEP, rate=1.0 / STEP, criterion="information", search=lab.search)
+    plan = excite_load(WRIST.robot, duration=POINTS * STEP, rate=1.0 / STEP, criterion="information", search=lab.search,
+                       family=lab.samples(POINTS * STEP))  # fmt: skip
     best = plan.trajectory.sample(t)
     before, after = WRIST.condition(start), WRIST.condition(best)
     radians = tuple(x * 180.0 / np.pi for x in start)
@@ -176,8 +177,8 @@ def figures_10_to_14(lab: Lab) -> Item:
             ("the move of Table I", None, WRIST.condition(move)),
             ("start, read as radians", None, WRIST.condition((radians[0], radians[1], radians[2])))]  # fmt: skip
     return Item(
-        text="200 points, 32 ms apart. Our optimum is a Fourier series within the limits of the arm that begins and "
-        "ends at rest.",
+        text="200 points, 32 ms apart. The optimum has free samples of acceleration, as in the paper, within the "
+        "limits of the arm, and begins and ends at rest.",
         tables=(paper_table(("motion", *beside("cond₂(KᵀK)", digits=3)), rows),),
         figures=(PaperFigure("Start and optimal motions", tuple(panels)),),
         statements=(
