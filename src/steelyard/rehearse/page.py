@@ -8,8 +8,17 @@ from rich.markup import escape
 
 from steelyard.ground.numbers import Known
 from steelyard.identification.parameters_page import effort_units
-from steelyard.rehearse.rehearse import Rehearsal
-from steelyard.report.elements import TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
+from steelyard.rehearse.rehearse import Judgement, Rehearsal
+from steelyard.report.elements import (
+    CalloutKind,
+    TableCell,
+    TableColumn,
+    callout,
+    figure_html,
+    join,
+    paragraph,
+    table_html,
+)
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.report.plots.torque import torque_measured_predicted
@@ -22,6 +31,10 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
         out.print(f" {'✓' if j.passed else '✕'} {escape(j.name)}. {escape(j.text)}")
     if folder:
         out.print(f"\nLook at {escape(folder)}/report.html.")
+
+
+def _tone(judgement: Judgement) -> CalloutKind:
+    return "good" if judgement.passed else "bad" if judgement.decides else "warning"
 
 
 def rehearsal_report(found: Rehearsal) -> str:
@@ -48,7 +61,7 @@ def rehearsal_report(found: Rehearsal) -> str:
     sections = [
         Section(
             "Judgement",
-            join(*(callout("good" if j.passed else "bad", f"{j.name}: {j.text}") for j in found.judgements)),
+            join(*(callout(_tone(j), f"{j.name}: {j.text}") for j in found.judgements)),
         ),
         Section(
             "Parameters",

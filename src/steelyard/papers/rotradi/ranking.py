@@ -8,7 +8,6 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import wilcoxon
 
 import steelyard as sy
 from steelyard.ground import Array
@@ -70,6 +69,8 @@ class Runs:
     @property
     def significance(self) -> dict[tuple[str, str], float]:
         """Of each pair of schemes: p of Wilcoxon's signed-rank test on the ratios of position errors, after Holm."""
+        from scipy.stats import wilcoxon  # slow to import
+
         logs = {name: np.log(np.minimum(x, _LOST)) for name, x in self.positions.items()}
         return holm({(a, b): float(wilcoxon(logs[a], logs[b]).pvalue) for a, b in _PAIRS})
 
