@@ -23,6 +23,9 @@ def test_the_demo_finds_the_arm_it_simulated(tmp_path: Path) -> None:
     # The plant rubs by the law that is fitted, so the error bars hold: 95 % of 58, less three standard deviations of
     # a share whose members err together in groups of about three.
     assert demo.covered >= 0.80 * len(rows)
+    # Nor are they wider than they need be: deviations of standard size, within the scatter of some twenty groups.
+    deviations = errors / [r["standard_error"] for r in rows]
+    assert 0.6 < np.sqrt(np.mean(deviations**2)) < 1.4
     friction = [r for r in rows if r["formula"].startswith(("Fv", "Fc"))]
     assert all(abs(r["found"] - r["true"]) < 4.0 * r["standard_error"] for r in friction)
 

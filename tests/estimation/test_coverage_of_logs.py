@@ -52,7 +52,7 @@ def _exact(c: LoggedCase, rho: float, seed: int, k: int) -> np.ndarray:
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_coverage_in_short(rho: float) -> None:
     found = coverage(logged_case("irp6-screws"), 17, rho, 12)
-    assert 0.87 < found.plain <= 1.0
+    assert 0.87 < found.plain < 0.99
     assert np.max(np.abs(found.lean)) < 0.1  # 17 bits leave no lean worth speaking of
 
 
@@ -61,7 +61,7 @@ def test_a_coarse_encoder_leans_and_the_error_bars_say_so() -> None:
     found = coverage(logged_case("rotradi"), 12, 0.0, 6)
     assert np.max(np.abs(found.lean)) > 2.0
     assert found.plain < 0.85
-    assert found.widened > 0.91
+    assert 0.91 < found.widened < 0.995
 
 
 # The first slides and turns; behind its spindle 17 bits are ticks of 76 nm, which no two samples are one apart.

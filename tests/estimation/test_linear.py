@@ -137,7 +137,7 @@ def test_total_least_squares_removes_the_bias_of_noisy_columns() -> None:
         weighted.append(WeightedLeastSquares().fit(data, base).beta - truth)
         hits.append(np.abs(found.beta - truth) < 1.96 * found.standard_errors)
     assert np.abs(np.mean(total, axis=0)).max() < 0.25 * np.abs(np.mean(weighted, axis=0)).max()
-    assert 0.85 < np.mean(hits) <= 1.0
+    assert 0.85 < np.mean(hits) < 0.99
 
 
 @pytest.mark.parametrize("space", ["base", "full"])

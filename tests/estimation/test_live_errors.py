@@ -130,7 +130,7 @@ def test_bars_hold_the_truth_where_friction_has_another_form() -> None:
     theta = np.zeros(len(base.parameters))
     theta[: robot.inertial_count] = robot.inertial_parameters
     rigid = np.array([not n.startswith("F") for n in base.names])
-    white, honest, count = 0, 0, 0
+    white, honest, count, deviations = 0, 0, 0, list[float]()
     for seed in (1, 2, 3):
         rng = np.random.default_rng(seed)
         t, q, dq, ddq = motion(rng, 3, 6000)
@@ -143,9 +143,11 @@ def test_bars_hold_the_truth_where_friction_has_another_form() -> None:
         white += int(np.sum(away > 1.96 * last.error_parts.noise[rigid]))
         honest += int(np.sum(away > 1.96 * last.standard_errors[rigid]))
         count += int(rigid.sum())
+        deviations += (away / last.standard_errors[rigid]).tolist()
     assert count >= 45
     assert white > 0.4 * count
     assert honest <= 7
+    assert np.sqrt(np.mean(np.square(deviations))) > 0.5  # nor so wide that they would hold anything
 
 
 def test_a_state_keeps_its_bars_and_one_of_before_begins_them_anew(tmp_path) -> None:

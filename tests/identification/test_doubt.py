@@ -26,7 +26,7 @@ def test_the_three_parts_add_up_and_cover_friction_of_another_shape() -> None:
     Of some 13 base parameters of the rigid body and two draws, 26 in all, five or more outside would come once in
     a hundred times if each were outside with 5 %.
     """
-    robot, outside, count = builtin("szabo3r"), 0, 0
+    robot, outside, count, deviations = builtin("szabo3r"), 0, 0, list[float]()
     parts = [(StopElement(width=0.002), 0.7), (StopElement(width=0.02), 0.5), (Viscous(), 0.5)]
     bound = terms(robot, *(term for term, _ in parts))
     truth = Model(robot, bound, np.concatenate([robot.inertial_parameters, *(np.full(3, v) for _, v in parts)]))
@@ -48,6 +48,8 @@ def test_the_three_parts_add_up_and_cover_friction_of_another_shape() -> None:
         rigid = [not n.startswith("F") for n in found.base.names]
         away = np.abs(found.estimate.beta - found.base.values(theta)) / found.estimate.standard_errors
         outside += int(np.sum(away[rigid] > 1.96))
+        deviations += away[rigid].tolist()
         count += int(np.sum(rigid))
     assert count >= 12
     assert outside <= 4
+    assert np.sqrt(np.mean(np.square(deviations))) > 0.5  # nor are they so wide that they would hold anything
