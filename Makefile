@@ -10,7 +10,7 @@ ifneq ($(wildcard ../shared/data),)
 export STEELYARD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo lock test lint unit coverage hooks docs proof benchmark chaos fuzz clean
+.PHONY: demo lock test lint unit coverage hooks papers docs proof benchmark chaos fuzz clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml
@@ -54,6 +54,10 @@ coverage: $(READY)
 # Linters and types before every commit.
 hooks: $(READY)
 	$(BIN)/pre-commit install
+
+# The five papers with few repetitions, into build/papers: the pages, and an error if what they assert does not hold.
+papers: $(READY)
+	$(BIN)/steelyard reproduce all --fast --overwrite -o build/papers
 
 # The site, into site/; a warning is an error: a broken link, a page in no navigation, a name that is gone.
 # (Not --quiet, under which mkdocs does not count its warnings.)

@@ -165,6 +165,10 @@ def test_both_sides_of_the_irp6_statements_are_shown(done: dict[str, Reproductio
 
 def test_prrrp_has_the_figures_of_the_specification(done: dict[str, Reproduction]) -> None:
     one = done["prrrp"]
+    wrong = ("successfully identified", "Tracking validates", "sensitivity to its parameters")
+    assert [s.holds for word in wrong for s in one.statements if word in s.claim] == [False] * 3
+    shares = numbers(found(one, "successfully identified"))
+    assert_allclose(shares, (0.0, 51.0, 54.0, 100.0), atol=1.0)  # a grid of 5°
     titles = " ".join(item.title for item in one.items)
     wanted = [f"Table {k}" for k in (3, 4, 5, 6)] + [f"Figure {k}" for k in (3, 5, 6, 7, 8)]
     assert all(what in titles for what in wanted)
