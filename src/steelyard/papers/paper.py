@@ -68,6 +68,13 @@ class Statement:
     why: str = ""
 
     @property
+    def result(self) -> str:
+        """In a word: "holds", "does not hold", "open" (a claim that could not be told), "measured" (there is none)."""
+        if self.holds is None:
+            return "open" if self.kind == "shown" else "measured"
+        return "holds" if self.holds else "does not hold"
+
+    @property
     def evidence(self) -> str:
         """What came out and, where the claim does not hold, why."""
         return f"{self.found} {self.why}" if self.holds is False and self.why else self.found

@@ -50,7 +50,6 @@ from steelyard.report import (
 )
 
 _Watch = Callable[[Paper, str, int], Any]
-_RESULTS = {True: "holds", False: "does not hold", None: "measured"}
 
 
 def paper_page(done: Reproduction) -> str:
@@ -89,10 +88,11 @@ def _count(against: int) -> str:
 
 
 def _summary(done: Reproduction) -> Html:
-    rows: list[list[TableCell]] = [[s.claim, s.kind, _RESULTS[s.holds], s.evidence] for s in done.statements]
+    rows: list[list[TableCell]] = [[s.claim, s.kind, s.result, s.evidence] for s in done.statements]
     explained = (
         "Asserted statements must hold, or the run fails. Those that are shown are claims that were tested: they hold "
-        "here or they do not, and then it says why. What is measured is no yes or no."
+        "here or they do not, and then it says why; where that cannot be told they are open. What is measured is no "
+        "yes or no."
     )
     return join(
         paragraph(done.paper.about),
@@ -107,7 +107,7 @@ def _item(item: Item) -> Html:
         Html(f'<div class="folded">{table_html(t.columns, t.rows, t.title, NO_NUMBER)}</div>') for t in item.tables
     ]
     pieces += [figure_html(line_panels(f.panels), f.title, f.caption) for f in item.figures]
-    pieces += [callout(_tone(s), f"{s.claim} {s.evidence}", _RESULTS[s.holds].capitalize()) for s in item.statements]
+    pieces += [callout(_tone(s), f"{s.claim} {s.evidence}", s.result.capitalize()) for s in item.statements]
     if item.differences:
         lines = "".join(f"<li>{text(line)}</li>" for line in item.differences)
         pieces.append(Html(f"<h3>Differences from the paper</h3><ul>{lines}</ul>"))
@@ -158,7 +158,7 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
 
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
     """The statements of what is `done` on the terminal `out`, and the `folder` where the page is."""
-    rows = [[escape(s.claim), s.kind, _RESULTS[s.holds], escape(s.evidence)] for s in done.statements]
+    rows = [[escape(s.claim), s.kind, s.result, escape(s.evidence)] for s in done.statements]
     out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
         out.print(f"[bold]Fails:[/bold] {escape(failure.claim)}")
