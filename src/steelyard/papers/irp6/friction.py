@@ -25,6 +25,7 @@ from steelyard.report import Line, Panel, TableColumn
 
 MOTORS = ("motor1", "motor2", "motor3")
 VELOCITY = "velocity [rad/s]"
+WITHIN = 2.36  # standard errors of a 95 % interval: a point's own is from eight pieces (Student's t, 7 degrees)
 MIDDLE = 32.5  # °C
 WARMTH = (20.0, 25.0, 30.0, 35.0, 40.0, 45.0)
 STICTION = np.array([[14.1, 14.1], [16.8, 10.6], [18.0, 14.1]])  # N m, section 5.2, forward and backward
@@ -258,12 +259,12 @@ def _measured(lab: Lab, logs: list[sy.Log], motor: int, law: str) -> JointFricti
 
 
 def _points(found: JointFriction, name: str, which: Array | slice = slice(None), less: Array | float = 0.0) -> Line:
-    return Line.of_points(name, found.velocity[which], found.torque[which] - less, 1.96 * found.error[which])
+    return Line.of_points(name, found.velocity[which], found.torque[which] - less, WITHIN * found.error[which])
 
 
 def _inside(found: JointFriction, true: Array) -> str:
     """How many of the intervals hold what was put in."""
-    held = np.abs(found.torque - true) <= 1.96 * found.error
+    held = np.abs(found.torque - true) <= WITHIN * found.error
     return f"{held.sum()} of {len(held)}"
 
 
