@@ -103,7 +103,7 @@ def test_coverage(name: str, bits: int, rho: float) -> None:
         f"({c.base.names[int(lean.argmax())]}); in percent: median {np.median(found.percent):.2g}, "
         f"largest {found.percent.max():.2g}"
     )
-    assert 0.92 <= found.widened <= 1.0
+    assert 0.92 <= found.widened <= 0.99
     if bits >= 17:
         assert found.plain <= 0.98
         assert lean.max() < 0.1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -58,11 +60,20 @@ class MonteCarlo:
         Y = min(motions, key=lambda y: np.linalg.cond(self.base.regressor_columns(y).reshape(-1, self.base.rank)))
         self.A, self.clean, self.robot = self.base.regressor_columns(Y), Y @ theta, robot
 
-    def run(self, runs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def torques(self, runs: int, seed: int = 0) -> Iterator[np.ndarray]:
         rng = np.random.default_rng(seed)
-        ols, wls = [], []
         for _ in range(runs):
-            tau = self.clean + rng.normal(size=self.clean.shape) * NOISE
+            yield self.clean + rng.normal(size=self.clean.shape) * NOISE
+
+    def by_hand(self, runs: int, weights: np.ndarray) -> np.ndarray:
+        """Least squares of the same draws with given weights of the joints."""
+        rows = (np.sqrt(weights)[:, None] * self.A).reshape(-1, self.base.rank)
+        solve = np.linalg.pinv(rows)
+        return np.array([solve @ (np.sqrt(weights) * tau).ravel() for tau in self.torques(runs)])
+
+    def run(self, runs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        ols, wls = [], []
+        for tau in self.torques(runs, seed):
             data = RegressionData.from_arrays(
                 self.robot.joint_names, self.base.independent, list(self.A.transpose(1, 0, 2)), list(tau.T),
                 len(self.base.parameters), 0.01,
@@ -82,7 +93,7 @@ def assert_weighted_is_sharper(ols: np.ndarray, wls: np.ndarray) -> None:
     ratio = wls.var(axis=0, ddof=1) / ols.var(axis=0, ddof=1)
     r = np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(ols.T, wls.T, strict=True)])
     assert np.all(ratio < 1.0 + 3.0 * np.sqrt(4.0 * (1.0 - r**2) / len(ols)))
-    assert np.median(ratio) < 1.0
+    assert np.median(ratio) < 0.95  # in print 0.76
 
 
 def test_the_24_base_parameters_are_the_papers(monte_carlo: MonteCarlo) -> None:
@@ -97,6 +108,17 @@ def test_weighted_least_squares_is_sharper(monte_carlo: MonteCarlo) -> None:
     assert_weighted_is_sharper(ols, wls)
     exact = np.linalg.inv(np.einsum("tja,tjb,j->ab", monte_carlo.A, monte_carlo.A, NOISE**-2.0))
     assert np.median(wls.var(axis=0, ddof=1) / np.diag(exact)) == pytest.approx(1.0, abs=0.2)
+    # Of all unbiased estimates that with the noise's weights, 1/σ², is the sharpest; what differs from it adds to the
+    # variance (Gauss, Markov). Ours guesses its weights from 1000 residuals, to 4 %: it adds next to nothing, where a
+    # wrong weight adds a few percent or more.
+    best = monte_carlo.by_hand(60, NOISE**-2.0)
+
+    def added(other: np.ndarray) -> float:
+        return float(np.median(np.mean((other - best) ** 2, axis=0) / np.diag(exact)))
+
+    assert added(wls) < 0.003
+    for power in (0.0, 1.0, 4.0):
+        assert added(monte_carlo.by_hand(60, NOISE**-power)) > 0.02
     # Without any Monte Carlo: the exact covariance of least squares, H⁻¹(Σ σⱼ²AⱼᵀAⱼ)H⁻¹, is larger for all 24.
     outer = np.linalg.inv(np.einsum("tja,tjb->ab", monte_carlo.A, monte_carlo.A))
     plain = outer @ np.einsum("tja,tjb,j->ab", monte_carlo.A, monte_carlo.A, NOISE**2.0) @ outer
@@ -122,4 +144,4 @@ def test_300_runs_beside_table_2(monte_carlo: MonteCarlo) -> None:
     # The paper's motion is not printed, ours is not optimised: variances of the same order.
     size = np.array([ols[:, k].var() / paper[n]["ls_var"] for k, n in enumerate(names)])
     print(f"variances over the paper's: median {np.median(size):.2f}, {size.min():.2f} to {size.max():.2f}")
-    assert 0.1 < np.median(size) < 10.0
+    assert 0.2 < np.median(size) < 5.0
