@@ -276,6 +276,7 @@ def _documents(folder: Path, robot: Robot) -> Iterator[Reader]:
     excite(robot, search=settings, checkpoint=kept, **quick)  # type: ignore[arg-type]
     Search.run = run  # type: ignore[method-assign]
     yield Reader("checkpoint", ".json", (kept.read_bytes(),), change.change_json, lambda p: _resumed(hunts[0], p))
+    yield _evolution(folder, robot)
     design_motions(robot, search=settings, **quick).save(folder / "design", report=False)
     yield from _in_folder("design", folder / "design", "trajectory.json", lambda f: read_designed(f, robot))
     yield from _in_folder("design-result", folder / "design", "result.json", lambda f: read_designed(f, robot))
@@ -301,6 +302,25 @@ def _item(path: Path) -> Item:
 def _resumed(hunt: Search, path: Path) -> None:
     hunt.checkpoint = path
     hunt._restored()
+
+
+def _evolution(folder: Path, robot: Robot) -> Reader:
+    """The checkpoint of a population, read by the run that it belongs to."""
+    from steelyard.excitation.evolution import Genetic
+    from steelyard.excitation.evolution.evolve import _Evolution
+
+    kept = folder / "evolution.json"
+
+    def made(path: Path | None) -> _Evolution:
+        return _Evolution(Genetic(6, 3), 4, 1, lambda x: np.sum(x, axis=1), float, checkpoint=path, key="owner")
+
+    def replayed(path: Path) -> None:
+        again = made(None)  # who is to write a file tries to; reading it is what is tried here
+        again.checkpoint = path
+        again._replay()
+
+    made(kept).run()
+    return Reader("evolution-checkpoint", ".json", (kept.read_bytes(),), change.change_json, replayed)
 
 
 def _in_folder(name: str, folder: Path, file: str, read: Callable[[Path], Any]) -> Iterator[Reader]:

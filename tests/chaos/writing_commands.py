@@ -78,6 +78,12 @@ COMMANDS = (
          "-o", "OUT"),
         resume=(),
     ),
+    Writing(
+        "local design --how evolved",
+        ("local", "design", *REGIONAL, "--how", "evolved", "--duration", "3", "--population", "8", "--generations", "6",
+         "--via-points", "2", "--checkpoint", "OUT.kept", "-o", "OUT"),
+        resume=(),
+    ),
     Writing("friction --design", ("friction", "rotradi", "--design", "-o", "OUT")),
     Writing("friction", ("friction", *LOG, "--how", "table", "--model", "IN/model", "-o", "OUT")),
     Writing("payload", ("payload", "rotradi", "--with", "IN/loaded.csv", "--arm", "IN/model", "-o", "OUT")),

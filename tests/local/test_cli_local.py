@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,43 @@ def test_errors_are_one_sentence_and_leave_nothing(place: Path, words: tuple[str
     assert said in err
     assert err.count("\n") == 1
     assert sorted(p.name for p in place.iterdir()) == before
+
+
+EVOLVED = ("--how", "evolved", "--duration", "3", "--population", "8", "--generations", "4", "--via-points", "2")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process there cannot press Ctrl-C on itself")
+def test_an_evolution_is_stopped_killed_and_resumed_to_the_same_motions(place: Path, tmp_path: Path) -> None:
+    """Ctrl-C in the second generation delivers what there is, with exit code 130; from the files that it leaves, cut
+    back to one generation as a kill would have left them, the whole search ends in the same bytes."""
+    words = ("local", "design", "rotradi", place / "regions.yaml", *EVOLVED)
+    assert run(*words, "-o", tmp_path / "whole", "--json")[0] == 0
+    script = (
+        "import importlib, os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # who was started in the background ignores it
+        "room = importlib.import_module('steelyard.excitation.evolution.evolve')\n"
+        "report = room._Evolution._report\n"
+        "def pressing(self):\n"
+        "    if len(self.record.values) == 2:\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return report(self)\n"
+        "room._Evolution._report = pressing\n"
+        "from steelyard.cli.app import main\nmain()\n"
+    )
+    more = ("--checkpoint", tmp_path / "kept.json")
+    typed = [str(w) for w in (*words, *more, "-o", tmp_path / "early")]
+    done = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("so far is delivered")) == (130, 1)
+    early = json.loads((tmp_path / "early" / "result.json").read_text())
+    assert [r["name"] for r in early["regions"]] == ["left", "right"]
+    for name in ("left", "right"):
+        file = tmp_path / f"kept-{name}.json"
+        document = json.loads(file.read_text())
+        assert 1 <= len(document["values"]) < 4
+        file.write_text(json.dumps({**document, "values": document["values"][:1], "best": None}))
+    assert run(*words, *more, "-o", tmp_path / "late")[0] == 0
+    for file in (tmp_path / "whole").iterdir():
+        if file.name != "manifest.json":
+            assert file.read_bytes() == (tmp_path / "late" / file.name).read_bytes()
+    code, _, err = run(*words, *more, "--population", "9", "-o", tmp_path / "other")
+    assert code == 2
+    assert "belongs to another search" in " ".join(err.split())

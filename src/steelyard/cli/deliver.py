@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from steelyard.ground.folders import check_target
+from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.reasons import explained
+
+if TYPE_CHECKING:
+    from steelyard.excitation.search import Progress
 
 Found = TypeVar("Found", bound=Outcome)
 
@@ -48,3 +54,32 @@ def print_json(value: Any) -> None:
     """`value` as JSON is printed: two spaces deep, a reason for every null."""
     made = [explained(x) for x in value] if isinstance(value, list) else explained(value)
     typer.echo(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def watching(what: str, seconds: float | None = None, quiet: bool = False) -> Iterator[Callable[[Progress], bool]]:
+    """For searches of motions: a bar on standard error with the best value, and an end that delivers.
+
+    Args:
+        what: is delivered where Ctrl-C ends the search.
+        seconds: how long the search may take.
+        quiet: draw no bar.
+
+    Yields what a search wants as its `progress`.
+    """
+    from steelyard.report.terminal import best_so_far
+
+    begun = time.monotonic()
+    with best_on_interrupt(what), best_so_far("Looking for a motion", quiet) as update:
+
+        def watch(p: Progress) -> bool:
+            update(p.doing, p.stage, p.stages, p.best)
+            return stop_wanted() or (seconds is not None and time.monotonic() - begun > seconds)
+
+        yield watch
+
+
+def told_if_stopped() -> None:
+    """Exit as a program that was interrupted does, once the best so far is delivered."""
+    if stop_wanted():
+        raise typer.Exit(130)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time as clock
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +9,10 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
-from steelyard.cli.deliver import deliver
-from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
+from steelyard.cli.deliver import deliver, told_if_stopped, watching
 
 if TYPE_CHECKING:
     from steelyard.excitation.designed import Designed
-    from steelyard.excitation.search import Progress
 
 
 def _limit(what: str) -> Any:
@@ -75,6 +70,9 @@ class ExciteOptions:
     ] = 0
     generations: Annotated[int, typer.Option(metavar="N", help="Of ga and cma.")] = 100
     population: Annotated[int, typer.Option(metavar="N", help="Of ga and cma.")] = 150
+    patience: Annotated[
+        int | None, typer.Option(metavar="N", help="Of ga and cma: end after N generations that brought nothing.")
+    ] = None
     given: Annotated[
         list[str] | None, typer.Option(metavar="LOG", help="A log: design for what it leaves unknown. May be repeated.")
     ] = None
@@ -99,7 +97,7 @@ _LISTS = {"term_names": "terms", "moving": "joints", "equations": "equations", "
 # ExciteOptions that are arguments of `excite` by the same name.
 _PASSED_ON = (
     "torque_margin", "duration", "rate", "harmonics", "family", "criterion", "scaling", "frame", "floor", "collision",
-    "clearance", "optimiser", "via_points", "generations", "population", "seed",
+    "clearance", "optimiser", "via_points", "generations", "population", "patience", "seed",
 )  # fmt: skip
 # Not kept with the result: where it goes, how long the search may take, and what the robot itself tells.
 _NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap", "overwrite", "as_json", *_LIMITS)
@@ -113,8 +111,7 @@ _NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap
 def excite(o: ExciteOptions) -> None:
     """Design the motion that shows a robot's parameters best, within limits that hold at every instant."""
     deliver(lambda: _designed(o), o.output, o.overwrite, o.as_json)
-    if stop_wanted():
-        raise typer.Exit(130)
+    told_if_stopped()
 
 
 def _designed(o: ExciteOptions) -> Designed:
@@ -141,20 +138,5 @@ def _designed(o: ExciteOptions) -> Designed:
         **{name: lists[name] or None for name in ("joints", "equations", "parameters", "wanted")},
         **{name: getattr(o, name) for name in ("motions", *_PASSED_ON)},
     }
-    with best_on_interrupt("the best motion"), _progress(o.time, quiet=o.as_json) as watch:
+    with watching("the best motion", o.time, quiet=o.as_json) as watch:
         return design_motions(robot, settings=settings, progress=watch, **read)
-
-
-@contextmanager
-def _progress(seconds: float | None, quiet: bool) -> Iterator[Callable[[Progress], bool]]:
-    """A bar on standard error with the best value, and the end of the time that was given."""
-    from steelyard.report.terminal import best_so_far
-
-    begun = clock.monotonic()
-    with best_so_far("Looking for a motion", quiet) as update:
-
-        def watch(p: Progress) -> bool:
-            update(p.doing, p.stage, p.stages, p.best)
-            return stop_wanted() or (seconds is not None and clock.monotonic() - begun > seconds)
-
-        yield watch

@@ -9,10 +9,11 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
-from steelyard.cli.deliver import deliver
+from steelyard.cli.deliver import deliver, told_if_stopped, watching
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
+    from steelyard.local.design import Design
     from steelyard.local.files import BankRun, RegionMotions
     from steelyard.local.validate import BankValidation
     from steelyard.robot.robot import Robot
@@ -32,31 +33,69 @@ _Noise = Annotated[float, typer.Option(metavar="PERCENT", help="Simulated torque
 Needed = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.", show_default=False)]
 
 
-@command("local design", epilog="Example: steelyard local design arm.urdf regions.yaml --duration 20 -o motions")
-def design(
-    robot: opt.RobotSource,
-    regions: Regions,
-    output: Needed = "",
-    how: _How = "gradient",
-    duration: Duration = 20.0,
-    seed: Seed = 0,
-    term_names: opt.TermNames = "",
-    gravity: opt.Gravity = "",
-    snap: opt.Snap = None,
-    overwrite: opt.Overwrite = False,
-    as_json: opt.AsJson = False,
-) -> None:
+@dataclass(frozen=True)
+class Designing:
+    """How motions of regions are searched for."""
+
+    how: _How = "gradient"
+    duration: Duration = 20.0
+    seed: Seed = 0
+    via_points: Annotated[int, typer.Option(metavar="K", help="Via-points of an evolved program.")] = 6
+    population: Annotated[int, typer.Option(metavar="N", help="Of evolved programs.")] = 150
+    generations: Annotated[int, typer.Option(metavar="N", help="For which they evolve, at most.")] = 100
+    patience: Annotated[
+        int | None, typer.Option(metavar="N", help="End an evolution after N generations that brought nothing.")
+    ] = None
+    checkpoint: Annotated[
+        str, typer.Option(metavar="FILE", help="Write progress there, a file per region; go on where they exist.")
+    ] = ""
+
+    def settings(self, progress: Any) -> Design:
+        """As the room knows them; a search tells `progress` how far it is."""
+        from steelyard.local.design import Design
+
+        return Design(
+            how=self.how, duration=self.duration, seed=self.seed, points=self.via_points, population=self.population,
+            generations=self.generations, patience=self.patience, checkpoint=self.checkpoint or None, progress=progress,
+        )  # fmt: skip
+
+
+_DESIGNING = Designing()
+
+
+@dataclass(frozen=True)
+class LocalDesignOptions:
+    """What may be typed."""
+
+    robot: opt.RobotSource
+    regions: Regions
+    output: Needed = ""
+    designing: Designing = _DESIGNING
+    term_names: opt.TermNames = ""
+    gravity: opt.Gravity = ""
+    snap: opt.Snap = None
+    overwrite: opt.Overwrite = False
+    as_json: opt.AsJson = False
+
+
+@command(
+    "local design",
+    epilog="Example: steelyard local design arm.urdf regions.yaml --how evolved --checkpoint bred.json -o motions",
+)
+@opt.taking(LocalDesignOptions)
+def design(o: LocalDesignOptions) -> None:
     """Design a motion inside every region, to be played on the robot."""
-    from steelyard.local.design import Design
     from steelyard.local.identify import design_regions
     from steelyard.local.regions import read_regions
 
     def designed() -> RegionMotions:
-        loaded = opt.robot_from(robot, "", gravity, snap)
-        how_to = Design(how=how, duration=duration, seed=seed)
-        return design_regions(loaded, read_regions(regions, loaded), opt.words(term_names) or None, how_to)
+        loaded = opt.robot_from(o.robot, "", o.gravity, o.snap)
+        found, named = read_regions(o.regions, loaded), opt.words(o.term_names) or None
+        with watching("each region's best motion", quiet=o.as_json) as watch:
+            return design_regions(loaded, found, named, o.designing.settings(watch))
 
-    deliver(designed, output, overwrite, as_json)
+    deliver(designed, o.output, o.overwrite, o.as_json)
+    told_if_stopped()
 
 
 @dataclass(frozen=True)
@@ -68,9 +107,7 @@ class LocalIdentifyOptions:
     log: RegionLogs = None
     simulate: Simulate = False
     motions: Annotated[str, typer.Option(metavar="RUN", help="The folder of `local design`.")] = ""
-    how: _How = "gradient"
-    duration: Duration = 20.0
-    seed: Seed = 0
+    designing: Designing = _DESIGNING
     noise: _Noise = 2.0
     mapping: opt.MapFile = ""
     gravity: opt.Gravity = ""
@@ -90,7 +127,6 @@ class LocalIdentifyOptions:
 @opt.taking(LocalIdentifyOptions)
 def identify(o: LocalIdentifyOptions) -> None:
     """Identify one model per region, from logs of each or on a simulated robot."""
-    from steelyard.local.design import Design
     from steelyard.local.files import BankRun, read_motions
     from steelyard.local.identify import identify_locally
     from steelyard.local.regions import read_regions
@@ -99,10 +135,10 @@ def identify(o: LocalIdentifyOptions) -> None:
     def identified() -> BankRun:
         loaded = opt.robot_from(o.robot, "", o.gravity, o.end.snap)
         found = read_regions(o.regions, loaded)
-        known = read_motions(o.motions, loaded) if o.motions else Design(how=o.how, duration=o.duration, seed=o.seed)
+        known = read_motions(o.motions, loaded) if o.motions else o.designing.settings(None)
         bank = identify_locally(
             loaded,
-            _source(loaded, o.log, o.simulate, o.mapping, o.noise, o.seed),
+            _source(loaded, o.log, o.simulate, o.mapping, o.noise, o.designing.seed),
             found,
             terms=opt.words(o.term_names) or None,
             motions=known,

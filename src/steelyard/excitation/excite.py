@@ -73,6 +73,7 @@ def excite(
     via_points: int = 0,
     generations: int = 100,
     population: int = 150,
+    patience: int | None = None,
     seed: int = 0,
     search: SearchSettings | None = None,
     progress: Callable[[Progress], Any] | None = None,
@@ -115,6 +116,7 @@ def excite(
         optimiser: "gradient", or a population that is bred: "ga" (genetic) or "cma" (covariance adaptation, CMA-ES).
         via_points: breed programs of so many via-points in `box`, or in joint space; 0: the family's coefficients.
         generations, population: how many times, and how many motions at a time, a population is bred.
+        patience: end breeding where so many generations have brought less than 1 % (default: go on to the last).
         seed: the same seed gives the same motion.
         search: how hard to look by gradients.
         progress: called with `Progress` after every stage; return True to stop and take the best so far.
@@ -142,6 +144,7 @@ def excite(
             terms=terms, rate=rate, limits=bounds, criterion=criterion, scaling=scaling, equations=equations,
             parameters=parameters, wanted=wanted, weights=weights, prior=prior, model=model, regions=regions,
             torque_margin=torque_margin, constraints=constraints, seed=seed, progress=progress, checkpoint=checkpoint,
+            patience=patience,
         )  # fmt: skip
         return replace(bred, notes=tuple(notes))
     if via_points:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from steelyard.excitation.evolution import Genetic, ViaPoints, evolve
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.interpolator import ProgramRegion as Genes
 from steelyard.excitation.interpolator.program_text import rpy
+from steelyard.excitation.search import Progress
 from steelyard.ground.arrays import Array
 from steelyard.local.motions import MotionLike, Repeated, ViaPointMotion, home_posture, random_motion, sample_postures
 from steelyard.local.region import CartesianRegion, JointRegion, Region
@@ -38,11 +41,13 @@ def evolved_plan(
     model: Model | None = None,
     rate: float = 50.0,
     seed: int = 0,
+    **run: Any,
 ) -> Plan:
     """The best program of `points` via-points in a `region` of `robot` by log det(HᵀH), bred as Pedrocchi et al. do.
 
     `weights` scale H by nominal torques where these are known ("torque": as printed; "torque-inverse": as meant; None:
-    not at all). `terms`, `optimiser`, `model`, `rate` (Hz) and `seed` are those of `evolve`.
+    not at all). `terms`, `optimiser`, `model`, `rate` (Hz), `seed` and what else may be given (`run`: `patience`,
+    `progress`, `checkpoint`, `threads`) are those of `evolve`.
     """
     limits = with_jerk(default_limits(robot))
     finite = bool(np.all(np.isfinite(limits.tau)))
@@ -60,6 +65,7 @@ def evolved_plan(
         model=model,
         regions=_in_space(robot, region),
         seed=seed,
+        **run,
     )
 
 
@@ -99,8 +105,11 @@ class Design:
     "gradient": a Fourier series of `harmonics`, optimised (`steelyard.excite`) for `criterion` inside the region.
     "via-points": the best of `candidates` random via-point programs by the same criterion's D-value, each of as many
     via-points as fill the time. "evolved": a program of `points` via-points, bred by a genetic algorithm of
-    `population` over `generations`, and repeated to fill the time. `duration` (s) is that of the log; `weights` are the
-    equations' (see `excite`).
+    `population` over `generations`, ended where `patience` of them brought nothing (None: never), and repeated to fill
+    the time. `duration` (s) is that of the log; `weights` are the equations' (see `excite`).
+
+    A search tells `progress` how far it is, and ends where that returns True; it goes on from `checkpoint` where this
+    file exists, and writes it after every stage. With several regions each has its own, "NAME-REGION.json".
     """
 
     how: str = "gradient"
@@ -114,10 +123,25 @@ class Design:
     weights: str | None = "torque-inverse"
     search: SearchSettings = _SHORT
     seed: int = 0
+    patience: int | None = None
+    progress: Callable[[Progress], Any] | None = None
+    checkpoint: str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.how not in HOWS:
             raise UnknownNameError("way to design a motion", self.how, HOWS)
+
+    def for_region(self, index: int, region: Region) -> Design:
+        """The same for one `region` of several: a seed and a checkpoint of its own, its name in what is told. `index`
+        counts the regions."""
+        file = None if self.checkpoint is None else Path(self.checkpoint)
+        own = None if file is None else file.with_name(f"{file.stem}-{region.name}{file.suffix}")
+        tell = self.progress
+
+        def named(p: Progress) -> Any:
+            return tell(replace(p, doing=f"{region.name}: {p.doing}")) if tell is not None else None
+
+        return replace(self, seed=self.seed + index, checkpoint=own, progress=None if tell is None else named)
 
 
 def design(
@@ -165,6 +189,8 @@ def _optimised(
         seed=how.seed,
         search=how.search,
         regions=_in_space(robot, region),
+        progress=how.progress,
+        checkpoint=how.checkpoint,
         **more,
     ).trajectory
 
@@ -180,6 +206,9 @@ def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model:
         model=model,
         rate=_RATE,
         seed=how.seed,
+        patience=how.patience,
+        progress=how.progress,
+        checkpoint=how.checkpoint,
     )
     return Repeated(plan.trajectory, int(np.ceil(how.duration / plan.trajectory.duration)))
 

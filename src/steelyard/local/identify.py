@@ -148,7 +148,7 @@ def _planned(
         return {region.name: motions[region.name] for region in regions}
     how = motions or Design()
     model = _nominal(robot, nominal)
-    return {r.name: design(robot, r, terms, replace(how, seed=how.seed + k), model) for k, r in enumerate(regions)}
+    return {r.name: design(robot, r, terms, how.for_region(k, r), model) for k, r in enumerate(regions)}
 
 
 def design_regions(

@@ -79,7 +79,8 @@ def best_so_far(what: str, quiet: bool = False) -> Iterator[Callable[[str, int, 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("best {task.fields[best]}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+    shown = Console(stderr=True, quiet=quiet)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
         task = bar.add_task(what, total=None, best="–")
 
         def update(doing: str, stage: int, stages: int, best: float) -> None:

@@ -191,6 +191,8 @@ def evolve(
     limit at a sample is rejected; what is delivered keeps to all of them at every instant.
     """
     chosen = optimiser or Genetic()
+    if patience is not None and patience < 1:
+        raise ExcitationError(f"patience is {patience}; give a number of generations, 1 or more, or none.")
     bounds = genome.limits if isinstance(genome, ViaPoints) else limits_from(robot, limits)
     families = _families(robot, genome)
     with one_blas_thread(), compiled_at_once():  # or a resumed search would differ in the last digits
