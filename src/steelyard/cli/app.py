@@ -182,7 +182,8 @@ class Commands(TyperGroup):
         widest = max(map(len, self.commands))
         for stage, names in STAGES.items():
             # The first sentence of each, whole: Click would cut it off.
-            rows = [(name.ljust(widest), help.split(". ")[0]) for name, help in names.items() if name in self.commands]
+            firsts = {name: help.partition(". ") for name, help in names.items() if name in self.commands}
+            rows = [(name.ljust(widest), first + end.strip()) for name, (first, end, _) in firsts.items()]
             with formatter.section(stage):
                 formatter.write_dl(rows)
 
