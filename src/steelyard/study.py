@@ -25,7 +25,7 @@ from steelyard.regression.observe import observe, with_history
 from steelyard.regression.schemes import Dynamic, Scheme
 from steelyard.regression.schemes.still import Curve
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
 from steelyard.signals.repeats import without_repeats
@@ -50,6 +50,7 @@ class Study:
         known_friction: curves over velocity, by joint, that are taken off the torque.
         reference: whose links and rotors say what joints carry, for terms that go by it; None: a plain fit to the
             beginnings of the logs, without those terms.
+        look: what is found in each later piece of a long log as it goes by (`later`); None: nobody looks.
     """
 
     robot: Robot
@@ -61,11 +62,14 @@ class Study:
     scheme: Scheme = field(default_factory=Dynamic)
     known_friction: Mapping[str, Curve] = field(default_factory=dict)
     reference: Model | None = None
+    look: Callable[[Robot, Log], Sequence[Finding]] | None = None
     # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
     # of, if there is one); shared by studies that differ in something else.
     _prepared: dict[tuple[object, ...], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
     # What is still to come of files whose first piece was read.
     _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
+    # What was found by a whole pass over the pieces of each long log after its first.
+    _found: dict[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -121,6 +125,7 @@ class Study:
             terms=terms or self.terms,
             cutoff_hz=chosen_cutoff(logs, self.preparation),
             _coming={},
+            _found={},
         )
 
     def judged_on(self, logs: Sequence[Source]) -> Study:
@@ -129,7 +134,7 @@ class Study:
         A log that is streamed is read once: its beginning, which the check looks at, is what a pass begins with.
         """
         sources, beginnings, coming = _begun(logs)
-        made = replace(self, logs=sources, beginnings=beginnings, _coming=coming)
+        made = replace(self, logs=sources, beginnings=beginnings, _coming=coming, _found={})
         vars(made).update(base=self.base, dynamics=self.dynamics, carrier=self.carrier)
         return made
 
@@ -172,7 +177,23 @@ class Study:
         if rest is None:
             rest = pieces_of(source)
             next(rest)
-        yield from ahead(m for piece in rest for m in self._prepare(piece))
+        yield from ahead(m for piece in self._looked_at(number, rest) for m in self._prepare(piece))
+
+    def _looked_at(self, number: int, pieces: Iterator[Log]) -> Iterator[Log]:
+        """The later `pieces` of a log, at which the first whole pass looks."""
+        if self.look is None or number in self._found:
+            yield from pieces
+            return
+        found: list[Finding] = []
+        for piece in pieces:
+            found += self.look(self.robot, piece)
+            yield piece
+            del piece
+        self._found[number] = tuple(found)
+
+    def later(self, number: int) -> tuple[Finding, ...]:
+        """What was found in the pieces of log `number` (from 0) after its first, where a pass over it looked."""
+        return self._found.get(number, ())
 
     def _prepare(self, piece: Log) -> Iterator[Motion]:
         motions = prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)

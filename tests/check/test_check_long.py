@@ -12,6 +12,7 @@ import steelyard as sy
 from steelyard.check import check as check_module
 from steelyard.check import check_log
 from steelyard.demo import simulated_log
+from steelyard.identification.identify import identify
 from steelyard.signals import source
 from steelyard.signals.log import Log
 from steelyard.signals.source import LogFile, open_log
@@ -46,16 +47,40 @@ def test_a_sound_log_is_sound_in_pieces(log: Log, tmp_path: Path, monkeypatch: p
     assert found.excitation is not None
 
 
-def test_what_is_lost_late_is_found_with_its_rows(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by", ["check", "identify"])
+def test_what_is_lost_late_is_found_with_its_rows(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
     """Drop-outs in the last quarter only: the first piece is sound, and the log is not."""
     assert log.tau is not None
     tau, last = log.tau.copy(), 3 * len(log) // 4
     for start in range(last + 50, len(log) - 50, 80):
         tau[start : start + 5, 0] = 0.0
-    broken = replace(log, tau=tau)
-    found = check_log(ROBOT, streamed(broken, tmp_path / "long.csv", monkeypatch))
+    long = streamed(replace(log, tau=tau), tmp_path / "long.csv", monkeypatch)
+    if by == "check":
+        found = check_log(ROBOT, long)
+    else:  # it needs no pass of its own
+        passes: list[int] = []
+        chunks = source.log_chunks
+        monkeypatch.setattr(source, "log_chunks", lambda *a, **b: (passes.append(1), chunks(*a, **b))[1])
+        identify(ROBOT, long, plain=True, check=False)
+        without = len(passes)
+        [(_, found)] = identify(ROBOT, long, plain=True).checks
+        assert len(passes) == 2 * without
     [entry] = found.of("drop_out")
     assert entry.message.startswith("Rows ")
     first = int(entry.message.split()[1].replace(",", ""))
     assert last <= first <= last + 2
     assert found.grade != "good"
+
+
+def test_what_is_lost_late_in_a_judging_log_is_found(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    assert log.tau is not None
+    tau = log.tau.copy()
+    for start in range(len(log) - 3000, len(log) - 50, 80):
+        tau[start : start + 5, 0] = 0.0
+    judge = streamed(replace(log, tau=tau), tmp_path / "long.csv", monkeypatch)
+    [(_, found)] = identify(ROBOT, log, [judge], plain=True).judged_checks
+    assert found.of("drop_out")

@@ -50,6 +50,9 @@ def _dropped(joint: Joint, what: str, x: Array) -> Iterator[Finding]:
 
 # A limit that noise hides: so much more time just at the extreme than just below it, again and again.
 _CROWDED, _VISITS, _SHARE = 5.0, 3, 0.02
+_TOP = 0.999  # of the samples are below the extreme: the others may be anything
+# Samples from which noise is known well enough, to one percent.
+_TELLING = 20_000
 
 
 def check_hidden_limit(robot: Robot, log: Log) -> Iterator[Finding]:
@@ -57,26 +60,29 @@ def check_hidden_limit(robot: Robot, log: Log) -> Iterator[Finding]:
     if log.tau is None:
         return
     for k, joint in enumerate(robot.joints):
-        x = log.tau[:, k]
+        x = np.ascontiguousarray(log.tau[:, k])
         if not robot.torque_used[k] or len(x) < 500 or np.ptp(log.q[:, k]) < STILL[joint.kind]:
             continue
         if len(np.unique(x[:1024])) < 256:
             continue  # few levels: runs of one value are looked for elsewhere
-        words = [word for word, y in (("above", x), ("below", -x)) if _crowded(y)]
+        some = np.diff(x, 2)[:: max(1, len(x) // _TELLING)]
+        noise = float(np.median(np.abs(some))) / 0.6745 / np.sqrt(6.0)
+        words = [word for word, y in (("above", x), ("below", -x)) if _crowded(y, noise)]
         if words:
             message = f"The torque of '{joint.name}' crowds at its extreme {' and '.join(words)}: its drive saturates."
             advice = f"Move '{joint.name}' more gently so that its drive does not saturate, or cut these parts out."
             yield Finding("saturated", "warning", message, advice, joint.name)
 
 
-def _crowded(x: Array) -> bool:
-    noise = float(np.median(np.abs(np.diff(x, 2)))) / 0.6745 / np.sqrt(6.0)
-    band = max(6.0 * noise, 0.01 * float(np.ptp(x)))
-    top = float(np.quantile(x, 0.999))
-    if 4.0 * band > np.ptp(x):
+def _crowded(x: Array, noise: float) -> bool:
+    extent = float(np.ptp(x))
+    band = max(6.0 * noise, 0.01 * extent)
+    if 4.0 * band > extent:
         return False
-    at, below = x > top - band, (x > top - 2.0 * band) & (x <= top - band)
-    if np.mean(at) < _SHARE or np.sum(at) < _CROWDED * max(int(np.sum(below)), 1):
+    top = _near_the_top(x)
+    at = x > top - band
+    count, wider = (int(np.count_nonzero(flags)) for flags in (at, x > top - 2.0 * band))
+    if count < _SHARE * len(x) or count < _CROWDED * max(wider - count, 1):
         return False
     # Visits: from well below up to the limit.
     state, visits = False, 0
@@ -86,6 +92,13 @@ def _crowded(x: Array) -> bool:
         elif low:
             state = False
     return visits >= _VISITS
+
+
+def _near_the_top(x: Array) -> float:
+    """np.quantile(x, 0.999), in a tenth of the time: only the highest are put in order."""
+    tail = x[x >= np.quantile(x[:: max(1, len(x) // 1000)], 0.98)]
+    place = _TOP * (len(x) - 1) - (len(x) - len(tail))
+    return float(np.interp(place, np.arange(len(tail)), np.sort(tail))) if place >= 0.0 else float(np.quantile(x, _TOP))
 
 
 # By a fit to its motion a torque would go beyond its own extreme, by a standard deviation of what is left, for this

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,6 @@ STILL = {"revolute": 0.02, "prismatic": 0.002}
 
 def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
     """Dead, coarse and cut-off channels, joint by joint; torques that are not used do not matter."""
-    moving = _moving(log)
     for k, joint in enumerate(robot.joints):
         yield from _velocity(joint, log.q[:, k], None if log.dq is None else log.dq[:, k])
         if log.tau is None or not robot.torque_used[k]:
@@ -36,7 +35,7 @@ def check_channels(robot: Robot, log: Log) -> Iterator[Finding]:
         yield from dead
         if not dead:
             yield from _coarse(joint, log.tau[:, k])
-            yield from _cut_off(joint, log.tau[:, k], moving)
+            yield from _cut_off(joint, np.ascontiguousarray(log.tau[:, k]), lambda: _moving(log))
 
 
 def _velocity(joint: Joint, q: Array, dq: Array | None) -> Iterator[Finding]:
@@ -74,11 +73,13 @@ def _coarse(joint: Joint, tau: Array) -> Iterator[Finding]:
     yield Finding("quantised", severity, message, advice, joint.name, fix={"torque_used": [joint.name]})
 
 
-def _cut_off(joint: Joint, tau: Array, moving: Array) -> Iterator[Finding]:
+def _cut_off(joint: Joint, tau: Array, when_moving: Callable[[], Array]) -> Iterator[Finding]:
     """Runs of one and the same extreme value while the robot moves."""
-    starts = np.flatnonzero(np.append(True, np.diff(tau) != 0.0))
+    starts = np.flatnonzero(np.append(True, tau[1:] != tau[:-1]))
     lengths = np.diff(np.append(starts, len(tau)))
-    values = tau[starts]
+    if lengths.max() < PLATEAU:
+        return  # as in any torque with noise
+    values, moving = tau[starts], when_moving()
     for extreme, word in ((float(tau.max()), "above"), (float(tau.min()), "below")):
         at = values == extreme
         ordinary = float(np.quantile(lengths[~at], 0.95)) if np.any(~at) else np.inf
@@ -125,9 +126,9 @@ def check_limits(robot: Robot, log: Log) -> Iterator[Finding]:
             continue
         yield from _position(joint, float(log.q[:, k].min()), float(log.q[:, k].max()))
         if log.dq is not None and not suspect:
-            yield from _magnitude(joint, "velocity", float(np.quantile(np.abs(log.dq[:, k]), 0.999)), joint.velocity)
+            yield from _magnitude(joint, "velocity", log.dq[:, k], joint.velocity)
         if log.tau is not None and robot.torque_used[k] and log.meta.get("torque_kind") != "current":
-            yield from _magnitude(joint, "torque", float(np.quantile(np.abs(log.tau[:, k]), 0.999)), joint.effort)
+            yield from _magnitude(joint, "torque", log.tau[:, k], joint.effort)
 
 
 def _like_degrees(joint: Joint, q: np.ndarray) -> bool:
@@ -160,8 +161,12 @@ def _position(joint: Joint, lowest: float, highest: float) -> Iterator[Finding]:
     yield Finding("position_limit", "warning", message, advice, joint.name)
 
 
-def _magnitude(joint: Joint, what: str, top: float, limit: float) -> Iterator[Finding]:
-    if not 0.0 < limit < np.inf or top <= (1.0 + ALLOWANCE) * limit:
+def _magnitude(joint: Joint, what: str, x: Array, limit: float) -> Iterator[Finding]:
+    most = (1.0 + ALLOWANCE) * limit
+    if not 0.0 < limit < np.inf or (x.max() <= most and x.min() >= -most):
+        return
+    top = float(np.quantile(np.abs(x), 0.999))
+    if top <= most:
         return
     unit = f"{joint.unit}/s" if what == "velocity" else joint.effort_unit
     message = f"The {what} of '{joint.name}' reaches {top:.4g} {unit}; its limit is {limit:.4g}."

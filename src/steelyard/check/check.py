@@ -134,31 +134,38 @@ def _check_long(
     last = max(0, round((len(log) if isinstance(log, Log) else log.row_count()) / PIECE_ROWS) - 1)
     looked = {round(k * last / (_LOOKED - 1)) for k in range(_LOOKED)}
     base: tuple[Log, Check] | None = None
-    others: list[tuple[str, Finding]] = []
+    others: list[Finding] = []
     for number, piece in enumerate(pieces_of(log)):
-        rows = "Rows {:,} to {:,}: ".format(*piece.meta["rows"]) if "rows" in piece.meta else ""
         if number in looked:
             made = check_log(robot, piece, terms, preparation)
             # A robot that stands in a piece may move in others; the first that can be judged is what the rest adds to.
             if base is None or (base[1].grade == "unusable" and made.grade != "unusable"):
                 base = piece, made
                 continue
-            entries = made.entries
+            others += _with_rows(piece, made.entries)
         else:
-            entries = tuple(_of_channels(as_logged(robot, [piece]), piece))
-        others += [(rows, e) for e in entries if e.rank > 1 and e.kind not in (*FATAL, *_OF_THE_MOTION)]
+            others += found_later(as_logged(robot, [piece]), piece)
         del piece
     assert base is not None  # a file without rows is refused before
-    said = {(e.kind, e.joint) for e in base[1].complaints}
-    more: dict[tuple[str, str | None], Finding] = {}
-    for rows, entry in others:
-        if (entry.kind, entry.joint) not in said:
-            more.setdefault((entry.kind, entry.joint), replace(entry, message=f"{rows}{entry.message}"))
-    return _told(as_logged(robot, [base[0]]), base[0], [*base[1].entries, *more.values()], base[1].excitation)
+    return _told(as_logged(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others)
+
+
+def found_later(robot: Robot, piece: Log) -> list[Finding]:
+    """What is wrong with the channels of a later `piece` of a long log of `robot`, with its rows."""
+    return _with_rows(piece, _of_channels(robot, piece))
+
+
+def _with_rows(piece: Log, entries: Sequence[Finding]) -> list[Finding]:
+    """The complaints among `entries` that a single piece can be blamed for, each with the rows that it is about."""
+    rows = "Rows {:,} to {:,}: ".format(*piece.meta["rows"]) if "rows" in piece.meta else ""
+    blamed = (e for e in entries if e.rank > 1 and e.kind not in (*FATAL, *_OF_THE_MOTION))
+    return [replace(e, message=f"{rows}{e.message}") for e in blamed]
 
 
 def check_study(study: Study) -> tuple[Check, ...]:
-    """The check of every log of a study (of the beginning of long ones), with what the study has prepared already.
+    """The check of every log of a study, with what the study has prepared already.
+
+    Of a long log its beginning is looked at, and the channels of the rest where a pass over it did (`Study.look`).
 
     Args:
         study: of one robot; its terms and preparation are those of the identification.
@@ -174,7 +181,7 @@ def _check(study: Study, number: int) -> Check:
     if not _spoilt(entries):
         more, seen = _look(study, number)
         entries = _without_echoes([*entries, *more])
-    return _told(study.robot, log, entries, seen)
+    return _told(study.robot, log, entries, seen, study.later(number))
 
 
 def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
@@ -197,7 +204,13 @@ def _spoilt(entries: Sequence[Finding]) -> bool:
     return any(e.kind in (*FATAL, *_SPOILS_ROWS) and e.severity == "problem" for e in entries)
 
 
-def _told(robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None) -> Check:
+def _told(
+    robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None, later: Sequence[Finding] = ()
+) -> Check:
+    """The check of what was found, and of what is wrong `later` in the log and was not at its beginning, once each."""
+    said = {(e.kind, e.joint) for e in entries if e.rank > 1}
+    more = {(e.kind, e.joint): e for e in reversed(later) if (e.kind, e.joint) not in said}
+    entries = [*entries, *reversed(more.values())]
     grade, sentence = verdict(entries)
     return Check(robot.name, str(log.meta.get("source", "")), grade, sentence, advices(entries), tuple(entries), seen)
 

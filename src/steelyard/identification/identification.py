@@ -95,7 +95,7 @@ class Identification:
     agreement: Agreement | None = None
     # Of friction that was known before: the fitted logs' mean error, % of the torque, if it is found in them instead.
     without_known_friction: float | None = None
-    # What `check` says of the logs that were identified from (of the first piece of those that are streamed), by name.
+    # What `check` says of the logs that were identified from (of long ones: their first piece, all channels), by name.
     checks: tuple[tuple[str, Check], ...] = ()
     # The same of the logs that it is judged by.
     judged_checks: tuple[tuple[str, Check], ...] = ()

@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.assessment.score import Score, score_models, score_reduced
 from steelyard.check.cause import names_the_cause
-from steelyard.check.check import check_study
+from steelyard.check.check import check_study, found_later
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
@@ -117,6 +117,7 @@ def identify(
     if plain and (tune or fit_shapes):
         raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
     study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
+    study = replace(study, look=found_later if check else None)
     of = ESTIMATORS[estimator].of
     # Standstill: others than linear ones need the rows of all joints at every instant.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
@@ -343,7 +344,7 @@ def _as_checked(study: Study) -> Study:
 
 
 def _checked_judges(study: Study, judged: _Judged) -> dict[str, Any]:
-    """The checks of the logs to judge by (of long ones, of their beginning), and which of them are copies."""
+    """The checks of the logs to judge by, and which of them are copies."""
     names = [s.log for s in judged.validation["model"]]
     fitted = list(zip(judged.names, study.beginnings, strict=True))
     copies = tuple(
