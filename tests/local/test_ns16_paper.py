@@ -27,6 +27,7 @@ def test_the_paper_is_reproduced() -> None:
     """30 motions per region; figures in docs/theory/local-models.md."""
     made = run_paper(PAPER)
     assert not made.failures, [s.claim for s in made.failures]
+    assert [s.claim for s in made.statements if s.holds is False and not s.why] == []
 
 
 @pytest.mark.proof

@@ -102,6 +102,8 @@ def transfer(lab: Lab) -> Item:
                     bool(np.all(own <= np.array([values[[i for i in range(3) if i != k], k].min() for k in range(3)]))),
                     f"Taken elsewhere the error is {', '.join(f'{a:.2f}' for a in away / own)} times that of the "
                     f"region's own model (A, B, C); highest {number(other.max(), 2)} %.",
+                    "Where a motion shows the parameters better, its model is better in other regions, too: what is "
+                    "wrong there is noise, not the model.",
                 )
             )
     return Item(tables=tuple(tables), statements=tuple(statements))
@@ -130,6 +132,7 @@ def core_claim(lab: Lab) -> Item:
                     max(ratios) <= 1.0,
                     f"Error of local over global: {listed(ratios, '.2f')} in A, B, C; over a global model of three "
                     f"times the data, which is what all local ones together have seen: {listed(more, '.2f')}.",
+                    "What a region's motion shows badly is left to noise, and motions are drawn at random.",
                 )
             )
     head = ("arm", "fit", "region", *(TableColumn(x, "%", 3) for x in ("local", "global", "global, 3 × data",
@@ -187,6 +190,7 @@ def parameters_lose_meaning(lab: Lab) -> Item:
                 not any(lab.bank(p, False).possible for p in PLANTS)
                 and all(lab.bank(p, True).possible for p in PLANTS),
                 f"Largest errors with unmodelled effects: free {listed(free, '.2f')}, possible {listed(held, '.2f')}.",
+                "A free fit may come out possible where the noise is kind.",
             ),
             measured(
                 "How far parameters are off in small regions, and what torque is predicted there.",

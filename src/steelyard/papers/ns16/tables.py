@@ -244,6 +244,8 @@ def conditioning(lab: Lab) -> Item:
                 min(*large, *small) > 0.0,
                 f"Against everywhere, medians differ by {', '.join(f'{g:+.2f}' for g in large)} in boxes of half a "
                 f"metre, by {', '.join(f'{g:+.2f}' for g in small)} in boxes of a third of that.",
+                "Half a metre leaves the joints nearly as much room as the whole workspace; only small boxes hide "
+                "parameters.",
             ),
         ),
     )
@@ -290,6 +292,8 @@ def figure_3(lab: Lab) -> Item:
                 "Evolution finds better motions than chance.",
                 all(row[2] > row[1] for row in rows),
                 "; ".join(f"{row[0]}: {row[1]:.1f} → {row[2]:.1f}" for row in rows) + ".",
+                f"{lab.population} individuals and {lab.generations} generations are few: the first best may stay the "
+                "best.",
             ),
         ),
         differences=(
