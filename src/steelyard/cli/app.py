@@ -73,7 +73,7 @@ STAGES = {
         "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
         "sequential": "Identify movement by movement: each finds a few parameters, and rests on what the ones before "
         "it found.",
-        "friction": "Measure friction over velocity, joint by joint, and find the law behind it.",
+        "friction": "Measure friction over velocity, joint by joint or drive by drive, and find the law behind it.",
         "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
         "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
         "local design": "Design a motion inside every region, to be played on the robot.",
