@@ -173,9 +173,9 @@ def run_demo(folder: Path) -> Demo:
 def _print_demo(demo: Demo, console: Console) -> None:
     from steelyard.ground.numbers import Known, number
     from steelyard.identification.page import print_identification
-    from steelyard.report.terminal import table
+    from steelyard.report.terminal import bold, say, table
 
-    console.print("A simulated 6-axis arm (ns16) plays two motions; encoders quantise, torque is noisy.\n")
+    say(console, "A simulated 6-axis arm (ns16) plays two motions; encoders quantise, torque is noisy.\n")
     largest = sorted(demo.rows, key=lambda r: -abs(r["true"]))[:10]
     cells = [
         [
@@ -187,10 +187,11 @@ def _print_demo(demo: Demo, console: Console) -> None:
         for r in largest
     ]
     columns = ["base parameter", "unit", "true", "found", "± standard error"]
-    console.print(f"[bold]Check of the log:[/bold] {demo.check.verdict}\n")
+    say(console, bold("Check of the log:"), f" {demo.check.verdict}\n")
     console.print(table("The ten largest base parameters", columns, cells, right=columns[2:]))
-    console.print(
+    say(
+        console,
         f"{demo.covered} of all {len(demo.rows)} lie within two standard errors of the truth "
-        f"(expected: about {round(0.95 * len(demo.rows))}).\n"
+        f"(expected: about {round(0.95 * len(demo.rows))}).\n",
     )
     print_identification(demo.found, console, str(demo.folder))

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
+import sys
+import warnings
 from collections.abc import Iterable
+from typing import Any
+from unicodedata import category
 
 # A message quotes names and lists out of files, which may be of any length.
 LONGEST_MESSAGE = 300
@@ -14,7 +19,45 @@ def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
     if len(text) > most:
         tail = most // 3
         text = f"{text[: most - tail - 3]} … {text[len(text) - tail :]}"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """`text` as a terminal may have it: what moves the cursor, turns the direction of writing or hides something is
+    shown as a question mark in a box."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
+
+
+# Names end up in file formats, code, tables and terminals.
+LONGEST_NAME = 1000
+_LINES = ("Cc", "Cs", "Zl", "Zp")  # Unicode's categories of control characters, halves of characters, ends of lines
+_FORMULA = re.compile(r"[=@]|[+-].*[|!(]")
+
+
+def unfit_for_a_name(name: str) -> str:
+    """What is wrong with `name` for a robot or a part of it, in words; "" where nothing is.
+
+    Any writing and any sign will do, but for what would break lines apart (control characters), half a character,
+    and what readers of URDF (xacro) or of tables (spreadsheets) would take for a formula.
+    """
+    if len(name) > LONGEST_NAME:
+        return f"is a name of {len(name)} characters, more than {LONGEST_NAME}"
+    odd = next((c for c in name if category(c) in _LINES), "") if not name.isprintable() else ""
+    if odd:
+        return f"holds the control character U+{ord(odd):04X}"
+    if "${" in name or "$(" in name:
+        return "looks like xacro that was not expanded"
+    return "would be taken for a formula by spreadsheets" if _FORMULA.match(name) else ""
+
+
+def warnings_as_notes() -> None:
+    """From now on a warning is one line on standard error: where in the program it arose, and that line of it, help
+    nobody who uses it."""
+
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        print(f"steelyard: note: {shortened(' '.join(str(message).split()))}", file=sys.stderr)
+
+    warnings.showwarning = show
 
 
 class SteelyardError(Exception):

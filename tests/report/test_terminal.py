@@ -5,13 +5,14 @@ from __future__ import annotations
 from io import StringIO
 
 from rich.console import Console
+from rich.text import Text
 
 from steelyard.report.terminal import table
 
 
 def test_markup_takes_no_room() -> None:
     out = StringIO()
-    rows = [["[bold yellow]warning[/bold yellow]", "a sentence of many words " * 6]]
+    rows = [[Text("warning", "bold yellow"), "a sentence of many words " * 6]]
     Console(file=out, width=80).print(table("", ["", "what"], rows))
     first = next(line for line in out.getvalue().splitlines() if "warning" in line)
     # The words begin right behind the seven letters, a space before and the gap between columns.

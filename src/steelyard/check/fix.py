@@ -122,6 +122,9 @@ def _each(given: Any, count: int, default: float) -> list[float]:
     return numbers * count if len(numbers) == 1 else numbers
 
 
+_TOML = {'"': '\\"', "\\": "\\\\"}
+
+
 def as_toml(data: Mapping[str, Any]) -> str:
     """A mapping's `data` as TOML: plain keys, then tables."""
     plain = [f"{key} = {_value(x)}" for key, x in data.items() if not isinstance(x, Mapping)]
@@ -138,8 +141,7 @@ def _value(x: Any) -> str:
     if isinstance(x, bool):
         return "true" if x else "false"
     if isinstance(x, str):
-        escaped = x.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return '"' + "".join(_TOML.get(c) or (c if c.isprintable() else f"\\U{ord(c):08X}") for c in x) + '"'
     if isinstance(x, Mapping):
         return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in x.items()) + "}"
     if isinstance(x, list | tuple):

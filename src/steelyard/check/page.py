@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from steelyard.check import Check, Excitation
 from steelyard.ground.arrays import Array
@@ -24,31 +24,31 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section
 from steelyard.report.plots.estimates import singular_values
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 
-_MARKS = {"ok": "ok", "note": "note", "warning": "[yellow]warning[/yellow]", "problem": "[red]problem[/red]"}
+_COLOURS = {"warning": "yellow", "problem": "red"}
 _KINDS: dict[str, CalloutKind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
 _GRADES: dict[str, CalloutKind] = {"good": "good", "usable": "warning", "mend": "bad", "unusable": "bad"}
 
 
 def print_check(found: Check, out: Console) -> None:
     """Write all that was `found` to `out`, the verdict and the advice last, where the eye is."""
-    where = f", {escape(found.source)}" if found.source else ""
-    out.print(f"[bold]{escape(found.robot)}[/bold]{where}\n")
+    where = f", {found.source}" if found.source else ""
+    say(out, bold(found.robot), f"{where}\n")
     if found.excitation is not None:
         _print_motion(found.excitation, out)
     ranked = sorted(found.entries, key=lambda e: -e.rank)
-    rows = [[_MARKS[e.severity], escape(e.message)] for e in ranked]
+    rows: list[list[str | Text]] = [[Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
     out.print(table("Findings", ["", "what was found"], rows))
-    out.print(f"[bold]{escape(found.verdict)}[/bold]")
+    say(out, bold(found.verdict))
     for k, advice in enumerate(found.advice):
-        out.print(f" {k + 1}. {escape(advice)}")
+        say(out, f" {k + 1}. {advice}")
 
 
 def _print_motion(seen: Excitation, out: Console) -> None:
     rows = [
         [
-            escape(j.joint),
+            j.joint,
             f"{number(j.lowest, 3)} … {number(j.highest, 3)}",
             "–" if j.range_share is None else f"{100 * j.range_share:.0f} %",
             number(j.speed, 3),
@@ -61,9 +61,10 @@ def _print_motion(seen: Excitation, out: Console) -> None:
     columns = ["joint", "position", "of range", "speed", "acceleration", "standing", "shown / small / hidden"]
     out.print(table("Motion (SI), and the base parameters it shows", columns, rows, right=columns[1:]))
     condition = number(seen.condition_number, 3)
-    out.print(
+    say(
+        out,
         f"{seen.rank} of {seen.count} base columns independent; cond₂ {condition} (rows weighted by 1/σ, columns of "
-        f"unit length), {number(seen.unscaled_condition_number, 3)} (columns as they stand)\n"
+        f"unit length), {number(seen.unscaled_condition_number, 3)} (columns as they stand)\n",
     )
 
 

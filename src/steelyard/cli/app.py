@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import math
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import version as installed_version
@@ -15,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command as made_command
 
-from steelyard.errors import SteelyardError, shortened
+from steelyard.errors import SteelyardError, shortened, warnings_as_notes
 from steelyard.ground.interrupt import on_interrupt
 
 # What options can be, listed in their help: asked of those who know it, and only when help is shown.
@@ -217,13 +216,8 @@ app = typer.Typer(
 def main() -> None:
     """Run the program."""
     on_interrupt()
-    warnings.showwarning = _show_warning
+    warnings_as_notes()
     app()
-
-
-def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """A warning as a sentence: where in the program it arose, and that line of it, help nobody here."""
-    typer.echo(f"steelyard: note: {shortened(' '.join(str(message).split()))}", err=True)
 
 
 def _print_version(wanted: bool) -> None:

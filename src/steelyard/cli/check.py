@@ -10,6 +10,7 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
+from steelyard.errors import shortened
 from steelyard.ground.files import check_file, write_whole
 
 
@@ -52,6 +53,6 @@ def check(
         )
         write_whole(fix, as_toml(data), new=True)
         for text in by_hand if not as_json else ():
-            typer.echo(f"Not in {fix}: {text}")
+            typer.echo(shortened(f"Not in {fix}: {text}"))
     if found.exit_code:
         raise typer.Exit(found.exit_code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import typer
 
 from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
-from steelyard.ground.outcome import Outcome
+from steelyard.ground.outcome import Outcome, printed_json
 from steelyard.ground.reasons import explained
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
 def print_json(value: Any) -> None:
     """`value` as JSON is printed: two spaces deep, a reason for every null."""
     made = [explained(x) for x in value] if isinstance(value, list) else explained(value)
-    typer.echo(json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(printed_json(made, 2))
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.compare import RULES, Advice, Comparison, Summary, advice
 from steelyard.compare.comparison import LEFT
@@ -13,7 +12,7 @@ from steelyard.ground.numbers import number
 from steelyard.report.elements import Html, TableCell, TableColumn, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import error_boxes
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 
 # Advice that stands in the headline: without regard to a level of noise.
 _FAILED = "More runs failed than the figure may leave out: half of them, or a tenth for “90 % below”."
@@ -30,13 +29,13 @@ def print_estimators(found: Comparison, out: Console, folder: str = "") -> None:
     ]  # fmt: skip
     columns = ["estimator", "torque error [%]", "90 % below", "parameters [%]", "position [mrad, mm]",
                "failed, unsettled", "M not p.d.", "time [s]"]  # fmt: skip
-    title = f"Estimators on {escape(found.robot)}: medians of {len(found.some(found.protocol.estimators[0]))} runs each"
+    title = f"Estimators on {found.robot}: medians of {len(found.some(found.protocol.estimators[0]))} runs each"
     out.print(table(title, columns, rows, right=columns[1:]))
     for a in advice(found):
         if a.when in _HEADLINES:
-            out.print(f" • {a.when}: [bold]{escape(a.use)}[/bold]. {escape(a.why)}")
+            say(out, f" • {a.when}: ", bold(a.use), f". {a.why}")
     if folder:
-        out.print(f"Written to {escape(folder)}: result.json, report.html, runs.jsonl")
+        say(out, f"Written to {folder}: result.json, report.html, runs.jsonl")
 
 
 def estimators_report(found: Comparison) -> str:

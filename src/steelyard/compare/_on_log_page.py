@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.compare.schemes import SchemeComparison, SchemeResult
@@ -22,7 +21,7 @@ from steelyard.report.elements import (
     table_html,
 )
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 
 _NOTHING = "It gave no numbers, or none that can be judged; the last two columns say why."
 
@@ -39,15 +38,15 @@ def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> No
         rows.append([r.scheme, *told, number(r.seconds, 2)])
     columns = ["scheme", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
                "median standard error [%]", "possible", "time [s]"]  # fmt: skip
-    out.print(table(f"Schemes on {escape(found.robot.name)}", columns, rows, right=columns[1:]))
+    out.print(table(f"Schemes on {found.robot.name}", columns, rows, right=columns[1:]))
     for r in found.results:
         if r.reason:
-            out.print(f" • {r.scheme}: {escape(r.reason)}")
+            say(out, f" • {r.scheme}: {r.reason}")
     best = found.best
     if best is not None:
-        out.print(f"\n[bold]{best.scheme}[/bold] predicts the torque of the held-out data best.")
+        say(out, "\n", bold(best.scheme), " predicts the torque of the held-out data best.")
     if folder:
-        out.print(f"Written to {escape(folder)}: result.json, report.html")
+        say(out, f"Written to {folder}: result.json, report.html")
 
 
 def schemes_report(found: SchemeComparison) -> str:
@@ -111,13 +110,13 @@ def print_log_estimators(found: LogComparison, out: Console, folder: str = "") -
         for r in found.ranking
         if r.run.found
     ]  # fmt: skip
-    out.print(table(f"Estimators on {escape(found.robot.name)}", columns, rows, right=columns[1:]))
+    out.print(table(f"Estimators on {found.robot.name}", columns, rows, right=columns[1:]))
     for (result, reason), names in _reasons(found).items():
-        out.print(f" • {', '.join(names)} ({result}): {escape(reason)}")
+        say(out, f" • {', '.join(names)} ({result}): {reason}")
     if found.best is not None:
-        out.print(f"\n[bold]{found.best.run.estimator}[/bold] predicts the torque of the held-out data best.")
+        say(out, "\n", bold(found.best.run.estimator), " predicts the torque of the held-out data best.")
     if folder:
-        out.print(f"Written to {escape(folder)}: result.json, report.html")
+        say(out, f"Written to {folder}: result.json, report.html")
 
 
 def _reasons(found: LogComparison) -> dict[tuple[str, str], list[str]]:

@@ -18,7 +18,7 @@ from steelyard.compare.methods import METHODS, Method, MethodRun, try_fit
 from steelyard.compare.protocol import Cell, Protocol
 from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.dynamics.model import Model
-from steelyard.errors import SimulationError, SteelyardError
+from steelyard.errors import SimulationError, SteelyardError, warnings_as_notes
 from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -180,6 +180,7 @@ def one_thread() -> Iterator[None]:
 
 def serve(pipe: Any, truth: Truth, protocol: Protocol) -> None:
     """The life of a worker process: cells come in, runs go out, until the other end hangs up."""
+    warnings_as_notes()
     worker = Worker(truth, protocol)
     try:
         while (job := pipe.recv()) is not None:

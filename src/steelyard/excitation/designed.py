@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -33,6 +34,7 @@ from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER
+from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted import read_json
@@ -293,11 +295,11 @@ def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -
 
 
 def _plan_files(plan: Plan) -> dict[tuple[str, str], str]:
-    lines = (",".join(x if isinstance(x, str) else f"{x:.10g}" for x in row) for row in plan.csv_rows())
+    rows = ([x if isinstance(x, str) else f"{x:.10g}" for x in row] for row in plan.csv_rows())
     message = plan.to_ros()
     return {
         ("trajectory", "json"): plan.to_json(),
-        ("trajectory", "csv"): "\n".join(lines) + "\n",
+        ("trajectory", "csv"): csv_text(rows),
         ("joint_trajectory", "json"): json.dumps(message) + "\n",
         ("joint_trajectory", "yaml"): _yaml(message),
     }
@@ -305,7 +307,11 @@ def _plan_files(plan: Plan) -> dict[tuple[str, str], str]:
 
 def _yaml(message: dict[str, Any]) -> str:
     """The message as YAML with one line per field of a point, as `ros2 topic pub` reads it."""
-    lines = [f"joint_names: {json.dumps(message['joint_names'], ensure_ascii=False)}", "points:"]
+    import yaml
+
+    named = {"joint_names": message["joint_names"]}
+    head = yaml.safe_dump(named, default_flow_style=None, allow_unicode=True, width=math.inf)
+    lines = [head.rstrip("\n"), "points:"]
     for point in message["points"]:
         first = "- "
         for name in ("positions", "velocities", "accelerations"):

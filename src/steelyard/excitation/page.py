@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.excitation.designed import Designed
 from steelyard.excitation.plan import Plan
@@ -18,7 +17,7 @@ from steelyard.report.elements import Html, TableCell, TableColumn, callout, fig
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import BLUE, GREEN, GREY, ORANGE, VERMILLION, Figure, Words
 from steelyard.report.plots.series import by_joint, decimate, in_steps, share, units
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
@@ -178,22 +177,24 @@ def _buttons(play: Words, pause: Words) -> Words:
 def print_designed(made: Designed, out: Console, folder: str = "") -> None:
     """What was `made` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     plan = made.plan
-    out.print(
-        f"[bold]{escape(made.robot.name)}[/bold]: {len(made.plans)} motion(s) of {number(plan.trajectory.duration)} s, "
+    say(
+        out,
+        bold(made.robot.name),
+        f": {len(made.plans)} motion(s) of {number(plan.trajectory.duration)} s, "
         f"condition number {number(made.condition_number)} of {len(plan.columns)} base columns "
-        f"(a random motion: {number(made.careless[0])})"
+        f"(a random motion: {number(made.careless[0])})",
     )
-    out.print(f"{escape(plan.label)}: {number(plan.value)}, first guess {number(plan.start_value)}\n")
+    say(out, f"{plan.label}: {number(plan.value)}, first guess {number(plan.start_value)}\n")
     for k, one in enumerate(made.plans):
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
         rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
-    out.print(f"[bold]{escape(made.verdict[1])}[/bold]")
+    say(out, bold(made.verdict[1]))
     for note in dict.fromkeys((*made.unseen, *made.notes)):
-        out.print(f" • {escape(note)}")
+        say(out, f" • {note}")
     if folder:
-        out.print(f"\nLook at {escape(folder)}/report.html; the motion is in {escape(folder)}. Before you play it: "
-                  f"steelyard rehearse ROBOT {escape(folder)}")  # fmt: skip
+        say(out, f"\nLook at {folder}/report.html; the motion is in {folder}. Before you play it: "
+                  f"steelyard rehearse ROBOT {folder}")  # fmt: skip
 
 
 def designed_report(made: Designed) -> str:

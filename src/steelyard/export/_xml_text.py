@@ -158,7 +158,7 @@ def tag(name: str, attributes: Mapping[str, str], closed: bool = True) -> str:
 
 def comment(lines: Iterable[str], indent: str = "") -> str:
     """A comment of one or more lines; `--`, which XML forbids in comments, is spread out."""
-    body = [line.replace("--", "- -").rstrip("-") for line in lines]
+    body = [re.sub("-(?=-)", "- ", line).rstrip("-") for line in lines]
     if len(body) == 1:
         return f"{indent}<!-- {body[0]} -->"
     return "\n".join([f"{indent}<!--", *(f"{indent}  {line}" for line in body), f"{indent}-->"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -152,6 +153,8 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
         raise ExportError(f"{target}: C code is written to a .c file (and a .h beside it); name it so.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS:
         raise ExportError(f"'{name}' is not a name in C; use letters, digits and _, starting with a letter.")
+    if not target.name.isprintable() or set(target.name) & set('"\\<>?*'):
+        raise ExportError(f"{target}: C cannot include a file of this name; use letters, digits, - and _.")
     functions = _c_functions(model)
     header = target.with_suffix(".h")
     write_whole(header, _header(model, name, functions))
@@ -319,6 +322,14 @@ def _counts(function: Function) -> str:
     return ", ".join(str(n) for n in [*parts, sum(counts.values()) - sum(parts)])
 
 
+# What ends a comment, begins one inside it (-Wcomment), or means another character (trigraphs); and what a string of
+# JSON is told by.
+_NOT_IN_COMMENTS = re.compile(r'\*/|/\*|\?\?|\\|^"')
+
+
 def _plain(text: str) -> str:
-    """Text that cannot end a C comment early."""
-    return " ".join(text.replace("*/", "* /").split())
+    """A name as a comment may hold it: as it is, or, if C could take it for more, as a string of JSON."""
+    if text.isprintable() and not _NOT_IN_COMMENTS.search(text):
+        return text
+    safe = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(text, ensure_ascii=False))
+    return safe.replace("*", "\\u002a").replace("??", "?\\u003f")

@@ -71,12 +71,14 @@ class FrictionExperiment(Outcome):
         return {"motion.csv": self.to_csv()}
 
     def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.terminal import say
+
         places = Coordinates.of(self.robot, self.on)
         for name, speeds in self.speeds.items():
             unit = "rad" if places.each[places.index(name)].revolute else "m"
-            out.print(f"{name}: {len(speeds)} speeds from {speeds[0]:.3g} to {speeds[-1]:.3g} {unit}/s")
+            say(out, f"{name}: {len(speeds)} speeds from {speeds[0]:.3g} to {speeds[-1]:.3g} {unit}/s")
         where = f" Written to {folder}: motion.csv, result.json" if folder else ""
-        out.print(f"{self.duration:.0f} s in all.{where}")
+        say(out, f"{self.duration:.0f} s in all.{where}")
 
 
 def design_sweeps(

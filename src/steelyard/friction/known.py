@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -16,8 +16,8 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.untrusted import read_json
 from steelyard.parameters.friction import SMOOTHING_SPEED, FrictionTable
-from steelyard.parameters.term import Term, make_term, parse_term
-from steelyard.parameters.terms import DEFAULT_TERMS, coupled_drives, terms
+from steelyard.parameters.term import Term, make_term
+from steelyard.parameters.terms import DEFAULT_TERMS, coupled_drives, terms, terms_named
 from steelyard.regression.schemes.still import Curve, rubbing_at
 from steelyard.robot.robot import MOST_JOINTS, Robot
 
@@ -98,14 +98,14 @@ def known_curves(robot: Robot, given: KnownCurves | None) -> dict[str, Rounded]:
     return {name: Rounded(curve, SMOOTHING_SPEED[kinds[name]]) for name, curve in curves.items()}
 
 
-def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]:
+def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str | Term]:
     """The default terms of `robot` without friction where it is `known` already, by joint or motor.
 
     Nothing rubs on a joint besides its motors whose friction is known, if that of all of them is.
     """
     coupling, motors = robot.transmission, [name for name in known if name not in robot.joint_names]
     others = [name for name in robot.joint_names if name not in known]
-    more: list[str] = []
+    more: list[Term] = []
     if motors and coupling is not None:
         unknown = [k for k, name in enumerate(coupling.motors) if name not in known]
         free = np.any(coupling.matrix[unknown] != 0.0, axis=0)
@@ -113,20 +113,23 @@ def remaining_terms(robot: Robot, known: Mapping[str, Rounded]) -> Sequence[str]
         more = _remaining_of_drives(robot, known)
     if len(others) == robot.dof:
         return (*DEFAULT_TERMS, *more)
-    where = f":where={'+'.join(others)}"
     # A curve stands in for all friction; an offset is left free, since it may be the sensor's.
-    rubs = [make_term(t).dissipative for t in DEFAULT_TERMS]
-    return (*(t + where if r else t for t, r in zip(DEFAULT_TERMS, rubs, strict=True) if others or not r), *more)
+    out: list[str | Term] = []
+    for name in DEFAULT_TERMS:
+        if not make_term(name).dissipative:
+            out.append(name)
+        elif others:
+            out += terms_named(robot, name, tuple(others))
+    return [*out, *more]
 
 
-def _remaining_of_drives(robot: Robot, known: Mapping[str, Rounded]) -> list[str]:
+def _remaining_of_drives(robot: Robot, known: Mapping[str, Rounded]) -> list[Term]:
     """What drives that move several joints have of their own, less friction where it is known."""
-    out = []
-    for text in coupled_drives(robot):
-        term, _ = parse_term(text)
-        left = [name for name in term.where or () if not (term.dissipative and name in known)]
+    out: list[Term] = []
+    for term in coupled_drives(robot):
+        left = tuple(name for name in term.where or () if not (term.dissipative and name in known))
         if left:
-            out.append(f"{text.partition(':')[0]}:where={'+'.join(left)}")
+            out.append(replace(term, where=left))
     return out
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.friction.coordinates import Coordinates
 from steelyard.friction.measure import FrictionCurves, JointFriction
@@ -17,7 +16,7 @@ from steelyard.report.elements import TableColumn, callout, figure_html, join, p
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
 from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
-from steelyard.report.terminal import table
+from steelyard.report.terminal import say, table
 
 _LINE = 200
 
@@ -93,16 +92,16 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
                  zip(law.law.symbols, law.coefficients, law.standard_errors, strict=False)]  # fmt: skip
         if law.law.shaped:
             parts.append(f"speed {number(law.shape, 2)}")
-        rows.append([escape(joint.joint), law.law.name, ", ".join(parts), str(len(joint.points)), escape(joint.how)])
+        rows.append([joint.joint, law.law.name, ", ".join(parts), str(len(joint.points)), joint.how])
     columns = ["joint", "law", "coefficients (N m, rad/s; N, m/s)", "points", "from"]
-    out.print(table(f"Friction of {escape(found.robot.name)}", columns, rows, right=("points",)))
+    out.print(table(f"Friction of {found.robot.name}", columns, rows, right=("points",)))
     for name, reason in found.missing.items():
-        out.print(f" • {escape(name)}: {escape(reason)}")
+        say(out, f" • {name}: {reason}")
     for joint in found.joints:
         for note in joint.notes:
-            out.print(f" • {escape(joint.joint)}: {escape(note)}")
+            say(out, f" • {joint.joint}: {note}")
     if folder:
-        out.print(f"\nWritten to {escape(folder)}: result.json, report.html, points.csv")
+        say(out, f"\nWritten to {folder}: result.json, report.html, points.csv")
 
 
 def friction_report(found: FrictionCurves) -> str:

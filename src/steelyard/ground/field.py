@@ -90,7 +90,7 @@ class Field:
     def text(self) -> str:
         if not isinstance(self.value, str) or not self.value.strip():
             self.fail(f"{_shown(self.value)} is not a name; write text, in quotes if it looks like a number.")
-        return self.value.strip()
+        return self.value
 
     def texts(self) -> list[str]:
         return [item.text() for item in self.items("item")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Presentation = tuple[Callable[[Any], str], Callable[[Any, "Console", str], None]]
 # A file of a run folder: its text, or a function that writes it to the path it is given.
 Content = str | Callable[[Path], object]
+_ODD = re.compile(r"[^ -~]+")
 RESULT, REPORT = "result.json", "report.html"
 
 
@@ -110,9 +112,21 @@ class Viewed(Outcome):
 
 def json_text(value: Any) -> str:
     """`value` as JSON, the way run folders hold it: null for what is not finite."""
-    return json.dumps(plain(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return printed_json(plain(value), 1) + "\n"
+
+
+def printed_json(value: Any, indent: int) -> str:
+    """`value` as JSON, so many spaces deep (`indent`), in which nothing moves a cursor or is half a character."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    lines = text.split("\n")
+    return text if "".join(lines).isprintable() else "\n".join(_ODD.sub(_escaped, line) for line in lines)
+
+
+def _escaped(odd: re.Match[str]) -> str:
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in odd[0])
 
 
 def file_name(name: str) -> str:
-    """A robot's `name` as that of a file."""
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name) or "robot"
+    """A robot's `name` as that of a file, which may have some 250 bytes with what is put behind it."""
+    fit = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
+    return fit.encode()[:150].decode(errors="ignore") or "robot"

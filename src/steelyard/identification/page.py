@@ -34,7 +34,7 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.torque import residual_autocorrelation, residuals, torque_measured_predicted
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 
 
 def identification_report(found: Identification) -> str:
@@ -222,13 +222,15 @@ def _how(found: Identification) -> Section:
 def print_identification(found: Identification, console: Console, folder: str = "") -> None:
     """Scores and verdict of what was `found`, to `console`, and where to look: the run's `folder`, if there is one."""
     kind = "physically possible" if found.possible else "not physically possible"
-    console.print(
-        f"[bold]{found.robot.name}[/bold]: {found.base.rank} base parameters, condition number "
+    say(
+        console,
+        bold(found.robot.name),
+        f": {found.base.rank} base parameters, condition number "
         f"{number(found.condition_number, 3)}, {kind}; "
-        f"low-pass {number(found.cutoff_hz, 3)} Hz, velocity {found.velocity}\n"
+        f"low-pass {number(found.cutoff_hz, 3)} Hz, velocity {found.velocity}\n",
     )
     if found.structure is not None:
-        console.print(f"{found.structure.sentence}\n")
+        say(console, f"{found.structure.sentence}\n")
     for scores, title in ((found.validation, "not used for the fit"), (found.identification, "used for the fit")):
         for s in scores:
             rows = [
@@ -251,20 +253,20 @@ def print_identification(found: Identification, console: Console, folder: str = 
             console.print(
                 table(f"{s.log} ({title}, scored at {number(s.cutoff_hz, 3)} Hz)", columns, rows, right=columns[1:])
             )
-    console.print(f"[bold]{found.verdict.sentence}[/bold]")
+    say(console, bold(found.verdict.sentence))
     for reason in found.verdict.reasons:
-        console.print(f" · {reason}")
+        say(console, f" · {reason}")
     if found.reduced is not None:
-        console.print(f" · {significance_sentence(found)}")
+        say(console, f" · {significance_sentence(found)}")
         gone = ", ".join(s.name for s in found.reduced.details["removals"].steps)
         if gone:
             what = "the free fit" if found.settings.physical else "the delivered model"
-            console.print(f"   Taken away from {what}, in this order: {gone}.")
+            say(console, f"   Taken away from {what}, in this order: {gone}.")
         if found.settings.physical:
-            console.print("   The delivered model is physically possible and keeps all of them.")
+            say(console, "   The delivered model is physically possible and keeps all of them.")
     for name, check in found.checks:
-        console.print(f" · Check of {name}: {check.verdict}")
+        say(console, f" · Check of {name}: {check.verdict}")
         for advice in check.advice:
-            console.print(f"   {advice}")
+            say(console, f"   {advice}")
     if folder:
-        console.print(f"\nLook at {folder}/report.html; the model is in {folder}.")
+        say(console, f"\nLook at {folder}/report.html; the model is in {folder}.")

@@ -75,10 +75,12 @@ class RegionMotions(Outcome):
         return {f"{r.name}.csv": _samples(self.robot, self.motions[r.name]) for r in self.regions}
 
     def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.terminal import say
+
         lines = [f"{region.name}: {self.motions[region.name].duration:.2f} s" for region in self.regions]
         if folder:
             lines.append(f"Written to {folder}: result.json, a trajectory (JSON, CSV) per region")
-        out.print("\n".join(lines), markup=False, soft_wrap=True)
+        say(out, "\n".join(lines))
 
 
 def read_motions(folder: str | os.PathLike[str], robot: Robot) -> dict[str, MotionLike]:

@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number, percent, with_interval
@@ -32,7 +31,7 @@ from steelyard.report.elements import (
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import GREY, MEASURED, PREDICTED, SERIES, Figure, Words
 from steelyard.report.plots.series import decimate, share
-from steelyard.report.terminal import table
+from steelyard.report.terminal import say, table
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
@@ -124,38 +123,38 @@ def print_bank(bank: Bank, out: Console, folder: str = "") -> None:
     """`bank` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["region", "of", "seconds of log", "inside [%]", "possible"]
     rows = [
-        [escape(x.name), x.region.kind, number(x.seconds, 3), number(100.0 * x.inside, 3), _yes(x.possible)]
+        [x.name, x.region.kind, number(x.seconds, 3), number(100.0 * x.inside, 3), _yes(x.possible)]
         for x in bank.models
     ]
-    out.print(table(f"Local models of {escape(bank.robot.name)}", columns, rows, right=columns[2:4]))
+    out.print(table(f"Local models of {bank.robot.name}", columns, rows, right=columns[2:4]))
     if folder:
-        out.print(f"Written to {escape(folder)}: result.json, report.html, a folder per region")
+        say(out, f"Written to {folder}: result.json, report.html, a folder per region")
 
 
 def print_validation(found: BankValidation, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["model", *(f"in {r.region}" for r in found.regions)]
-    rows = [[escape(m), *(number(x, 3) for x in row)] for m, row in zip(found.models, found.table(), strict=True)]
+    rows = [[m, *(number(x, 3) for x in row)] for m, row in zip(found.models, found.table(), strict=True)]
     title = "Torque error, mean over motions and joints, in percent of nominal torque"
     out.print(table(title, columns, rows, right=columns[1:]))
     for sentence in _against_sentences(found):
-        out.print(f" • {escape(sentence)}")
+        say(out, f" • {sentence}")
     if folder:
-        out.print(f"Written to {escape(folder)}: result.json, report.html")
+        say(out, f"Written to {folder}: result.json, report.html")
 
 
 def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     columns = ["joint", "change of torque", "by noise alone", "[% of nominal]", "p", "drift"]
     rows = [
-        [escape(j.joint), number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
+        [j.joint, number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
          _yes(j.significant)]
         for j in found.joints
     ]  # fmt: skip
-    out.print(table(f"Region {escape(found.region)}, recalibrated", columns, rows, right=columns[1:5]))
-    out.print(_drift_sentence(found))
+    out.print(table(f"Region {found.region}, recalibrated", columns, rows, right=columns[1:5]))
+    say(out, _drift_sentence(found))
     if folder:
-        out.print(f"Written to {escape(folder)}: the bank with the new model, result.json, report.html")
+        say(out, f"Written to {folder}: the bank with the new model, result.json, report.html")
 
 
 def _drift_sentence(found: ModelDrift) -> str:

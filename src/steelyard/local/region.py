@@ -23,6 +23,8 @@ from steelyard.ground.schema import build
 from steelyard.robot.kinematics.inverse import Pose, Tip
 from steelyard.robot.robot import Robot
 
+_LONGEST_NAME = 200  # bytes: it is that of a folder and of a file
+
 
 @dataclass(frozen=True, eq=False)
 class Region(ABC):
@@ -41,7 +43,9 @@ class Region(ABC):
         for side in ("lower", "upper"):
             object.__setattr__(self, side, frozen(np.atleast_1d(np.asarray(getattr(self, side), dtype=float))))
         if not self.name.strip() or not all(c.isalnum() or c in "-_." for c in self.name) or self.name[0] == ".":
-            raise LocalError(f"'{self.name}' is no name for a region; use letters, digits, - and _.")
+            raise LocalError(f"'{shortened(self.name, 60)}' is no name for a region; use letters, digits, - and _.")
+        if len(self.name.encode()) > _LONGEST_NAME:
+            raise LocalError(f"'{shortened(self.name, 60)}' is too long for a region, which is a folder; shorten it.")
         if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
             raise LocalError(
                 f"Region '{self.name}' has {self.lower.size} lower and {self.upper.size} upper bounds; give as many."

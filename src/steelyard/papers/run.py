@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from steelyard.dynamics import compiled_at_once
@@ -38,12 +37,14 @@ from steelyard.report import (
     Section,
     TableCell,
     Verdict,
+    bold,
     callout,
     figure_html,
     join,
     line_panels,
     paragraph,
     render_report,
+    say,
     table,
     table_html,
     text,
@@ -158,11 +159,11 @@ def reproduction_to_json(done: Reproduction) -> dict[str, Any]:
 
 def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
     """The statements of what is `done` on the terminal `out`, and the `folder` where the page is."""
-    rows = [[escape(s.claim), s.kind, s.result, escape(s.evidence)] for s in done.statements]
-    out.print(table(escape(f"{done.paper.name}: {done.paper.title}"), ["statement", "kind", "result", "found"], rows))
+    rows = [[s.claim, s.kind, s.result, s.evidence] for s in done.statements]
+    out.print(table(f"{done.paper.name}: {done.paper.title}", ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
-        out.print(f"[bold]Fails:[/bold] {escape(failure.claim)}")
-    out.print(f"Written to {escape(folder)}: result.json, report.html")
+        say(out, bold("Fails:"), f" {failure.claim}")
+    say(out, f"Written to {folder}: result.json, report.html")
 
 
 _UNFINISHED = "unfinished"

@@ -318,23 +318,32 @@ def identification_terms(robot: Robot, which: Sequence[str | Term] | Terms | Non
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
-    for item in which if which is not None else (*DEFAULT_TERMS, *coupled_drives(robot)):
-        made.extend(_by_name(robot, item) if isinstance(item, str) else [item])
+    usual: list[str | Term] = [*DEFAULT_TERMS, *coupled_drives(robot)]
+    for item in usual if which is None else which:
+        made.extend(terms_named(robot, item) if isinstance(item, str) else [item])
     return terms(robot, *made)
 
 
-def coupled_drives(robot: Robot) -> list[str]:
+def coupled_drives(robot: Robot) -> list[Term]:
     """What a motor of `robot` that moves several joints has of its own: it turns and rubs by the sum of motions."""
     if robot.transmission is None:
         return []
     coupled = np.count_nonzero(robot.transmission.matrix, axis=1) > 1
-    names = [name for name, several in zip(robot.transmission.motors, coupled, strict=True) if several]
-    return [f"{kind}@drive:where={'+'.join(names)}" for kind in ("rotor", "viscous", "coulomb")] if names else []
+    names = tuple(name for name, several in zip(robot.transmission.motors, coupled, strict=True) if several)
+    kinds = ("rotor", "viscous", "coulomb") if names else ()
+    return [term for kind in kinds for term in terms_named(robot, f"{kind}@drive", names)]
 
 
-def _by_name(robot: Robot, text: str) -> list[Term]:
-    """A term by name; one without a rounding (or width) of its own becomes one term per kind of joint."""
+def terms_named(robot: Robot, text: str, where: tuple[str, ...] | None = None) -> list[Term]:
+    """A term by name; one without a rounding (or width) of its own becomes one term per kind of joint.
+
+    Args:
+        robot: whose joints it acts on.
+        text: as it is typed, "coulomb@drive:smooth=0.02".
+        where: the joints or motors that it acts on, whose names may hold what `text` could not; None: as `text` says.
+    """
     term, given = parse_term(text)
+    term = term if where is None else replace(term, where=where)
     if not term.rounds or term.rounds in given:
         return [term]
     if term.on != "joint":

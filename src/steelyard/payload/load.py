@@ -202,10 +202,9 @@ class LoadRun(Outcome):
 
     def tell(self, out: Console, folder: str = "") -> None:
         """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
-        from rich.markup import escape
 
         from steelyard.ground.numbers import Known, number
-        from steelyard.report.terminal import table
+        from steelyard.report.terminal import say, table
 
         load = self.load
         low, high = load.interval()
@@ -222,15 +221,16 @@ class LoadRun(Outcome):
         ]
         title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
         columns = ["", "unit", "value", "± standard error"]
-        out.print(table(escape(title), columns, rows, right=columns[2:]))
-        out.print(
+        out.print(table(title, columns, rows, right=columns[2:]))
+        say(
+            out,
             f"The mass lies between {Known(low, load.mass_error)} and {Known(high, load.mass_error)} kg with 95 % "
-            "confidence."
+            "confidence.",
         )
         for note in load.notes:
-            out.print(f" • {escape(note)}")
+            say(out, f" • {note}")
         if folder:
-            out.print(f"\nWritten to {escape(folder)}: result.json, load.csv, load.yaml and the robot with it.")
+            say(out, f"\nWritten to {folder}: result.json, load.csv, load.yaml and the robot with it.")
 
 
 def _about_com(parameters: Array) -> Array:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.ground.numbers import number
 from steelyard.regression.inspection import Inspection, TransmissionRow
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 
 _MEANING = {
     "alone": "alone (each has its own base parameter)",
@@ -19,23 +18,23 @@ _MEANING = {
 def print_inspection(seen: Inspection, out: Console) -> None:
     """Write all of it, the joints first and the remarks last."""
     gravity = ", ".join(number(x) for x in seen.gravity)
-    out.print(f"[bold]{escape(seen.robot)}[/bold]: {len(seen.joints)} joints, {len(seen.links)} moving links")
-    out.print(f"gravity ({gravity}) m/s²" + (f", read from {escape(seen.source)}" if seen.source else ""))
+    say(out, bold(seen.robot), f": {len(seen.joints)} joints, {len(seen.links)} moving links")
+    say(out, f"gravity ({gravity}) m/s²" + (f", read from {seen.source}" if seen.source else ""))
     out.print()
     _joints(seen, out)
     _links(seen, out)
     if seen.transmission:
         _transmission(seen, out)
     _base(seen, out)
-    out.print(f"The torque regressor takes {seen.regressor_operations} operations per sample.")
+    say(out, f"The torque regressor takes {seen.regressor_operations} operations per sample.")
     for note in seen.notes:
-        out.print(f"[bold]Note:[/bold] {escape(note)}")
+        say(out, bold("Note:"), f" {note}")
 
 
 def _joints(seen: Inspection, out: Console) -> None:
     columns = ["joint", "kind", "lower", "upper", "velocity", "effort", "torque"]
     rows = [
-        [escape(j.name), j.kind, *(number(x) for x in (j.lower, j.upper, j.velocity, j.effort)),
+        [j.name, j.kind, *(number(x) for x in (j.lower, j.upper, j.velocity, j.effort)),
          "used" if j.torque_used else "not used"]
         for j in seen.joints
     ]  # fmt: skip
@@ -47,14 +46,14 @@ def _links(seen: Inspection, out: Console) -> None:
     for link in seen.links:
         com = "–" if link.center_of_mass is None else ", ".join(number(x, 3) for x in link.center_of_mass)
         possible = {True: "yes", False: "NO", None: "unknown"}[link.physically_possible]
-        rows.append([escape(link.name), escape(link.parent or "base"), number(link.mass), com, possible])
+        rows.append([link.name, link.parent or "base", number(link.mass), com, possible])
     columns = ["link", "on", "mass [kg]", "centre of mass [m]", "possible"]
-    out.print(table("Links", [escape(c) for c in columns], rows, right=("mass \\[kg]",)))
+    out.print(table("Links", columns, rows, right=("mass [kg]",)))
 
 
 def _transmission(seen: Inspection, out: Console) -> None:
     rows = [
-        [escape(t.motor), escape(_weighted(t, seen)), "by posture" if t.ratio is None else number(t.ratio, 6)]
+        [t.motor, _weighted(t, seen), "by posture" if t.ratio is None else number(t.ratio, 6)]
         for t in seen.transmission
     ]
     out.print(table("Drives", ["motor", "moves", "ratio"], rows, right=("ratio",)))
@@ -73,21 +72,18 @@ def _weighted(t: TransmissionRow, seen: Inspection) -> str:
 def _base(seen: Inspection, out: Console) -> None:
     base = seen.base_parameters
     if base is None:
-        out.print("Base parameters: not determined, see the note below.")
+        say(out, "Base parameters: not determined, see the note below.")
         return
     title = f"{base.count} base parameters" + (f" with {', '.join(seen.terms)}" if seen.terms else "")
-    rows = [
-        [str(k), escape(p.formula), escape(p.unit), number(p.nominal)] for k, p in enumerate(base.parameters, start=1)
-    ]
-    out.print(table(escape(title), ["#", "formula", "unit", "nominal"], rows, right=("#", "nominal")))
+    rows = [[str(k), p.formula, p.unit, number(p.nominal)] for k, p in enumerate(base.parameters, start=1)]
+    out.print(table(title, ["#", "formula", "unit", "nominal"], rows, right=("#", "nominal")))
     count = sum(len(names) for names in seen.identifiable.values())
-    summary = [
-        [_MEANING[kind], str(len(names)), escape(_few(names))] for kind, names in seen.identifiable.items() if names
-    ]
+    summary = [[_MEANING[kind], str(len(names)), _few(names)] for kind, names in seen.identifiable.items() if names]
     out.print(table(f"The {count} parameters can be identified", ["how", "count", "which"], summary, right=("count",)))
-    out.print(
+    say(
+        out,
         f"Rank by {base.method}: condition {number(base.condition_number, 3)} of the columns scaled to unit norm, "
-        f"then a gap of {number(base.rank_gap, 2)}."
+        f"then a gap of {number(base.rank_gap, 2)}.",
     )
 
 

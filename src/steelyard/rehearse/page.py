@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.ground.numbers import Known
 from steelyard.identification.parameters_page import effort_units
@@ -22,15 +21,16 @@ from steelyard.report.elements import (
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.report.plots.torque import torque_measured_predicted
+from steelyard.report.terminal import bold, say
 
 
 def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    out.print(f"[bold]{escape(found.robot.name)}: {escape(found.sentence)}[/bold]")
+    say(out, bold(f"{found.robot.name}: {found.sentence}"))
     for j in found.judgements:
-        out.print(f" {'✓' if j.passed else '✕'} {escape(j.name)}. {escape(j.text)}")
+        say(out, f" {'✓' if j.passed else '✕'} {j.name}. {j.text}")
     if folder:
-        out.print(f"\nLook at {escape(folder)}/report.html.")
+        say(out, f"\nLook at {folder}/report.html.")
 
 
 def _tone(judgement: Judgement) -> CalloutKind:

@@ -3,10 +3,10 @@
 from .elements import CalloutKind, Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html, text
 from .html import Section, Verdict, render_report
 from .plots.lines import Line, Panel, joint_panels, line_panels
-from .terminal import best_so_far, console, counted, number, table
+from .terminal import best_so_far, bold, console, counted, number, say, table
 
 __all__ = [
-    "CalloutKind", "Html", "Line", "Panel", "Section", "TableCell", "TableColumn", "Verdict", "best_so_far",
+    "CalloutKind", "Html", "Line", "Panel", "Section", "TableCell", "TableColumn", "Verdict", "best_so_far", "bold",
     "callout", "console", "counted", "figure_html", "join", "joint_panels", "line_panels", "number", "paragraph",
-    "render_report", "table", "table_html", "text",
+    "render_report", "say", "table", "table_html", "text",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.errors import RobotError, UnknownNameError
+from steelyard.errors import RobotError, UnknownNameError, unfit_for_a_name
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.robot.spatial import Place
@@ -145,6 +145,10 @@ class Robot:
             raise RobotError(f"{where}no joint moves; a robot needs at least one revolute or prismatic joint.")
         if max(len(self.joints), len(self.links)) > MOST_JOINTS:
             raise RobotError(f"{where}{len(self.joints)} joints are more than the {MOST_JOINTS} that a robot may have.")
+        for kind, name in self._names():
+            wrong = unfit_for_a_name(name)
+            if wrong:
+                raise RobotError(f"{where}{kind} {name!r:.60} {wrong}; rename it.")
         names = [joint.name for joint in self.joints]
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
@@ -164,6 +168,14 @@ class Robot:
             raise RobotError(
                 f"{where}the transmission couples {self.transmission.joints} joints, the robot has {len(self.joints)}."
             )
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        yield "the robot", self.name
+        yield from (("joint", joint.name) for joint in self.joints)
+        yield from (("link", link.name) for link in self.links)
+        yield from (("joint", link.joint) for link in self.links)
+        yield from (("frame", name) for name in self.frames)
+        yield from (("motor", name) for name in (self.transmission.motors if self.transmission else ()))
 
     @staticmethod
     def _check_numbers(where: str, link: Link) -> None:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.errors import LogError, UnknownNameError
+from steelyard.errors import LONGEST_NAME, LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.ground.untrusted import regular_file
 from steelyard.signals.log import Finding
 
 # A log of a humanoid with everything that its controller knows has some thousand.
-MOST_COLUMNS, LONGEST_NAME = 4096, 1000
+MOST_COLUMNS = 4096
 
 ColumnValues = NDArray[Any]
 TableBlock = Mapping[str, ColumnValues]

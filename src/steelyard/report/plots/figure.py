@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -148,12 +149,20 @@ def _key(which: str, row: int) -> str:
     return f"{which}axis" if row == 1 else f"{which}axis{row}"
 
 
+def literal(name: str) -> str:
+    """A `name` inside a template of plotly's, which is to stand there as it is."""
+    return escape(name, quote=False).replace("{", "&#123;")
+
+
 def _lists(value: Any) -> Any:
-    """NumPy's arrays as lists, those of numbers in few digits."""
+    """NumPy's arrays as lists, those of numbers in few digits; text, which plotly would take for HTML, as it is. Only
+    templates are plotly's own."""
     if isinstance(value, dict):
-        return {key: _lists(x) for key, x in value.items()}
+        return {key: x if key == "hovertemplate" else _lists(x) for key, x in value.items()}
+    if isinstance(value, str):
+        return escape(value, quote=False)
     if isinstance(value, np.ndarray):
-        return rounded(value) if value.dtype.kind == "f" else value.tolist()
+        return rounded(value) if value.dtype.kind == "f" else _lists(value.tolist())
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import ShapeError
-from steelyard.report.plots.figure import SERIES, Figure
+from steelyard.report.plots.figure import SERIES, Figure, literal
 from steelyard.report.plots.series import by_joint, decimate, rounded
 
 # Enough for a screen; a figure of twenty lines stays below a megabyte.
@@ -86,7 +86,7 @@ def line_panels(panels: Sequence[Panel]) -> Figure:
                 else {"color": colour, "width": 1.3, "dash": "dash" if line.dashed else "solid"},
                 marker={"color": colour, "size": 6} if line.points else None,
                 error_y={"type": "data", "array": line.interval, "thickness": 1} if line.interval else None,
-                hovertemplate=f"{line.name}: %{{y:.4g}} at %{{x:.4g}}<extra></extra>",
+                hovertemplate=f"{literal(line.name)}: %{{y:.4g}} at %{{x:.4g}}<extra></extra>",
             )
         figure.y_axis(
             row, panel.y, range=panel.range, scaleanchor=f"x{row if row > 1 else ''}" if panel.equal else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import itertools
 import re
@@ -21,6 +22,7 @@ PIECE_BYTES = 1 << 22
 LONGEST_LINE = 1 << 22
 _LONGEST_START = 16 * LONGEST_LINE  # of comments and empty lines before the first row
 _PRINT = re.compile(rb"\S")
+_QUOTED = re.compile('"[^"]*"')
 
 
 @READERS.register("csv")
@@ -90,16 +92,16 @@ class CsvReader(LogReader):
     def _parsed(self, text: memoryview, columns: Sequence[str], row: int, skip: int, schema: Any) -> Any:
         """A piece as Arrow's table; `schema` is that of the piece before, which this one is likely to have, too."""
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow
 
         # Each piece finds out the types of its columns by itself: where a number is not one, that piece alone is text.
         # In one thread: an error then knows its row, and a second saves nobody time who works on the piece before.
         def parsed(**known: Any) -> Any:
-            return csv.read_csv(
+            return arrow.read_csv(
                 pa.BufferReader(text),
-                read_options=csv.ReadOptions(column_names=self.names, skip_rows=skip, use_threads=False),
-                parse_options=csv.ParseOptions(delimiter=self._delimiter),
-                convert_options=csv.ConvertOptions(
+                read_options=arrow.ReadOptions(column_names=self.names, skip_rows=skip, use_threads=False),
+                parse_options=arrow.ParseOptions(delimiter=self._delimiter),
+                convert_options=arrow.ConvertOptions(
                     decimal_point=self._decimal, strings_can_be_null=True, include_columns=list(columns), **known
                 ),
             )
@@ -155,8 +157,7 @@ def _header(path: Path) -> tuple[list[str], str, int, str]:
         at += 1
     if at == len(lines):
         raise LogError(f"{path}: is empty; a log needs a line with the names of its columns, and rows under it.")
-    # A comma may be a decimal point where there is another delimiter.
-    delimiter = next((d for d in ";\t" if d in lines[at]), ",")
+    delimiter = _delimiter(lines[at], next(filter(str.strip, lines[at + 1 :]), ""))
     if _numeric(lines[at], delimiter):  # no header of its own: the comment above may be it
         if comment.count(delimiter) != lines[at].count(delimiter) or _numeric(comment, delimiter):
             raise LogError(f"{path}: the first line holds numbers; put a line with the columns' names above it.")
@@ -166,8 +167,20 @@ def _header(path: Path) -> tuple[list[str], str, int, str]:
     return names, delimiter, skip, "\n".join([*lines[skip : skip + 50], ""])
 
 
+def _delimiter(head: str, row: str) -> str:
+    """What parts the names of the line `head`: as often as the numbers of the `row` below, or else by its looks."""
+    # A comma may be a decimal point where there is another delimiter; in quotes anything is a part of a name.
+    names = _QUOTED.sub("", head)
+    alike = [d for d in ";\t," if 0 < names.count(d) == _QUOTED.sub("", row).count(d)]
+    return next(iter(alike), next((d for d in ";\t" if d in names), ","))
+
+
 def _split(line: str, delimiter: str) -> list[str]:
-    return [name.strip().strip('"').strip() or f"column {k + 1}" for k, name in enumerate(line.split(delimiter))]
+    try:
+        names = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:  # longer than any name
+        names = line.split(delimiter)
+    return [name.strip() or f"column {k + 1}" for k, name in enumerate(names)]
 
 
 def _numeric(line: str, delimiter: str) -> bool:
