@@ -10,14 +10,16 @@ NAMES = {
     "an attribute": '" onmouseover="alert(1)',
     "HTML": "<b>bold</b> &lt;i&gt; <a href='javascript:alert(1)'>x</a>",
     "a request": "<img src=http://127.0.0.1:9/x>",
-    "a template": "%{y} ${x} {{x}} {name}",
+    "a template": "%{y} {{x}} {name} %s %(x)s",
+    "xacro": "${x}",
     "a comment": "a---b-->c]]>",
     # tables and shells
     "SQL": '"; DROP TABLE joints; --',
     "a formula": "=cmd|' /C calc'!A0",
     "another formula": "+1+cmd|' /C calc'!A0",
     "commas": "a,b;c'd\"e",
-    "a shell": "$(touch owned) `id` ; rm -rf ~",
+    "a shell": "`touch owned` ; rm -rf ~ | $HOME && x",
+    "another shell": "$(touch owned)",
     # terminals
     "a colour": "\x1b[31mred\x1b[0m",
     "a title": "\x1b]0;owned\x07",
