@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.report.elements import TableCell, TableColumn, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.lines import Line, Panel, line_panels
-from steelyard.report.terminal import number, table
+from steelyard.report.terminal import number, say, table
 from steelyard.use.simulated import Simulated
 
 # Heads of the table of joints, and the figures in it; tracking only where something was followed.
@@ -21,18 +20,18 @@ _HEADS = {
 
 def print_simulated(found: Simulated, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    name = escape(found.model.robot.name)
+    name = found.model.robot.name
     for k, run in enumerate(found.runs):
         joints = found.joints(k)
         heads = [head for key, head in _HEADS.items() if key in joints[0]]
         rows = [
-            [escape(j["joint"]), f"{j['unit']}, {j['torque_unit']}", *(number(j[key]) for key in _HEADS if key in j)]
+            [j["joint"], f"{j['unit']}, {j['torque_unit']}", *(number(j[key]) for key in _HEADS if key in j)]
             for j in joints
         ]
-        title = f"{name} {escape(found.driven)}: {run.t[-1] - run.t[0]:g} s"
+        title = f"{name} {found.driven}: {run.t[-1] - run.t[0]:g} s"
         out.print(table(title, ["joint", "units", *heads], rows, right=heads))
     if folder:
-        out.print(f"The log is {escape(folder)}/log.csv; look at {escape(folder)}/report.html.")
+        say(out, f"The log is {folder}/log.csv; look at {folder}/report.html.")
 
 
 def simulated_report(found: Simulated) -> str:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.ground.numbers import Known, number, with_error
 from steelyard.report.elements import TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.estimates import parameter_intervals
-from steelyard.report.terminal import table
+from steelyard.report.terminal import say, table
 from steelyard.use.stepwise import Stepwise
 
 
 def print_stepwise(found: Stepwise, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     rows = [
-        [escape(r["movement"]), escape(r["name"]), r["unit"], with_error(r["value"], r["standard_error"]),
+        [r["movement"], r["name"], r["unit"], with_error(r["value"], r["standard_error"]),
          number(r["own_error"], 2)]
         for r in found.rows
     ]  # fmt: skip
     heads = ["movement", "found", "unit", "value ± standard error", "of its own noise"]
-    out.print(table(f"{escape(found.plan.base.robot.name)}, movement by movement", heads, rows, right=heads[3:]))
-    out.print(escape(_said(found)))
+    out.print(table(f"{found.plan.base.robot.name}, movement by movement", heads, rows, right=heads[3:]))
+    say(out, _said(found))
     if folder:
-        out.print(f"\nLook at {escape(folder)}/report.html; found.csv holds the table.")
+        say(out, f"\nLook at {folder}/report.html; found.csv holds the table.")
 
 
 def _said(found: Stepwise) -> str:

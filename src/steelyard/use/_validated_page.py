@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.ground.numbers import DASH, number
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import SERIES, Figure
 from steelyard.report.plots.torque import torque_measured_predicted
-from steelyard.report.terminal import table
+from steelyard.report.terminal import bold, say, table
 from steelyard.use.validated import Swept, Trial, Validated
 
 # Parameters of a sweep that a terminal shows; the page has all.
@@ -26,32 +25,32 @@ _MEANT = {
 
 def print_validated(found: Validated, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    joints = [escape(name) for name in found.model.robot.joint_names]
+    joints = list(found.model.robot.joint_names)
     for warning in found.warnings:
-        out.print(f"[bold]! {escape(warning)}[/bold]")
+        say(out, bold(f"! {warning}"))
     for trial in found.trials:
         rows = [
-            [escape(way.name), way.unit, *(number(x) for x in way.errors or [None] * len(joints)), escape(way.reason)]
+            [way.name, way.unit, *(number(x) for x in way.errors or [None] * len(joints)), way.reason]
             for way in trial.ways
         ]
-        title = f"{escape(found.model.robot.name)} against {escape(found.against)}: {escape(trial.name)}, RMS errors"
+        title = f"{found.model.robot.name} against {found.against}: {trial.name}, RMS errors"
         out.print(table(title, ["way", "unit", *joints, ""], rows, right=joints))
     if found.swept is not None:
         _print_swept(found.swept, out)
     if folder:
-        out.print(f"Look at {escape(folder)}/report.html.")
+        say(out, f"Look at {folder}/report.html.")
 
 
 def _print_swept(swept: Swept, out: Console) -> None:
     rows = swept.rows
     keys = [key for key in _SWEPT_HEADS if key in rows[0]]
-    shown = [[escape(r["name"]), *(number(r[key], 3) for key in keys)] for r in rows[:_SHOWN]]
+    shown = [[r["name"], *(number(r[key], 3) for key in keys)] for r in rows[:_SHOWN]]
     heads = [_SWEPT_HEADS[key] for key in keys]
     out.print(table(_swept_title(swept), ["base parameter", *heads], shown, right=heads))
     if any(DASH in row for row in shown):
-        out.print(f"{DASH} {_RAN_AWAY}")
+        say(out, f"{DASH} {_RAN_AWAY}")
     if len(rows) > _SHOWN:
-        out.print(f"{len(rows) - _SHOWN} more move it less.")
+        say(out, f"{len(rows) - _SHOWN} more move it less.")
 
 
 _RAN_AWAY = "A robot with this parameter changed ran away, or cannot exist."
