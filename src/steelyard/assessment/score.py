@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
+from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import Reduction
@@ -21,6 +23,10 @@ from steelyard.signals.source import Source, pieces_of
 
 # Rows whose signals are kept for plots, a piece more or less.
 _KEPT_ROWS = 100_000
+
+
+# Percent: an error so many times the torque's own variation tells that there is none, and not how good a model is.
+MEANINGLESS = 1e6
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,10 @@ class JointScore:
     shares. Where there is none, it is empty.
     """
 
+    why_null: ClassVar = dict.fromkeys(
+        ("nrmse_percent", "r2", "relative_error_percent", "raw/*", "moving/*", "standing/*"),
+        "It is a share of the torque, which does not vary, or is zero.",
+    )
     joint: str
     rmse: float
     nrmse_percent: float
@@ -47,6 +57,21 @@ class JointScore:
     def moving_nrmse_percent(self) -> float:
         """What a model of friction can be judged by; the whole where the joint never moves, or nobody looked."""
         return self.moving.get("nrmse_percent", self.nrmse_percent)
+
+    @property
+    def told(self) -> JointScore:
+        """As it is shown: NaN for a share of next to nothing, which would be a number, and say nothing."""
+        if max(self.nrmse_percent, self.relative_error_percent) < MEANINGLESS:
+            return self
+        parts = {name: _told(getattr(self, name)) for name in ("raw", "moving", "standing")}
+        own = ("nrmse_percent", "r2", "relative_error_percent")
+        return replace(self, **parts, **_told({name: getattr(self, name) for name in own}))  # type: ignore[arg-type]
+
+
+def _told(figures: dict[str, float]) -> dict[str, float]:
+    lost = {"r2"} if figures.get("nrmse_percent", 0.0) >= MEANINGLESS else set[str]()
+    lost |= {name for name, x in figures.items() if name.endswith("percent") and x >= MEANINGLESS}
+    return {name: math.nan if name in lost else x for name, x in figures.items()}
 
 
 @renamed(cutoff="cutoff_hz")
@@ -78,8 +103,10 @@ class Score:
         return any(j.standing for j in self.joints)
 
     def to_json(self) -> dict[str, Any]:
-        joints = [asdict(j) for j in self.joints]
-        return {"log": self.log, "samples": self.samples, "score_cutoff_hz": self.cutoff_hz, "joints": joints}
+        joints = [j.told for j in self.joints]
+        return explained(
+            {"log": self.log, "samples": self.samples, "score_cutoff_hz": self.cutoff_hz, "joints": joints}
+        )
 
 
 def score(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from steelyard.assessment.score import Score
+from steelyard.assessment.score import MEANINGLESS, Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
@@ -192,7 +192,8 @@ def _known(found: Identification) -> Iterator[Against]:
 
 def _about_joints(names: list[str], worst: np.ndarray) -> list[str]:
     return [
-        f"Joint '{name}' is predicted to {error:.0f} % only: look at its friction, its torque channel and its motion."
+        f"Joint '{name}' is {f'predicted to {error:.0f} % only' if error < MEANINGLESS else 'not predicted at all'}: "
+        "look at its friction, its torque channel and its motion."
         for name, error in zip(names, worst, strict=True)
         if error > POOR
     ]

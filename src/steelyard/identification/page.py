@@ -91,7 +91,7 @@ def _scores(found: Identification) -> Section:
         for s in scores:
             rows: list[Sequence[TableCell]] = [
                 (j.joint, j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, j.raw["rmse"], *_apart(s, j))
-                for j in s.joints
+                for j in (joint.told for joint in s.joints)
             ]
             columns: list[TableColumn | str] = [
                 "joint",
@@ -103,8 +103,9 @@ def _scores(found: Identification) -> Section:
             ]
             if s.stands:
                 columns += [TableColumn(name, "%", digits=3) for name in ("moving", "standing", "of the time")]
-            title_ = f"{title}: {s.log} ({s.samples:,} samples)"
-            out.append(table_html(columns, rows, title_, dash="The joint never moves, or never stands."))
+            heading = f"{title}: {s.log} ({s.samples:,} samples)"
+            why = "The torque does not vary; or the joint never moves, or never stands."
+            out.append(table_html(columns, rows, heading, dash=why))
         return out
 
     pieces = [
@@ -238,16 +239,16 @@ def print_identification(found: Identification, console: Console, folder: str = 
                     j.joint,
                     number(j.rmse),
                     number(j.nrmse_percent, 3),
-                    f"{j.r2:.4f}",
+                    number(j.r2, 5),
                     number(j.relative_error_percent, 3),
                 ]
-                for j in s.joints
+                for j in (joint.told for joint in s.joints)
             ]
             columns = ["joint", "RMSE", "% of std", "R²", "relative %"]
             if s.stands:
                 columns += ["moving %", "standing %", "of the time %"]
                 rows = [
-                    [*row, *("" if x is None else number(x, 3) for x in _apart(s, j))]
+                    [*row, *("" if x is None else number(x, 3) for x in _apart(s, j.told))]
                     for row, j in zip(rows, s.joints, strict=True)
                 ]
             console.print(

@@ -197,12 +197,13 @@ def _meaning(found: Identification) -> str:
 def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
     rows: list[Sequence[TableCell]] = [
         (a.joint, a.rmse, b.rmse, a.nrmse_percent, b.nrmse_percent)
-        for a, b in zip(whole.joints, fewer.joints, strict=True)
+        for a, b in ((x.told, y.told) for x, y in zip(whole.joints, fewer.joints, strict=True))
     ]
     which = ("all", "supported")
     errors = [TableColumn(f"RMSE, {x}", unit) for x in which]
     errors += [TableColumn(f"of std, {x}", "%", digits=3) for x in which]
-    return table_html(["joint", *errors], rows, f"The free fit with all and with the supported parameters: {whole.log}")
+    title = f"The free fit with all and with the supported parameters: {whole.log}"
+    return table_html(["joint", *errors], rows, title, dash="The torque does not vary.")
 
 
 def effort_units(robot: Robot) -> list[str]:

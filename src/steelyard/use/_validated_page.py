@@ -96,13 +96,14 @@ def _trial(found: Validated, trial: Trial) -> Html:
         ]  # fmt: skip
         figures: list[list[TableCell]] = [
             [joint.joint, joint.rmse, robot.joints[k].effort_unit, joint.nrmse_percent, joint.r2]
-            for joint, k in zip(score.joints, used, strict=True)
+            for joint, k in zip((x.told for x in score.joints), used, strict=True)
         ]
+        below = f"Torque prediction below {number(score.cutoff_hz, 3)} Hz"
         units = [robot.joints[k].effort_unit for k in used]
         names = [robot.joint_names[k] for k in used]
         drawn = torque_measured_predicted(score.t, score.measured, score.predicted, names, units)
         pieces += [
-            table_html(columns, figures, f"Torque prediction below {score.cutoff_hz:.3g} Hz"),
+            table_html(columns, figures, below, dash="The torque does not vary."),
             figure_html(drawn, "Measured and predicted torque"),
         ]
     return join(*pieces)
