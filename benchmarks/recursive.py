@@ -129,14 +129,16 @@ def measure_live(quick: bool) -> dict[str, dict[str, float]]:
         w = 2.0 * np.pi * np.array([0.2, 0.5, 0.9])[:, None]
         angle = t[:, None, None] * w + rng.uniform(0.0, 6.0, (3, robot.dof))
         q, dq = 0.3 * np.sin(angle).sum(1), 0.3 * (w * np.cos(angle)).sum(1)
-        stream = recursive(robot, zip(t, q, dq, rng.normal(size=q.shape), strict=True), base=base, every=1)
-        pieces = []
-        for _ in range(count // 100 - 1):
-            start = time.thread_time()
-            for _ in range(100):
-                next(stream)
-            pieces.append((time.thread_time() - start) / 100 * 1e6)
-        out[f"{name}, {base.rank} parameters"] = {"best": min(pieces), "median": float(np.median(pieces))}
+        tau = rng.normal(size=q.shape)
+        for how, forgetting in {"": Constant(), ", directional forgetting": Directional(0.999)}.items():
+            stream = recursive(robot, zip(t, q, dq, tau, strict=True), base=base, every=1, forgetting=forgetting)
+            pieces = []
+            for _ in range(count // 100 - 1):
+                start = time.thread_time()
+                for _ in range(100):
+                    next(stream)
+                pieces.append((time.thread_time() - start) / 100 * 1e6)
+            out[f"{name}, {base.rank} parameters{how}"] = {"best": min(pieces), "median": float(np.median(pieces))}
     return out
 
 

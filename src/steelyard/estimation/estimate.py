@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 
 from steelyard.errors import SteelyardError
+from steelyard.estimation.history import ParameterHistory
 from steelyard.ground.arrays import Array, frozen
 from steelyard.ground.renamed import renamed
 from steelyard.regression.base_parameters import BaseParameters
@@ -93,6 +94,12 @@ class Estimate:
     @property
     def standard_errors(self) -> Array:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @property
+    def parameter_history(self) -> ParameterHistory | None:
+        """The way of the base parameters, to be drawn or written; None where the estimator has none to tell."""
+        title = f"Base parameters of {self.base.robot.name}"
+        return ParameterHistory.of(title, self.base.names, self.base.units, self.history, self.standard_errors)
 
 
 # What an estimator works on: `RegressionData` (rows of a scheme) or an `Experiment` (motions and their controller).

@@ -220,7 +220,10 @@ def fit_both(
     check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
     form = ESTIMATORS[name].of.physical_form
     if form == "constrained":
-        return make_physical(name, **options).fit_both(data, base, prior)
+        free, possible = make_physical(name, **options).fit_both(data, base, prior)
+        if not ESTIMATORS[name].of.weights_like:
+            return free, possible
+        return fit_by_name(name, data, base, prior, from_log=from_log), possible  # its own end, and the way there
     if form == "nearest":
         from steelyard.estimation.possible.physical import nearest_possible
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from steelyard.assessment.score import JointScore, Score
 from steelyard.check.page import checked
+from steelyard.estimation.history_page import history_section
 from steelyard.friction.page import friction_curve
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number
@@ -40,6 +41,7 @@ from steelyard.report.terminal import bold, say, table
 def identification_report(found: Identification) -> str:
     """The page of what was `found`, self-contained."""
     verdict = found.verdict
+    history = found.free.parameter_history
     kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
     sections: list[Section | None] = [
         _scores(found),
@@ -54,6 +56,7 @@ def identification_report(found: Identification) -> str:
         between_logs_section(found),
         reduced(found),
         model_section(found),
+        None if history is None else history_section(history),
         _how(found),
     ]
     return render_report(

@@ -49,6 +49,9 @@ class IdentificationRun(Outcome):
             f"{name}.steelyard.json": lambda path: model_to_sidecar(model, path),
             "parameters.csv": lambda path: parameters_to_csv(model, path),
         }
+        history = self.found.free.parameter_history
+        if history is not None:
+            out |= history.files()
         if self.found.possible:
             out[f"{name}.xml"] = lambda path: model_to_mjcf(model, path)
         return out

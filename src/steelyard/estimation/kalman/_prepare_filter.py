@@ -160,7 +160,7 @@ class Ready:
         if path.trouble or lost:
             result = Result.DIVERGED
             reason = path.trouble or "the log is less likely under what it found than under its start"
-            numbers = "those of its start" if worse or not path.consistency.moments[1:] else "its last healthy ones"
+            numbers = "those of its start" if worse or len(path.consistency.moments) < 2 else "its last healthy ones"
             notes.append(
                 f"The filter diverged: {reason}. The numbers are {numbers}; use a shorter step or rk4, more "
                 "torque_noise, or a better start."

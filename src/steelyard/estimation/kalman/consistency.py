@@ -11,12 +11,13 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from steelyard.ground.arrays import Array
+from steelyard.ground.moments import Moments
 
 # A consistent filter is called overconfident once in so many logs.
 FALSE_ALARM = 1e-3
 # Variances may be this much too small: then 95 % intervals still hold 92 % of truths.
 TOLERATED = float((norm.ppf(0.975) / norm.ppf(0.96)) ** 2)
-# Moments of the parameters that are kept (every second goes when there are twice as many), blocks of innovations.
+# Moments of the parameters that are kept (at most twice as many), blocks of innovations.
 _MOMENTS, _BLOCKS = 8, 50
 # A direction that a stretch has told less about than this part of its variance has not moved but by rounding.
 _TOLD = 1e-3
@@ -51,22 +52,13 @@ class Consistency:
     """
 
     innovations: list[Array] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
+    moments: Moments[Moment] = field(default_factory=lambda: Moments(2 * _MOMENTS))
     drift: float | Array = 0.0
     more: dict[str, SquaresRatio] = field(default_factory=dict)
-    _last: Moment | None = None
-    _stride: int = 1
-    _seen: int = 0
 
     def keep(self, t: float, beta: Array, covariance: Array) -> None:
         """A moment of the parameters: `t`, s, after the beginning, `beta` with its `covariance`."""
-        self._last = t, beta.copy(), covariance.copy()
-        if self._seen % self._stride == 0:
-            self.moments.append(self._last)
-        self._seen += 1
-        if len(self.moments) > 2 * _MOMENTS:
-            self.moments = self.moments[::2]
-            self._stride *= 2
+        self.moments.add((t, beta.copy(), covariance.copy()))
 
     def ratios(self) -> dict[str, SquaresRatio]:
         """Of the innovations' size, of their sums over a fiftieth of the log each, of the parameters' steps.
@@ -80,8 +72,7 @@ class Consistency:
         length = ceil(len(e) / _BLOCKS)
         count = len(e) // length
         sums = e[: count * length].reshape(count, length, -1).sum(axis=1) / length**0.5
-        moments = self.moments if self._last is None or self._last is self.moments[-1] else [*self.moments, self._last]
-        steps = [self._step(*pair) for pair in pairwise(moments)]
+        steps = [self._step(*pair) for pair in pairwise(self.moments.all)]
         return {
             "innovations": SquaresRatio(float(np.mean(e**2)), e.size),
             "sums of innovations": SquaresRatio(float(np.mean(sums**2)), sums.size),

@@ -25,6 +25,8 @@ _Level = float | Sequence[float] | None
 _SMALLEST_TORQUE = 1e-4
 # Positions are never better than this part of their range: the covariance of the innovation must stay regular.
 _SMALLEST_POSITION = 1e-7
+# The part of a least-squares variance that no other parameter shares.
+_OWN = 1e-3
 
 
 @renamed(prior_spread="prior_relative_std", parameter_spread="parameter_std", state_spread="state_std")
@@ -142,7 +144,10 @@ def refined(settings: Tuning, experiment: Experiment, rough: Tuned, found: tuple
 def _from_log(settings: Tuning, start: Start) -> Array:
     # Parameters that least squares knows to rounding still need a covariance that can be inverted.
     least = 1e-8 * np.maximum(np.abs(start.beta), 1e-3 * float(np.abs(start.beta).max(initial=0.0)))
-    return np.asarray(settings.inflation**2 * start.free.covariance.matrix + np.diag(least**2))
+    errors = start.free.covariance.matrix
+    # Scores of few stretches leave directions without any scatter, of which a filter must not be certain.
+    own = np.diag(least**2 + _OWN * settings.inflation**2 * np.diag(errors))
+    return np.asarray(settings.inflation**2 * errors + own)
 
 
 def _first(

@@ -15,9 +15,13 @@ from steelyard.estimation.linear._free import FreeFit, prior_theta
 from steelyard.estimation.linear._instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import OrdinaryLeastSquares
 from steelyard.ground.arrays import Array
+from steelyard.ground.moments import Moments
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Columns
+
+# Weights, and the passes after which a network had them; within a pass they are fractions.
+Way = Moments[tuple[float, Array]]
 
 
 class Network(LinearEstimator):
@@ -61,11 +65,18 @@ def finished(
     )  # fmt: skip
 
 
-def repeat(epoch: Any, w: Array, times: int, tolerance: float) -> tuple[Array, int, float]:
-    """Passes until nothing moves by more than `tolerance` of the largest weight: weights, passes, last change."""
+def repeat(
+    epoch: Any, w: Array, times: int, tolerance: float, way: Way | None = None
+) -> tuple[Array, int, float]:  # fmt: skip
+    """Passes until nothing moves by more than `tolerance` of the largest weight: weights, passes, last change.
+
+    The weights after each pass go into `way`.
+    """
     change = np.inf
     for k in range(times):
         new = epoch(w)
+        if way is not None:
+            way.add((k + 1.0, new))
         change = float(np.abs(new - w).max() / max(float(np.abs(new).max()), 1e-300))
         w = new
         if not np.isfinite(change) or change < tolerance:
@@ -85,10 +96,13 @@ class Epoch:
     shift: Array
 
     @classmethod
-    def of_delta_rule(cls, X: Array, d: Array, step: float) -> Epoch:
+    def of_delta_rule(
+        cls, X: Array, d: Array, step: float, start: Array | float = 0.0, way: Way | None = None
+    ) -> Epoch:
         """w ← w + γ (d − x·w) x, row after row (Widrow & Hoff 1960), exactly.
 
-        The errors e of a block of rows obey (I + γ tril(XXᵀ, −1)) e = d − X w, and w grows by γ Xᵀe.
+        The errors e of a block of rows obey (I + γ tril(XXᵀ, −1)) e = d − X w, and w grows by γ Xᵀe. What becomes of
+        the weights `start` within the first epoch goes into `way`.
         """
         p = X.shape[1]
         state = np.hstack([np.eye(p), np.zeros((p, 1))])  # columns: what becomes of every start, and of zero
@@ -100,6 +114,8 @@ class Epoch:
                 right[:, -1] += wanted
                 errors = solve_triangular(lower, right, lower=True, unit_diagonal=True, check_finite=False)
                 state = state + step * rows.T @ errors
+                if way is not None and first + _TOGETHER < len(X):
+                    way.add(((first + _TOGETHER) / len(X), state[:, :-1] @ np.broadcast_to(start, p) + state[:, -1]))
         return cls(state[:, :-1], state[:, -1])
 
     @classmethod
@@ -156,6 +172,10 @@ class Patterns:
     def beta(self, weights: Array) -> Array:
         """Base parameters of weights."""
         return np.asarray(weights * self.target_scale / self.scales)
+
+    def history(self, way: Way) -> list[dict[str, Any]]:
+        """Base parameters by passes."""
+        return [{"pass": at, "beta": tuple(self.beta(w).tolist())} for at, w in way.all]
 
     def weights(self, beta: Array) -> Array:
         return np.asarray(beta * self.scales / self.target_scale)

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear._free import FreeFit
-from steelyard.estimation.neural._network import Epoch, Network, Patterns, beside, finished, repeat
+from steelyard.estimation.neural._network import Epoch, Network, Patterns, Way, beside, finished, repeat
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.data import RegressionData
@@ -33,7 +33,8 @@ class Adaline(Network):
 
     Claims: clean rows give the parameters to 1e-6 of the largest once it has converged. Does not claim least squares on
     noisy rows: a constant step ends within a band of about γ times the noise, and depends on the order of rows; nor a
-    covariance of its own: error bars are the sandwich of ordinary least squares at its solution.
+    covariance of its own: error bars are the sandwich of ordinary least squares at its solution. `history` has some
+    hundred moments of the way, the first epoch's finer; that of each network is in `details["networks"]`.
     """
 
     about = "one linear neuron, taught by the delta rule"
@@ -58,20 +59,27 @@ class Adaline(Network):
         free = beside(data, columns)
         patterns = Patterns.of(data, columns, free, self.scaled)
         w = patterns.weights(np.zeros(columns.rank) if start is None else start)
+        shares = np.ones((1, columns.rank))
         if self.networks == "joint":
             X = patterns.inputs.reshape(-1, columns.rank)
             made = [self._learn(X, patterns.targets.ravel(), w)]
             beta = patterns.beta(made[0]["weights"])
         else:
             made = self._each(patterns, w, [e.name for e in data.equations])
-            beta = patterns.beta(_combined(patterns.inputs, made))
+            shares = _shares(patterns.inputs, [net["weights"] for net in made])
+            beta = patterns.beta(_mixed([net["weights"] for net in made], shares))
         converged = all(net["converged"] for net in made)
         slow = max(made, key=lambda net: float(net["change"]))
         notes: tuple[str, ...] = () if converged else (
             f"After {slow['epochs']} epochs the weights still moved by {slow['change']:.1e} of the largest in one.",
         )  # fmt: skip
-        nets = tuple({**net, "beta": patterns.beta(net["weights"])} for net in made)
-        return finished(free, beta, converged, [], notes, {"networks": nets})
+        ways = [net.pop("way") for net in made]
+        nets = tuple(
+            {**net, "beta": patterns.beta(net["weights"]), "history": patterns.history(way)}
+            for net, way in zip(made, ways, strict=True)
+        )
+        history = patterns.history(ways[0] if self.networks == "joint" else _together(ways, shares))
+        return finished(free, beta, converged, history, notes, {"networks": nets})
 
     def _each(self, patterns: Patterns, w: Array, names: list[str]) -> list[dict[str, Any]]:
         if patterns.inputs.shape[1] != len(names):
@@ -81,40 +89,61 @@ class Adaline(Network):
             X = patterns.inputs[:, e]
             seen = np.linalg.norm(X, axis=0) > 0.0
             net = self._learn(X[:, seen], patterns.targets[:, e], w[seen])
-            full = np.full(len(w), np.nan)
-            full[seen] = net["weights"]
-            made.append({**net, "weights": full, "equation": name})
+            way = Way()
+            for at, part in net["way"].all:
+                way.add((at, _full(part, seen)))
+            made.append({**net, "weights": _full(net["weights"], seen), "way": way, "equation": name})
         return made
 
     def _learn(self, X: Array, d: Array, w: Array) -> dict[str, Any]:
         largest = float(np.max(np.sum(X**2, axis=1), initial=0.0))
         step = self.step if self.step is not None else 0.1 / max(largest, 1e-300)
-        epoch = Epoch.of_delta_rule(X, d, step)
+        way = Way()
+        way.add((0.0, w))
+        epoch = Epoch.of_delta_rule(X, d, step, w, way)
         if not epoch.growth < 1.0 + 1e-9:
             raise EstimationError(
                 f"The delta rule diverges with step {step:g}: errors grow {epoch.growth:.3g}-fold in an epoch. The "
                 f"largest row allows steps below {2.0 / largest:.3g}."
             )
-        w, count, change = repeat(epoch, w, self.epochs, self.tolerance)
-        return {"weights": w, "step": step, "epochs": count, "change": change, "converged": change < self.tolerance}
+        w, count, change = repeat(epoch, w, self.epochs, self.tolerance, way)
+        ended = {"epochs": count, "change": change, "converged": change < self.tolerance}
+        return {"weights": w, "step": step, "way": way, **ended}
 
 
-def _combined(inputs: Array, made: list[dict[str, Any]]) -> Array:
-    """Weighted by the square of what each column shows beyond the others of its network."""
-    width = inputs.shape[2]
-    total, share = np.zeros(width), np.zeros(width)
-    for e, net in enumerate(made):
-        seen = np.flatnonzero(np.isfinite(net["weights"]))
+def _full(part: Array, seen: Array) -> Array:
+    """Weights of all columns; missing (NaN) where a network does not see them."""
+    out = np.full(len(seen), np.nan)
+    out[seen] = part
+    return out
+
+
+def _shares(inputs: Array, weights: list[Array]) -> Array:
+    """What each network has to say in each column: the square of what it shows of it beyond its others, as a part."""
+    shares = np.zeros((len(weights), inputs.shape[2]))
+    for e, mine in enumerate(weights):
+        seen = np.flatnonzero(np.isfinite(mine))
         R = np.asarray(np.linalg.qr(inputs[:, e][:, seen], mode="r"))
         for place, k in enumerate(seen):
             others = np.delete(R, place, axis=1)
             rest = R[:, place] - others @ np.linalg.lstsq(others, R[:, place], rcond=None)[0]
             apart = float(rest @ rest)
             if apart > _UNSEEN * float(R[:, place] @ R[:, place]):
-                total[k] += apart * net["weights"][k]
-                share[k] += apart
-    hidden = share == 0.0
-    if hidden.any():  # no network shows it alone: the mean of what they say
-        means = np.nanmean(np.array([net["weights"] for net in made]), axis=0)
-        total, share = np.where(hidden, means, total), np.where(hidden, 1.0, share)
-    return np.asarray(total / share)
+                shares[e, k] = apart
+    hidden = shares.sum(axis=0) == 0.0  # no network shows it alone: the mean of what they say
+    shares[:, hidden] = np.isfinite(np.array(weights))[:, hidden]
+    return np.asarray(shares / shares.sum(axis=0))
+
+
+def _together(ways: list[Way], shares: Array) -> Way:
+    """All networks' way as one, at the passes of the longest; the others stand where they last were."""
+    longest = max(ways, key=lambda way: way.all[-1][0]).all
+    paths = [(np.array([at for at, _ in way.all]), np.array([w for _, w in way.all])) for way in ways]
+    out = Way()
+    for at, _ in longest:
+        out.add((at, _mixed([w[int(np.searchsorted(t, at, "right")) - 1] for t, w in paths], shares)))
+    return out
+
+
+def _mixed(weights: list[Array], shares: Array) -> Array:
+    return np.asarray(np.sum(np.where(shares > 0.0, np.nan_to_num(np.array(weights)) * shares, 0.0), axis=0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear._free import FreeFit
-from steelyard.estimation.neural._network import Epoch, Network, Patterns, beside, finished, repeat
+from steelyard.estimation.neural._network import Epoch, Network, Patterns, Way, beside, finished, repeat
 from steelyard.estimation.registry import estimator
 from steelyard.ground.arrays import Array
 from steelyard.regression.data import RegressionData
@@ -70,7 +70,8 @@ class Hopfield(Network):
     and Φ, it does not blow up, and λ stays within ±c (explicit Euler needs h·(c/β)·λ_max(ΦᵀΦ) < 2). `form`
     "projection" is the linear network with its state clipped to ±c; passes that do not touch the bound are one affine
     map. `bound` is c and `gain` β; None: c = 10 in scaled units (ten times what a column would need to explain all
-    torque alone), β so that h·(c/β)·λ_max = 0.1. `scaled` as for Adaline; starts from the prior, or from zero.
+    torque alone), β so that h·(c/β)·λ_max = 0.1. `history` has up to `moments` moments of the way: of the passes, and
+    in the "tanh" form also within them. `scaled` as for Adaline; starts from the prior, or from zero.
 
     Claims: clean rows give the parameters once it has converged (to 1e-6 of the largest for small robots, given the
     passes: hundreds, which are cheap in the projection form). `details["excitation"]` says whether ∩ ker Φ(t) = {0},
@@ -88,6 +89,7 @@ class Hopfield(Network):
     substeps: int = 1
     scaled: bool = True
     tolerance: float = 1e-10
+    moments: int = 256
 
     def __post_init__(self) -> None:
         if self.form not in ("tanh", "projection"):
@@ -113,14 +115,16 @@ class Hopfield(Network):
         largest = float(np.linalg.norm(patterns.inputs, 2, axis=(1, 2)).max()) ** 2
         gain = self.gain or 10.0 * h * bound * max(largest, 1e-300)
         run = self._projected if self.form == "projection" else self._bent
-        w, count, change = run(patterns, w, length, bound, gain)
-        return self._told(free, patterns, columns, w, (count, change), (bound, gain, h * bound / gain * largest))
+        way = Way(self.moments)
+        way.add((0.0, w))
+        w, count, change = run(patterns, w, length, bound, gain, way)
+        return self._told(free, patterns, columns, way, (count, change), (bound, gain, h * bound / gain * largest))
 
     def _told(
-        self, free: FreeFit, patterns: Patterns, columns: Columns, w: Array, end: tuple[int, float],
+        self, free: FreeFit, patterns: Patterns, columns: Columns, way: Way, end: tuple[int, float],
         used: tuple[float, float, float],
     ) -> FreeFit:  # fmt: skip
-        (count, change), (bound, gain, stiffness) = end, used
+        (count, change), (bound, gain, stiffness), w = end, used, way.all[-1][1]
         held = [name for name, x in zip(columns.names, w, strict=True) if abs(x) > _HELD * bound]
         notes = []
         if held:
@@ -128,28 +132,33 @@ class Hopfield(Network):
         if change >= self.tolerance:
             notes.append(f"After {count} passes the state still moved by {change:.1e} of the largest in a pass.")
         details: dict[str, Any] = {"bound": bound, "gain": gain, "stiffness": stiffness, "passes": count}
-        return finished(free, patterns.beta(w), not notes, [], notes, details)
+        return finished(free, patterns.beta(w), not notes, patterns.history(way), notes, details)
 
-    def _bent(self, patterns: Patterns, w: Array, length: float, bound: float, gain: float) -> tuple[Array, int, float]:
-        u = gain * np.arctanh(w / bound)
+    def _bent(
+        self, patterns: Patterns, w: Array, length: float, bound: float, gain: float, way: Way
+    ) -> tuple[Array, int, float]:
+        u, instants, seen = gain * np.arctanh(w / bound), len(patterns.inputs), 0
 
         def one_pass(u: Array) -> Array:
+            nonlocal seen
             for rows, targets in zip(patterns.inputs, patterns.targets, strict=True):
                 for _ in range(self.substeps):
                     u = _implicit_step(u, rows, targets, length, bound, gain)
+                seen += 1
+                way.add((seen / instants, bound * np.tanh(u / gain)))
             return u
 
         u, count, change = repeat(one_pass, u, self.passes, self.tolerance)
         return bound * np.tanh(u / gain), count, change
 
     def _projected(
-        self, patterns: Patterns, w: Array, length: float, bound: float, gain: float
+        self, patterns: Patterns, w: Array, length: float, bound: float, gain: float, way: Way
     ) -> tuple[Array, int, float]:
         rate = length * bound / gain
         inputs = np.repeat(patterns.inputs, self.substeps, axis=0)
         targets = np.repeat(patterns.targets, self.substeps, axis=0)
         epoch = Epoch.of_steps(inputs, targets, rate)
-        return repeat(lambda v: np.clip(epoch(v), -bound, bound), w, self.passes, self.tolerance)
+        return repeat(lambda v: np.clip(epoch(v), -bound, bound), w, self.passes, self.tolerance, way)
 
 
 @estimator("hopfield-tank")
@@ -183,13 +192,16 @@ class HopfieldTank(Network):
         w = np.zeros(columns.rank) if start is None else np.asarray(start) * norms[:-1] / size
         u = self.gain * np.arctanh(np.clip(w / self.bound, -_HELD, _HELD))
         length, change, count = 1.0, np.inf, 0
+        way = [w]
         while count < self.steps and change >= self.tolerance:
             new = _implicit_step(u, R, y, length, self.bound, self.gain)
             change = float(np.abs(new - u).max() / max(float(np.abs(new).max()), 1e-300)) / length
             u, length, count = new, min(10.0 * length, 1e18), count + 1
+            way.append(self.bound * np.tanh(u / self.gain))
         w = self.bound * np.tanh(u / self.gain)
         held = [name for name, x in zip(columns.names, w, strict=True) if abs(x) > _HELD * self.bound]
         notes = [f"The bound {self.bound:g} holds {', '.join(held)}: raise `bound`."] if held else []
         if change >= self.tolerance:
             notes.append(f"After {count} steps the state still moved at {change:.1e}.")
-        return finished(free, w * size / norms[:-1], not notes, [], notes, {"steps": count})
+        history = [{"step": k, "beta": tuple((v * size / norms[:-1]).tolist())} for k, v in enumerate(way)]
+        return finished(free, w * size / norms[:-1], not notes, history, notes, {"steps": count})

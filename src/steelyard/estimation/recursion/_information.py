@@ -15,6 +15,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from steelyard.dynamics.native.reflect import MOST_ROWS, Reflections, wide_rows
 from steelyard.errors import ShapeError
@@ -29,6 +30,8 @@ _SMALLEST_PIVOT = 1e-100
 _LOOKED_AT_EVERY = 64
 # Squared lengths below this part of the longest are rounding, not directions.
 _NO_DIRECTION = 1e-12
+# Rows whose lengths apart from one another differ by less than this need no eigenvalues.
+_WELL_APART = 1e-4
 
 
 class Information:
@@ -111,11 +114,9 @@ class Information:
             return  # what is not known cannot be forgotten
         root = self._triangle[: self.count, : self.count + 1]
         B = root[:, :-1] @ A.T
-        squares, V = np.linalg.eigh(B.T @ B)
-        shown = squares > _NO_DIRECTION * squares[-1]
-        U = (B @ V[:, shown]) / np.sqrt(squares[shown])
-        self._removed[U.shape[1] :] = 0.0
-        self._removed[: U.shape[1], : self.count + 1] = sqrt(1.0 - factor) * (U.T @ root)
+        removed = _along(B, root)
+        self._removed[len(removed) :] = 0.0
+        self._removed[: len(removed), : self.count + 1] = sqrt(1.0 - factor) * removed
         # The information is at least `factor` of what it was in every direction: nothing cancels.
         self._take_out()
         self._triangle[self.count, self.count] *= sqrt(factor)
@@ -233,3 +234,15 @@ def _root_of_inverse(P0: ArrayLike, count: int) -> Array:
     except np.linalg.LinAlgError:
         raise EstimationError("P0 is not positive definite; give variances, or inf for what is not known.") from None
     return triangle(np.asarray(solve_triangular(lower, np.eye(count), lower=True)))
+
+
+def _along(B: Array, root: Array) -> Array:
+    """Uᵀ · root, where U is an orthonormal basis of the columns of B: any will do, since what counts is UUᵀ."""
+    gram = B.T @ B
+    half, fault = dpotrf(gram, lower=1)
+    steps = half.diagonal()
+    if not fault and steps.min() > _WELL_APART * steps.max():  # a tenth of the time of the general case
+        return np.asarray(dtrtrs(half, B.T @ root, lower=1)[0])
+    squares, V = np.linalg.eigh(gram)
+    shown = squares > _NO_DIRECTION * squares[-1]
+    return np.asarray(((B @ V[:, shown]) / np.sqrt(squares[shown])).T @ root)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import LogError, ShapeError, SteelyardError
 from steelyard.estimation.estimate import EstimationError, Prior
+from steelyard.estimation.history import ParameterHistory
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.recursion._history import History, Settling
 from steelyard.estimation.recursion._information import Information
@@ -330,6 +331,15 @@ class Recursive:
             "settling": self._settling,
             "stretches": self._stretches,
         }
+
+    @property
+    def parameter_history(self) -> ParameterHistory:
+        """The moments of `history`, to be drawn or written: `run.parameter_history.save("folder")` makes a report."""
+        base, information = self.base, self.information
+        errors = self.error_parts(information).standard_errors if information.determined else None
+        title = f"Base parameters of {base.robot.name}, live"
+        moments = self.history.t, self.history.beta
+        return ParameterHistory(title, base.names, base.units, "time [s]", *moments, errors)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that the future depends on to `path` (.npz); `recursive(…, resume=path)` goes on just the same."""

@@ -1,9 +1,9 @@
-"""Urrea & Pascal 2017: four estimators on a redundant PRRRP arm, Tables 3–6 and Figures 3 and 5–8."""
+"""Urrea & Pascal 2017: four estimators on a redundant PRRRP arm, Tables 3–6 and Figures 3–8."""
 
 from steelyard.papers.inputs import drawn_arm, given_table
 from steelyard.papers.paper import Paper
 from steelyard.papers.prrrp._lab import Lab
-from steelyard.papers.prrrp.histories import figure_5, figure_6
+from steelyard.papers.prrrp.histories import figure_4, figure_5, figure_6
 from steelyard.papers.prrrp.tables import figure_3, table_3, table_4
 from steelyard.papers.prrrp.validation import figure_8, four_ways, table_5, table_6
 
@@ -22,6 +22,7 @@ PAPER = Paper(
         figure_3,
         table_3,
         table_4,
+        figure_4,
         figure_5,
         figure_6,
         table_5,
@@ -31,7 +32,7 @@ PAPER = Paper(
     ),
     prints="Tables 1–6, Figures 1–8",
     missing=(
-        ("Figures 1 and 4", "Block diagrams of the scheme and of the networks, without data."),
+        ("Figure 1", "A block diagram of the scheme, without data."),
         ("The curves of Figures 3 and 5–8 as printed", "Motion, gains and all settings are missing; (44) is empty."),
         ("The Adaline, Hopfield and Kalman columns of Table 4", "They follow from settings that are not printed."),
     ),

@@ -116,3 +116,59 @@ def error_boxes(rows: Sequence[str], groups: Mapping[str, Mapping[str, Sequence[
     narrow = bool(shown) and max(shown) < _WIDE * min(shown)
     figure.x_axis(title=axis, type="log", dtick="D2" if narrow else 1, exponentformat="power", showticklabels=True)
     return figure
+
+
+# Of the span of the values at the end: what is shown above and below them at first.
+_ROOM = 1.0
+
+
+def parameter_histories(
+    names: Sequence[str],
+    unit: Sequence[str],
+    at: ArrayLike,
+    values: ArrayLike,
+    standard_error: ArrayLike | None = None,
+    axis: str = "time [s]",
+) -> Figure:
+    """How parameters came about: one panel per unit, one line per parameter, the last 95 % interval at its end.
+
+    `names` and `unit` are each parameter's; `values` `(moments, parameters)` were theirs `at` these places of the
+    `axis`, not numbers where one was not known yet; `standard_error` is of the last. Panels show the neighbourhood of
+    the end; the rest is there on zooming out.
+    """
+    x, y = np.asarray(at, dtype=float), np.asarray(values, dtype=float)
+    groups = list(dict.fromkeys(unit))
+    figure = Figure.panels([f"[{group}]" for group in groups], height=220)
+    for row, group in enumerate(groups, start=1):
+        which = [k for k, u in enumerate(unit) if u == group]
+        for k in which:
+            figure.add(
+                "scatter",
+                row,
+                x=rounded(x),
+                y=rounded(y[:, k]),
+                mode="lines",
+                name=names[k],
+                showlegend=False,
+                line={"color": SERIES[k % len(SERIES)], "width": 1.3},
+                hovertemplate=f"{names[k]}: %{{y:.4g}} at %{{x:.4g}}<extra></extra>",
+            )
+        ends = y[-1, which]
+        if standard_error is not None:
+            error = _WIDTH * np.asarray(standard_error, dtype=float)[which]
+            figure.add(
+                "scatter",
+                row,
+                x=np.full(len(which), x[-1]),
+                y=ends,
+                mode="markers",
+                name="the end, 95 % interval",
+                marker={"color": AFTER, "size": 4},
+                error_y={"type": "data", "array": error, "color": AFTER, "thickness": 1.2, "width": 3},
+                hoverinfo="skip",
+            )
+        low, high = float(np.min(ends)), float(np.max(ends))
+        room = _ROOM * max(high - low, abs(high), abs(low)) or 1.0
+        figure.y_axis(row, f"[{group}]", range=(low - 0.5 * room, high + 0.5 * room))
+    figure.x_axis(len(groups), axis)
+    return figure

@@ -1,0 +1,82 @@
+"""`ParameterHistory`: how base parameters came about, to be drawn and written whatever estimator went that way."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Content, Presentation, Viewed
+
+# What an estimator counts its moments by, as the axis says it; the first that is there.
+_AXES = {"t": "time [s]", "pass": "passes over the log", "step": "steps", "updates": "updates"}
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterHistory(Viewed):
+    """Values of base parameters at some moments of an estimation.
+
+    Attributes:
+        title: whose they are.
+        names: of the parameters.
+        units: of the parameters.
+        axis: what moments are counted by, e.g. "time [s]".
+        at: the moments.
+        beta: `(moments, parameters)`; not numbers where one was not known yet.
+        standard_errors: of the last values; None where nobody knows.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    axis: str
+    at: Array
+    beta: Array
+    standard_errors: Array | None = None
+
+    @classmethod
+    def of(
+        cls, title: str, names: Sequence[str], units: Sequence[str], moments: Sequence[Mapping[str, Any]],
+        standard_errors: Array | None = None,
+    ) -> ParameterHistory | None:  # fmt: skip
+        """From the `history` of an `Estimate`; None where it holds no parameters, or no way.
+
+        Args:
+            title: whose they are.
+            names, units: of the parameters.
+            moments: with "beta" and one of "t" (s), "pass", "step", "updates"; or one after the other.
+            standard_errors: of the last values.
+        """
+        known = [m for m in moments if "beta" in m]
+        if len(known) < 2:
+            return None
+        key = next((k for k in _AXES if k in known[0]), "")
+        at = np.array([float(m[key]) for m in known]) if key else np.arange(1.0, len(known) + 1.0)
+        beta = np.array([m["beta"] for m in known], dtype=float)
+        return cls(title, tuple(names), tuple(units), _AXES.get(key, "rounds"), at, beta, standard_errors)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": 1, "axis": self.axis, "names": list(self.names), "units": list(self.units),
+                "moments": len(self.at), "last": self.beta[-1].tolist(),
+                "why_null": {"last/*": "The motion has not shown it yet."}}  # fmt: skip
+
+    def files(self) -> dict[str, Content]:
+        return {"history.csv": self.to_csv}
+
+    def to_csv(self, path: Path) -> None:
+        """One row per moment, one column per parameter, into the file `path`; empty where one was not known yet."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = csv.writer(file, lineterminator="\n")
+            out.writerow([self.axis, *(f"{n} [{u}]" for n, u in zip(self.names, self.units, strict=True))])
+            for at, row in zip(self.at.tolist(), self.beta.tolist(), strict=True):
+                out.writerow([f"{at:.9g}", *("" if x != x else repr(x) for x in row)])
+
+    def view(self) -> Presentation:
+        from steelyard.estimation.history_page import history_report, print_history
+
+        return history_report, print_history
