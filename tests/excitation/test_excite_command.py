@@ -204,3 +204,32 @@ def test_an_existing_run_is_not_replaced_unasked(made):
     result = run("szabo3r", *QUICK, "-o", str(made[0]))
     assert result.exit_code == 2
     assert "--overwrite" in result.output + result.stderr
+
+
+def test_postures_to_stand_in(tmp_path):
+    folder = tmp_path / "poses"
+    result = run("szabo3r", "--poses", "6", "--q", "1,1,1", "--floor", "-2", "-o", str(folder))
+    assert result.exit_code == 0, result.output
+    rows = list(csv.reader((folder / "poses.csv").open()))
+    table = np.array(rows[1:], dtype=float)
+    assert rows[0] == ["q1", "q2", "q3"]
+    assert table.shape == (6, 3)
+    assert np.all(np.abs(table) <= 1.0 + 1e-9)
+    few = run("szabo3r", "--poses", "1")
+    assert few.exit_code == 2
+    assert "too few" in " ".join(few.stderr.split())
+
+
+def test_integrals_and_a_family_for_each_joint(tmp_path):
+    plain, other = tmp_path / "momentum", tmp_path / "mixed"
+    assert run("szabo3r", *QUICK, "--scheme", "momentum", "--window", "0.5", "-o", str(plain)).exit_code == 0
+    assert json.loads((plain / "result.json").read_text())["settings"]["scheme"] == "momentum"
+    result = run("szabo3r", *QUICK, "--family", "q1=quintic,q3=bspline", "-o", str(other))
+    assert result.exit_code == 0, result.output
+    joints = json.loads((other / "trajectory.json").read_text())["trajectory"]["joints"]
+    kinds = [joint["family"] for joint in joints]
+    assert kinds == ["splined-quintic", "fourier", "bspline"]
+    for wrong, words in (("q9=quintic", "no joint 'q9'"), ("q1=wave", "no family 'wave'"), ("q1=", "JOINT=FAMILY")):
+        bad = run("szabo3r", *QUICK, "--family", wrong)
+        assert bad.exit_code == 2
+        assert words in " ".join(bad.stderr.split())

@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from test_weigh import BODY, ROBOT, log_of, plant
+from test_sensor import played
+from test_weigh import BODY, ROBOT, log_of, motion, plant
 from typer.testing import CliRunner
 
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
 from steelyard.export import model_to_urdf
+from steelyard.payload import Load, cuboid, read_load
+from steelyard.signals.read import read_log
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio is the oracle (pip install 'steelyard[oracle]')")
 
@@ -75,3 +78,73 @@ def test_bad_input(files: dict[str, str], options: list[str], words: str) -> Non
     assert out.exit_code == 2
     assert words in " ".join(out.stderr.split())
     assert np.array_equal(list(empty.iterdir()), [])
+
+
+TERMS = ("--terms", "rotor,viscous,coulomb:smooth=0,quadratic")
+
+
+def test_several_loads_at_once(files: dict[str, str], tmp_path: Path) -> None:
+    other = cuboid(2.0, np.array([0.1, 0.1, 0.1]), np.array([0.0, 0.05, 0.05]))
+    log_of(plant(other), 3).save(tmp_path / "other.csv")
+    both = ["--with", f"heavy={files['loaded.csv']}", "--with", f"light={tmp_path / 'other.csv'}"]
+    command = ["payload", files["arm.urdf"], "--without", files["bare.csv"], *both, *TERMS]
+    out = run.invoke(app, [*command, "-o", files["run"], "--json"])
+    assert out.exit_code == 0, out.output
+    found = json.loads(out.stdout)["loads"]
+    assert [found[name]["mass"]["value"] for name in ("heavy", "light")] == pytest.approx([6.0, 2.0], abs=0.1)
+    assert {p.parent.name for p in Path(files["run"]).glob("*/load.yaml")} == {"heavy", "light"}
+    mixed = run.invoke(app, [*command, "--with", files["loaded.csv"]])
+    assert mixed.exit_code == 2
+    assert "name all of them, or none" in " ".join(mixed.stderr.split())
+
+
+def test_gains_from_a_load_that_was_weighed(tmp_path: Path) -> None:
+    """The load's file is as `payload` writes it, and the line it leaves makes a log of the robot right."""
+    truth = np.array([1.3, 0.8, 1.1, 0.9, 1.2, 1.05])
+    model_to_urdf(Model.nominal(ROBOT), tmp_path / "arm.urdf")
+    for name, model, seed in (("bare", plant(), 1), ("loaded", plant(BODY), 2)):
+        log_of(model, seed, 0.2, truth).save(tmp_path / f"{name}.csv")
+    load = Load(ROBOT.link_names[-1], BODY, np.zeros((10, 10)))
+    (tmp_path / "load.yaml").write_text(load.to_yaml())
+    np.testing.assert_allclose(read_load(tmp_path / "load.yaml").parameters, BODY, atol=1e-12)
+    logs = ["--without", str(tmp_path / "bare.csv"), "--with", str(tmp_path / "loaded.csv")]
+    command = ["payload", str(tmp_path / "arm.urdf"), *logs, *TERMS, "--known", str(tmp_path / "load.yaml")]
+    out = run.invoke(app, [*command, "-o", str(tmp_path / "gains")])
+    assert out.exit_code == 0, out.output
+    found = json.loads((tmp_path / "gains" / "result.json").read_text())["torque_scale"]
+    away = [(x["value"] - g) / x["standard_error"] for x, g in zip(found, truth, strict=True)]
+    assert np.max(np.abs(away)) < 4.0
+    with_map = read_log(tmp_path / "bare.csv", ROBOT, tmp_path / "gains" / "gains.toml")
+    right = plant().torque(*motion(1)[1:])
+    # Noise of 0.2 N m, and gains that are off by their errors.
+    assert np.sqrt(np.mean((with_map.tau - right) ** 2)) < 0.05 * np.std(right)
+    (tmp_path / "load.yaml").write_text("frame: tool\nmass_kg: -2\n")
+    bad = run.invoke(app, command)
+    assert bad.exit_code == 2
+    assert "load.yaml" in bad.stderr
+
+
+def test_a_motion_for_the_sensor_and_its_integrals(tmp_path: Path) -> None:
+    designed = run.invoke(
+        app, ["payload", "irp6-wrist", "--design", "--duration", "1.5", "--rate", "30", "-o", str(tmp_path / "motion")]
+    )
+    assert designed.exit_code == 0, designed.output
+    table = np.loadtxt(tmp_path / "motion" / "motion.csv", delimiter=",", skiprows=1)
+    assert table[-1, 0] == pytest.approx(1.5, abs=0.04)
+    log = played(0, 1.83)
+    columns = ["t", *(f"{x}{k}" for x in ("q", "dq") for k in range(1, 6)), "fx", "fy", "fz", "tx", "ty", "tz"]
+    rows = np.column_stack([log.t, log.q, log.dq, log.channels["wrench"]])
+    np.savetxt(tmp_path / "run.csv", rows, delimiter=",", header=",".join(columns), comments="")
+    (tmp_path / "map.toml").write_text('wrench = ["fx", "fy", "fz", "tx", "ty", "tz"]\n')
+    logs = ["--with", str(tmp_path / "run.csv"), "--map", str(tmp_path / "map.toml")]
+    command = ["payload", "irp6-wrist", "--sensor", *logs, "--json"]
+    masses = []
+    for more in ((), ("--integral", "0.1")):
+        out = run.invoke(app, [*command, *more])
+        assert out.exit_code == 0, out.output
+        masses.append(json.loads(out.stdout)["mass"])
+    # Both see the same cuboid of 1.91 kg, by other means.
+    assert masses[0]["value"] != masses[1]["value"]
+    assert all(abs(m["value"] - 1.91) < 4.0 * m["standard_error"] for m in masses)
+    alone = run.invoke(app, ["payload", "irp6-wrist", *logs, "--integral", "0.1"])
+    assert alone.exit_code == 2

@@ -10,9 +10,12 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver, told_if_stopped, watching
+from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.excitation.designed import Designed
+    from steelyard.excitation.poses import Poses
+    from steelyard.robot.robot import Robot
 
 
 def _limit(what: str) -> Any:
@@ -37,7 +40,18 @@ class ExciteOptions:
     duration: Annotated[float, typer.Option(metavar="S", help="Length of the motion.")] = 10.0
     rate: Annotated[float, typer.Option(metavar="HZ", help="Samples of the motion per second.")] = 100.0
     harmonics: Annotated[int, typer.Option(metavar="N", help="Harmonics of a series (spans, knots).")] = 5
-    family: Annotated[str, typer.Option(metavar="F", help="{families:or}.")] = "fourier"
+    family: Annotated[str, typer.Option(metavar="F", help="{families:or}; or by joint: q1=quintic,q3=bspline.")] = (
+        "fourier"
+    )
+    scheme: Annotated[
+        str, typer.Option(metavar="S", help="Rows to design for: dynamic, momentum or energy (integrals).")
+    ] = "dynamic"
+    window: Annotated[
+        float | None, typer.Option(metavar="S", help="Length of the integrals of momentum and energy.")
+    ] = None
+    poses: Annotated[
+        int, typer.Option(metavar="N", help="Instead of a motion, N postures to stand in, which show gravity.")
+    ] = 0
     criterion: Annotated[str, typer.Option(metavar="C", help="{criteria:or}.")] = "cond"
     scaling: Annotated[str, typer.Option(metavar="S", help="natural, unit or orthonormal columns.")] = "natural"
     weights: Annotated[str, typer.Option(metavar="W", help="torque, torque-inverse, or 1/σ of each equation.")] = ""
@@ -96,8 +110,8 @@ _LISTS = {"term_names": "terms", "moving": "joints", "equations": "equations", "
           "wanted": "wanted"}  # fmt: skip
 # ExciteOptions that are arguments of `excite` by the same name.
 _PASSED_ON = (
-    "torque_margin", "duration", "rate", "harmonics", "family", "criterion", "scaling", "frame", "floor", "collision",
-    "clearance", "optimiser", "via_points", "generations", "population", "patience", "seed",
+    "torque_margin", "duration", "rate", "harmonics", "scheme", "window", "criterion", "scaling", "frame", "floor",
+    "collision", "clearance", "optimiser", "via_points", "generations", "population", "patience", "seed",
 )  # fmt: skip
 # Not kept with the result: where it goes, how long the search may take, and what the robot itself tells.
 _NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap", "overwrite", "as_json", *_LIMITS)
@@ -114,7 +128,17 @@ def excite(o: ExciteOptions) -> None:
     told_if_stopped()
 
 
-def _designed(o: ExciteOptions) -> Designed:
+def _families(text: str) -> str | dict[str, str]:
+    """One family for all joints, or those that are named by joint."""
+    if "=" not in text:
+        return text
+    pairs = [word.partition("=") for word in opt.words(text)]
+    if any(not joint or not kind for joint, _, kind in pairs):
+        raise SteelyardError(f"--family is '{text}'; write one family, or JOINT=FAMILY with commas between.")
+    return {joint: kind for joint, _, kind in pairs}
+
+
+def _designed(o: ExciteOptions) -> Designed | Poses:
     from steelyard.excitation.designed import design_motions
     from steelyard.parameters.terms import identification_terms
 
@@ -134,9 +158,19 @@ def _designed(o: ExciteOptions) -> Designed:
         "box": opt.numbers("--box", o.box, 6) if o.box else None,
         "bandwidth_hz": o.bandwidth,
         "packages": opt.words(o.packages),
+        "family": _families(o.family),
         "checkpoint": o.checkpoint or None,
         **{name: lists[name] or None for name in ("joints", "equations", "parameters", "wanted")},
         **{name: getattr(o, name) for name in ("motions", *_PASSED_ON)},
     }
+    if o.poses:
+        return _poses(robot, o.poses, read)
     with watching("the best motion", o.time, quiet=o.as_json) as watch:
         return design_motions(robot, settings=settings, progress=watch, **read)
+
+
+def _poses(robot: Robot, count: int, read: dict[str, Any]) -> Poses:
+    from steelyard.excitation.poses import static_poses
+
+    shared = ("terms", "limits", "torque_margin", "box", "floor", "frame", "collision", "clearance", "packages", "seed")
+    return static_poses(robot, count, **{name: read[name] for name in shared})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,13 +12,20 @@ from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.errors import SteelyardError
 
+if TYPE_CHECKING:
+    from steelyard.ground.outcome import Outcome
+    from steelyard.robot.robot import Robot
+
 
 @dataclass(frozen=True)
 class PayloadOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
-    with_load: Annotated[list[str], typer.Option("--with", metavar="LOG", help="A log with the load. May be repeated.")]
+    with_load: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="LOG", help="A log with the load; NAME=LOG for several. May be repeated."),
+    ] = None
     without: Annotated[
         list[str] | None, typer.Option(metavar="LOG", help="A log without the load. May be repeated.")
     ] = None
@@ -27,6 +35,17 @@ class PayloadOptions:
     sensor: Annotated[
         bool, typer.Option("--sensor", help="Weigh by the force–torque sensor at --frame instead of by the joints.")
     ] = False
+    integral: Annotated[
+        float | None, typer.Option(metavar="S", help="With --sensor: integrals over S seconds, without accelerations.")
+    ] = None
+    known: Annotated[
+        str, typer.Option(metavar="LOAD", help="A known load (load.yaml): find the gains of the torques instead.")
+    ] = ""
+    design: Annotated[
+        bool, typer.Option("--design", help="Instead of weighing, design the motion to weigh by with a sensor.")
+    ] = False
+    duration: Annotated[float, typer.Option(metavar="S", help="With --design: length of the motion.")] = 5.0
+    rate: Annotated[float, typer.Option(metavar="HZ", help="With --design: samples a second of motion.csv.")] = 100.0
     frame: Annotated[str, typer.Option(metavar="FRAME", help="Where the load is described; default: last link.")] = ""
     friction: Annotated[str, typer.Option(metavar="F", help="own (every log has its own friction) or common.")] = "own"
     mapping: opt.MapFile = ""
@@ -45,27 +64,55 @@ def payload(o: PayloadOptions) -> None:
     """Weigh what a robot carries: mass, centre of gravity and inertia, with error bars."""
     if o.friction not in ("own", "common"):
         raise SteelyardError(f"--friction is '{o.friction}'; choose own or common.")
-    from steelyard.export import load_model
-    from steelyard.payload import weigh, weigh_by_sensor
-    from steelyard.payload.load import LoadRun
+    if o.integral is not None and not o.sensor:
+        raise SteelyardError("--integral goes with --sensor; joints are weighed by filtered rows.")
+    if not o.design and not o.with_load:
+        raise SteelyardError("There is no log with the load; give one (--with), or --design a motion to weigh by.")
+    o.end.deliver(lambda: _made(o, opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)))
 
-    def weighed() -> LoadRun:
-        loaded = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
-        carrying = opt.logs_from(o.with_load, loaded, o.mapping)
-        bare = opt.logs_from(o.without, loaded, o.mapping)
-        if o.sensor:
-            load = weigh_by_sensor(loaded, carrying, o.frame, physical=o.physical)
-        else:
-            load = weigh(
-                loaded,
-                carrying,
-                bare,
-                arm=load_model(o.arm) if o.arm else None,
-                frame=o.frame,
-                terms=opt.words(o.term_names) or None,
-                friction=cast(Any, o.friction),
-                physical=o.physical,
-            ).load
-        return LoadRun(load, loaded, opt.description(o.robot))
 
-    o.end.deliver(weighed)
+def _made(o: PayloadOptions, robot: Robot) -> Outcome:
+    from steelyard.payload import LoadRun, LoadRuns
+
+    if o.design:
+        from steelyard.payload.excite import WRENCH_NOISE, excite_load
+        from steelyard.payload.run import LoadMotion
+
+        return LoadMotion(robot, excite_load(robot, o.frame, duration=o.duration, rate=o.rate), WRENCH_NOISE)
+    groups = _groups(o.with_load or ())
+    carrying = [opt.logs_from(paths, robot, o.mapping) for paths in groups.values()]
+    bare = opt.logs_from(o.without, robot, o.mapping)
+    terms = opt.words(o.term_names) or None
+    if o.known:
+        from steelyard.payload import drive_gains, read_load
+
+        return drive_gains(robot, [log for logs in carrying for log in logs], bare, read_load(o.known), terms=terms)
+    if o.sensor:
+        from steelyard.payload import SensorModel, weigh_by_sensor
+
+        how = SensorModel() if o.integral is None else SensorModel("integral", window=o.integral)
+        loads = [weigh_by_sensor(robot, logs, o.frame, how, physical=o.physical) for logs in carrying]
+    else:
+        from steelyard.export import load_model
+        from steelyard.payload import weigh
+
+        loads = list(
+            weigh(
+                robot, carrying, bare, arm=load_model(o.arm) if o.arm else None, frame=o.frame, terms=terms,
+                friction=cast(Any, o.friction), physical=o.physical,
+            ).loads
+        )  # fmt: skip
+    runs = [LoadRun(load, robot, opt.description(o.robot)) for load in loads]
+    return runs[0] if list(groups) == [""] else LoadRuns(dict(zip(groups, runs, strict=True)))
+
+
+def _groups(texts: list[str] | tuple[()]) -> dict[str, list[str]]:
+    """Logs by the name of the load that they carry; "" where none is named."""
+    out: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        named = bool(equals) and not Path(text).exists()
+        out.setdefault(name if named else "", []).append(path if named else text)
+    if "" in out and len(out) > 1:
+        raise SteelyardError("Some of --with name a load (NAME=LOG) and some do not; name all of them, or none.")
+    return out

@@ -47,7 +47,7 @@ def excite(
     limits: Mapping[str, ArrayLike] | Limits | None = None,
     criterion: str | Criterion = "cond",
     scaling: str = "natural",
-    family: str | Family | Sequence[Family] | None = None,
+    family: str | Mapping[str, str] | Family | Sequence[Family] | None = None,
     joints: Sequence[str] | None = None,
     posture: ArrayLike | None = None,
     equations: Sequence[str] | None = None,
@@ -90,7 +90,7 @@ def excite(
         criterion: "cond", "information", "frobenius", "d", "a", "e", "sigma", or a `Criterion`.
         scaling: of the columns: "natural", "unit" (norms), or "orthonormal" (basis of all identifiable combinations).
         family: other motions than a Fourier series: "bspline", "quintic" or "acceleration" of as many `harmonics`
-            (spans, knots), a family for all joints, or one per joint.
+            (spans, knots), names of families by joint (others have a Fourier series), a family, or one per joint.
         joints: the joints that move (default all); the others stand at `posture`, or where it serves best.
         posture: a posture that the motion shall be about, one position per joint (a wish, but for standing joints).
         equations: the joints whose torque rows count (default all that are used).
@@ -130,8 +130,13 @@ def excite(
     for name, length in {"floor": floor, "clearance": clearance, "torque_margin": torque_margin}.items():
         Field(length or 0.0, name, error=ExcitationError).number()
     bounds = limits_from(robot, limits)
-    if family is None or isinstance(family, str):
-        family = _family_named(family or "fourier", harmonics, duration)
+    if isinstance(family, Mapping):
+        kinds = [FAMILIES[0]] * robot.dof
+        for name, kind in family.items():
+            kinds[robot.joint_index(name)] = kind
+        family = [_family_named(kind, harmonics, duration) for kind in kinds]
+    elif family is None or isinstance(family, str):
+        family = _family_named(family or FAMILIES[0], harmonics, duration)
     apart, notes = keeps_apart(robot, collision, clearance, packages)
     regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, Limits
+from steelyard.excitation.constraints._space import keeps_apart, stays_in
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.criteria import CRITERIA, condition_number
 from steelyard.excitation.design import independent_of
@@ -20,9 +22,14 @@ from steelyard.excitation.problem import FreeSpace, requirements
 from steelyard.excitation.trajectories import Family
 from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array
+from steelyard.ground.files import csv_text
+from steelyard.ground.outcome import Content, Outcome
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _CANDIDATES = 400
 _ROUNDS = 20
@@ -31,7 +38,7 @@ _GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Poses:
+class Poses(Outcome):
     """Postures `q` (poses, joints) in an order of short ways, and what they show.
 
     `columns` are the base parameters that standing still can show (gravity's, and offsets of torque); `gram` is WᵀW
@@ -54,6 +61,37 @@ class Poses:
         """Of every column, for one reading per posture with this `noise` of torque (N m)."""
         return noise * np.sqrt(np.diag(np.linalg.inv(self.gram)))
 
+    def to_json(self) -> dict[str, Any]:
+        errors = self.standard_errors(1.0)
+        return {
+            "joints": list(self.joint_names),
+            "postures": self.q.tolist(),
+            "condition_number": self.condition_number,
+            "base_parameters": [
+                {"name": n, "unit": u, "standard_error_per_newton_metre_of_noise": float(e)}
+                for n, u, e in zip(self.columns, self.units, errors, strict=True)
+            ],
+        }
+
+    def files(self) -> dict[str, Content]:
+        """poses.csv: a row per posture, a column per joint, rad (m)."""
+        return {"poses.csv": csv_text([self.joint_names, *([f"{x:.10g}" for x in row] for row in self.q)])}
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.ground.numbers import number
+        from steelyard.report.terminal import say, table
+
+        rows = [[str(k + 1), *(number(x) for x in q)] for k, q in enumerate(self.q)]
+        names = list(self.joint_names)
+        out.print(table("Postures to stand in, rad (m)", ["", *names], rows, right=names))
+        say(
+            out,
+            f"Standing still in them shows {len(self.columns)} base parameters, condition number "
+            f"{number(self.condition_number)}. Come to each from both sides and take the mean: friction hides there.",
+        )
+        if folder:
+            say(out, f"\nWritten to {folder}: poses.csv, result.json.")
+
 
 def static_poses(
     robot: Robot,
@@ -63,6 +101,12 @@ def static_poses(
     limits: Mapping[str, ArrayLike] | Limits | None = None,
     model: Model | None = None,
     torque_margin: float = 0.0,
+    box: Sequence[float] | None = None,
+    frame: str = "",
+    floor: float | None = None,
+    collision: bool | None = False,
+    clearance: float = 0.02,
+    packages: Sequence[str | Path] = (),
     regions: Sequence[FreeSpace] = (),
     constraints: Sequence[Any] = (),
     seed: int = 0,
@@ -71,8 +115,10 @@ def static_poses(
 
     Random postures that keep to the limits are exchanged one by one for better ones (Fedorov 1972), then moved along
     the exact gradient. The other arguments are those of `excite`: `robot`, `terms`, `limits`, `model`, `torque_margin`,
-    `regions`, `constraints` and `seed`.
+    `box`, `frame`, `floor`, `collision`, `clearance`, `packages`, `regions`, `constraints` and `seed`.
     """
+    regions = [*stays_in(robot, box, floor, frame), *regions]
+    constraints = [*keeps_apart(robot, collision, clearance, packages)[0], *constraints]
     bounds = limits_from(robot, limits)
     base = base_parameters(robot, terms)
     families: tuple[Family, ...] = (Idle(1.0, None),) * robot.dof

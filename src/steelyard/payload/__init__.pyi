@@ -2,12 +2,14 @@
 
 from .excite import excite_load
 from .gains import DriveGains, drive_gains
-from .load import Load, LoadRun, cuboid
+from .load import Load, cuboid, read_load
 from .online import OnlineLoad, weigh_online
+from .run import LoadMotion, LoadRun, LoadRuns
 from .sensor import SensorModel, weigh_by_sensor, wrench_regressor
 from .weigh import Repeats, Weighing, repeats, weigh
 
 __all__ = [
-    "DriveGains", "Load", "LoadRun", "OnlineLoad", "Repeats", "SensorModel", "Weighing", "cuboid", "drive_gains",
-    "excite_load", "repeats", "weigh", "weigh_by_sensor", "weigh_online", "wrench_regressor",
+    "DriveGains", "Load", "LoadMotion", "LoadRun", "LoadRuns", "OnlineLoad", "Repeats", "SensorModel", "Weighing",
+    "cuboid", "drive_gains", "excite_load", "read_load", "repeats", "weigh", "weigh_by_sensor", "weigh_online",
+    "wrench_regressor",
 ]  # fmt: skip

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Content, Outcome
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
 from steelyard.payload._plan import Plan
@@ -26,16 +28,41 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _ITERATIONS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class DriveGains:
+class DriveGains(Outcome):
     """By joint: what its torque channel must be multiplied by, and the standard error of that."""
 
     joints: tuple[str, ...]
     values: Array
     standard_errors: Array
+
+    def to_json(self) -> dict[str, Any]:
+        each = zip(self.joints, self.values.tolist(), self.standard_errors.tolist(), strict=True)
+        return {"torque_scale": [{"joint": j, "value": v, "standard_error": e} for j, v, e in each]}
+
+    def files(self) -> dict[str, Content]:
+        """gains.toml: the line for a mapping that makes logs of this robot right."""
+        values = ", ".join(f"{x:.6g}" for x in self.values)
+        return {"gains.toml": f"torque_scale = [{values}]\n"}
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.ground.numbers import Known, number
+        from steelyard.report.terminal import say, table
+
+        rows = [
+            [j, str(Known(v, e)), number(e, 2)]
+            for j, v, e in zip(self.joints, self.values.tolist(), self.standard_errors.tolist(), strict=True)
+        ]
+        columns = ["joint", "torque × this", "± standard error"]
+        out.print(table("What each torque channel must be multiplied by", columns, rows, right=columns[1:]))
+        if folder:
+            say(out, f"\nWritten to {folder}: gains.toml (a line for --map), result.json.")
 
 
 def drive_gains(

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import yaml
 
-from steelyard.dynamics.model import Model
-from steelyard.export import model_to_urdf
+from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.documents import read_document
+from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text
-from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
-from steelyard.robot.spatial import Place, inertia_matrix, move_parameters, parameter_transfer, skew
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
+from steelyard.robot.spatial import (
+    Place,
+    inertia_matrix,
+    move_parameters,
+    parameter_transfer,
+    parameters_from_com,
+    skew,
+)
 
 _MOMENTS = ("Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
-_ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 @renamed(physically_consistent="possible")
@@ -88,7 +92,7 @@ class Load:
     @property
     def inertia_error(self) -> Array:
         """Of Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre of gravity."""
-        return self._errors(lambda p: np.array([_about_com(p)[ij] for ij in _ENTRIES]))
+        return self._errors(lambda p: np.array([_about_com(p)[ij] for ij in ENTRIES]))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the mass, kg, at `level` (of 1)."""
@@ -135,7 +139,7 @@ class Load:
                 "unit": "m",
             },
             "inertia": {
-                "value": dict(zip(_MOMENTS, (float(self.inertia[ij]) for ij in _ENTRIES), strict=True)),
+                "value": dict(zip(_MOMENTS, (float(self.inertia[ij]) for ij in ENTRIES), strict=True)),
                 "standard_error": dict(zip(_MOMENTS, self.inertia_error.tolist(), strict=True)),
                 "about": "center_of_gravity",
                 "unit": "kg m²",
@@ -153,7 +157,7 @@ class Load:
     def tool_data(self) -> dict[str, Any]:
         """As robot makers ask for it: kg, mm, kg m² about the centre of gravity, axes of the flange frame."""
         x, y, z = (1000.0 * self.center_of_gravity).tolist()
-        moments = {f"{name}_kg_m2": float(self.inertia[ij]) for name, ij in zip(_MOMENTS, _ENTRIES, strict=True)}
+        moments = {f"{name}_kg_m2": float(self.inertia[ij]) for name, ij in zip(_MOMENTS, ENTRIES, strict=True)}
         return {"frame": self.frame, "mass_kg": self.mass, "cog_x_mm": x, "cog_y_mm": y, "cog_z_mm": z, **moments}
 
     def to_csv(self) -> str:
@@ -175,67 +179,22 @@ def own_frame(link: Link, host: int) -> Place:
     return Place(host, link.frame_rotation, link.frame_translation)
 
 
-@dataclass(frozen=True, eq=False)
-class LoadRun(Outcome):
-    """A weighed load as it is handed out: figures, tool data, and the robot that carries it.
-
-    Args:
-        load: what was weighed.
-        robot: what carries it.
-        source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names.
-    """
-
-    load: Load
-    robot: Robot
-    source: Path | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return self.load.to_json()
-
-    def files(self) -> dict[str, Content]:
-        """Tables of the load; a URDF with it merged in, where the robot's inertias are known."""
-        out: dict[str, Content] = {"load.csv": self.load.to_csv(), "load.yaml": self.load.to_yaml()}
-        if self.robot.has_inertia and self.load.possible:
-            carrying, name = Model.nominal(self.load.attached(self.robot)), file_name(self.robot.name)
-            out[f"{name}_with_load.urdf"] = lambda path: model_to_urdf(carrying, path, self.source)
-        return out
-
-    def tell(self, out: Console, folder: str = "") -> None:
-        """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
-
-        from steelyard.ground.numbers import Known, number
-        from steelyard.report.terminal import say, table
-
-        load = self.load
-        low, high = load.interval()
-        cog, cog_error = 1000.0 * load.center_of_gravity, 1000.0 * load.center_of_gravity_error
-        names = "xyz"
-        rows = [["mass", "kg", str(Known(load.mass, load.mass_error)), number(load.mass_error, 2)]]
-        rows += [
-            [f"centre of gravity {names[k]}", "mm", str(Known(cog[k], cog_error[k])), number(cog_error[k], 2)]
-            for k in range(3)
-        ]
-        rows += [
-            [f"inertia {names[i]}{names[j]}", "kg m²", str(Known(load.inertia[i, j], error)), number(error, 2)]
-            for (i, j), error in zip(_ENTRIES, load.inertia_error, strict=True)
-        ]
-        title = f"Load in frame '{load.frame}', inertia about its centre of gravity"
-        columns = ["", "unit", "value", "± standard error"]
-        out.print(table(title, columns, rows, right=columns[2:]))
-        say(
-            out,
-            f"The mass lies between {Known(low, load.mass_error)} and {Known(high, load.mass_error)} kg with 95 % "
-            "confidence.",
-        )
-        for note in load.notes:
-            say(out, f" • {note}")
-        if folder:
-            say(out, f"\nWritten to {folder}: result.json, load.csv, load.yaml and the robot with it.")
-
-
 def _about_com(parameters: Array) -> Array:
     c = skew(parameters[1:4] / parameters[0])
     return np.asarray(inertia_matrix(parameters) + parameters[0] * c @ c)
+
+
+def read_load(path: str | os.PathLike[str]) -> Load:
+    """The load in the file `path`: tool data as `Load.to_yaml` writes it, taken as exact; YAML, TOML or JSON."""
+    source = Path(path)
+    wanted = ("mass_kg", *(f"cog_{x}_mm" for x in "xyz"), *(f"{name}_kg_m2" for name in _MOMENTS))
+    given = Field(read_document(source, SteelyardError), str(source), error=SteelyardError).table(("frame", *wanted))
+    mass, *rest = (given["mass_kg"].positive(), *(given[name].number() for name in wanted[1:]))
+    tensor = np.zeros((3, 3))
+    for (i, j), value in zip(ENTRIES, rest[3:], strict=True):
+        tensor[i, j] = tensor[j, i] = value
+    parameters = parameters_from_com(mass, 1e-3 * np.array(rest[:3]), tensor)
+    return Load(given["frame"].text(), parameters, np.zeros((10, 10)))
 
 
 def cuboid(mass: float, size: Array, center: Array) -> Array:
