@@ -51,6 +51,7 @@ def arguments(name: str) -> list[str]:
         "local validate",
         "compare schemes",
         "sequential",
+        "predict",
     )
     return [*name.split(), "none.x", *needed.get(name, ["none.x"] if name in two else [])]
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from local_cases import arm
 from typer.testing import CliRunner
 
-from steelyard import load_robot
+from steelyard import Log, load_robot
 from steelyard.cli import app
 from steelyard.local import load_bank
 
@@ -161,3 +163,32 @@ def test_an_evolution_is_stopped_killed_and_resumed_to_the_same_motions(place: P
     code, _, err = run(*words, *more, "--population", "9", "-o", tmp_path / "other")
     assert code == 2
     assert "belongs to another search" in " ".join(err.split())
+
+
+def test_a_bank_predicts_a_log_and_tells_where_no_region_answers(place: Path, tmp_path: Path) -> None:
+    t = np.arange(2000) / 200.0
+    swing = np.array([1.0, 0.5, 0.6]) * np.sin(2.0 * np.pi * np.array([0.2, 0.31, 0.17]) * t[:, None])
+    for name, q in (("inside", swing), ("beyond", swing + np.array([0.0, 0.6, 0.0]))):
+        Log(("q1", "q2", "q3"), t, q).save(tmp_path / f"{name}.csv")
+    logs = (tmp_path / "inside.csv", tmp_path / "beyond.csv")
+    code, out, err = run("predict", place / "bank", *logs, "--robot", "rotradi", "-o", tmp_path / "torques", "--json")
+    assert (code, err) == (0, "")
+    inside, beyond = json.loads(out)["logs"]
+    assert inside["outside_all_regions"] == 0.0
+    assert beyond["outside_all_regions"] > 0.1
+    assert "error_percent" not in inside
+    with (tmp_path / "torques" / "inside.csv").open() as file:
+        heads, *rows = csv.reader(file)
+    assert heads[4:] == ["sigma_q1", "sigma_q2", "sigma_q3"]
+    table = np.array(rows, dtype=float)
+    bank = load_bank(place / "bank", load_robot("rotradi"))
+    w = 2.0 * np.pi * np.array([0.2, 0.31, 0.17])
+    q = np.array([1.0, 0.5, 0.6]) * np.sin(w * table[:, :1])
+    dq, ddq = np.array([1.0, 0.5, 0.6]) * w * np.cos(w * table[:, :1]), -(w**2) * q
+    expected = bank.prediction(q, dq, ddq)
+    inner = slice(200, -200)
+    off = np.abs(table[inner, 1:4] - expected.torque[inner]) / np.std(expected.torque, axis=0)
+    assert np.quantile(off, 0.98) < 0.02  # but where friction jumps
+    alone, _, why = run("predict", place / "bank", tmp_path / "inside.csv")
+    assert alone == 2
+    assert "there is no model" in why

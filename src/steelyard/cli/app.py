@@ -29,6 +29,7 @@ LISTS = {
     "criteria": ("excitation.criteria", "CRITERIA"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
+    "formats": ("use.exported", "FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
     "controllers": ("compare.protocol", "CONTROLLERS"),
@@ -84,6 +85,9 @@ STAGES = {
     "Judge and use": {
         "validate": "Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by "
         "a sweep which parameters matter.",
+        "predict": "Predict the torques of logged motions by a model, or by a bank of local ones with its error bands.",
+        "export": "Write a model as files that other programs load: URDF with a sidecar, MuJoCo's MJCF, C code, a "
+        "table.",
         "compare": "Run several schemes or estimators on the same data.",
         "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, "
         "time.",

@@ -1,4 +1,4 @@
-"""What a model is used for: to move as the robot would, to be judged by that, to be found movement by movement."""
+"""What a model is used for: to predict torques, to move as the robot would, to be judged, to be written for others."""
 
 import lazy_loader
 

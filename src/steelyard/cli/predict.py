@@ -1,0 +1,57 @@
+"""`steelyard predict`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from steelyard.cli import options as opt
+from steelyard.cli.app import command
+
+if TYPE_CHECKING:
+    from steelyard.use.predict import Predictions
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """What may be typed."""
+
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, a robot, or a bank of local.")
+    ]
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs with the motions.")]
+    robot: Annotated[str, typer.Option(metavar="ROBOT", help="The robot of a bank; other models have their own.")] = ""
+    mapping: opt.MapFile = ""
+    cutoff: Annotated[
+        float | None, typer.Option(metavar="HZ", help="Torques are compared below this; default by a rule.")
+    ] = None
+    joints: opt.Joints = ""
+    gravity: opt.Gravity = ""
+    end: opt.End = opt.END
+
+
+@command("predict", epilog="Example: steelyard predict run tomorrow.parquet --map columns.toml -o torques")
+@opt.taking(PredictOptions)
+def predict(o: PredictOptions) -> None:
+    """Predict the torques of logged motions by a model, or by a bank of local ones with its error bands."""
+    from steelyard.use.predict import predict as predicted
+
+    def made() -> Predictions:
+        if o.robot:
+            from steelyard.local.files import load_bank
+
+            bank = load_bank(o.model, opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap))
+            logs = opt.logs_from(o.logs, bank.robot, o.mapping)
+            return predicted(bank, logs, names=_names(o.logs), cutoff_hz=o.cutoff, label="the bank's local models")
+        model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
+        logs = opt.logs_from(o.logs, model.robot, o.mapping)
+        return predicted(model, logs, names=_names(o.logs), cutoff_hz=o.cutoff, label=f"the model of {o.model}")
+
+    o.end.deliver(made)
+
+
+def _names(paths: list[str]) -> list[str]:
+    return [Path(path).stem for path in paths]

@@ -1,0 +1,163 @@
+"""`predict`: the torques that a model, or a bank of local ones, expects along logged motions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
+from steelyard.ground.files import csv_text
+from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
+from steelyard.local.bank import Bank
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Motion, Preparation
+from steelyard.study import Study
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedLog:
+    """The torques of one log's motion, `(samples, joints)`, N m (N).
+
+    Attributes:
+        name: of the log.
+        t: s, on the uniform clock of the prepared motion.
+        torque: what is expected.
+        band: ± one standard deviation of a measurement, where the model knows it.
+        measured: what the log has, through the same low-pass as `filtered`; None where it has no torque.
+        filtered: the prediction through that low-pass, which is what can be compared.
+        outside: samples that no region of a bank answers for.
+    """
+
+    name: str
+    t: Array
+    torque: Array
+    band: Array | None
+    measured: Array | None
+    filtered: Array
+    outside: NDArray[np.bool_] | None
+
+    @cached_property
+    def error_percent(self) -> Array | None:
+        """By joint: root mean square of the difference, % of the measured torque's standard deviation."""
+        if self.measured is None:
+            return None
+        size = np.maximum(np.std(self.measured, axis=0), 1e-300)
+        return np.asarray(100.0 * np.sqrt(np.mean((self.measured - self.filtered) ** 2, axis=0)) / size)
+
+    @property
+    def outside_share(self) -> float | None:
+        """Of the samples, the part that no region answers for."""
+        return None if self.outside is None else float(np.mean(self.outside))
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions(Viewed):
+    """What was predicted for each log of `robot`, by a model that has a name (`by`), below `cutoff_hz`."""
+
+    robot: Robot
+    by: str
+    logs: tuple[PredictedLog, ...]
+    cutoff_hz: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "robot": self.robot.name,
+            "by": self.by,
+            "cutoff_hz": self.cutoff_hz,
+            "joints": list(self.robot.joint_names),
+            "logs": [self._numbers(log) for log in self.logs],
+        }
+
+    def _numbers(self, log: PredictedLog) -> dict[str, Any]:
+        out: dict[str, Any] = {"log": log.name, "samples": len(log.t)}
+        if log.error_percent is not None:
+            out["error_percent"] = log.error_percent.tolist()
+        if log.outside_share is not None:
+            out["outside_all_regions"] = log.outside_share
+        return out
+
+    def files(self) -> dict[str, Content]:
+        """A table for every log: t, the torque of each joint, and its band where it is known."""
+        return {f"{name}.csv": csv_text(self._rows(log)) for name, log in zip(self._names, self.logs, strict=True)}
+
+    @property
+    def _names(self) -> list[str]:
+        """What the tables are called: as the logs, numbered where two are called alike."""
+        plain = [file_name(log.name) for log in self.logs]
+        return [n if plain.count(n) == 1 else f"{n}-{k + 1}" for k, n in enumerate(plain)]
+
+    def _rows(self, log: PredictedLog) -> list[Sequence[Any]]:
+        joints = self.robot.joint_names
+        heads = ["t", *(f"tau_{j}" for j in joints)]
+        columns = [log.t[:, None], log.torque]
+        if log.band is not None:
+            heads += [f"sigma_{j}" for j in joints]
+            columns.append(log.band)
+        rows: list[Sequence[Any]] = [heads]
+        rows += [[f"{x:.10g}" for x in row] for row in np.hstack(columns)]
+        return rows
+
+    def view(self) -> Presentation:
+        from steelyard.use.page import predictions_report, print_predictions
+
+        return predictions_report, print_predictions
+
+
+def predict(
+    by: Model | Bank, logs: Sequence[Log], *, names: Sequence[str] = (), cutoff_hz: float | None = None, label: str = ""
+) -> Predictions:
+    """The torques that a model expects along the motions of `logs`, and how far measured ones are off.
+
+    Args:
+        by: a model, or a bank of local models, which also knows its band.
+        logs: motions; where they have torques, these are compared.
+        names: of the logs, for tables.
+        cutoff_hz: below which torques are compared, Hz; default: as `identify` would choose for these logs.
+        label: what the model is called.
+    """
+    if not logs:
+        raise SteelyardError("There is no log to predict for; give at least one.")
+    # A log without torques can be predicted for as well.
+    complete = [log if log.tau is not None else _without_torque(log) for log in logs]
+    study = Study.of(by.robot, complete, (), Preparation(cutoff_hz=cutoff_hz), needs_torque=False)
+    called = [*names, *(f"log {k + 1}" for k in range(len(names), len(logs)))]
+    each = zip(called, logs, complete, strict=False)
+    out = [_predicted(by, name, list(study.motions_of(full)), log.tau is not None) for name, log, full in each]
+    return Predictions(study.robot, label or type(by).__name__.lower(), tuple(out), study.cutoff_hz)
+
+
+def _without_torque(log: Log) -> Log:
+    from dataclasses import replace
+
+    return replace(log, tau=np.zeros_like(log.q))
+
+
+def _predicted(by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool) -> PredictedLog:
+    if not motions:
+        raise SteelyardError(f"{name}: no piece of it is long enough to be filtered; raise the cut-off (--cutoff).")
+    parts = [_of_motion(by, m) for m in motions]
+    torque, band, filtered, outside = (
+        None if any(p[k] is None for p in parts) else np.concatenate([p[k] for p in parts])  # type: ignore[misc]
+        for k in range(4)
+    )
+    assert torque is not None
+    assert filtered is not None
+    told = np.concatenate([m.filter(m.tau) for m in motions]) if measured else None
+    t = np.concatenate([m.t for m in motions])
+    return PredictedLog(name, t, torque, band, told, filtered, None if outside is None else outside.astype(bool))
+
+
+def _of_motion(by: Model | Bank, m: Motion) -> tuple[Array, Array | None, Array, Array | None]:
+    if isinstance(by, Bank):
+        made = by.prediction(m.q, m.dq, m.ddq)
+        return made.torque, made.band, m.filter(made.torque), made.outside.astype(float)
+    torque = by.torque(m.q, m.dq, m.ddq, m.filter.period)
+    return torque, None, m.filter(torque), None

@@ -1,0 +1,113 @@
+"""`steelyard predict` and `steelyard export`, as a person types them, against the model itself and a C compiler."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from steelyard.cli import app
+from steelyard.dynamics.model import Model
+from steelyard.export import load_model, model_to_sidecar, model_to_urdf, sidecar_path
+from steelyard.parameters.terms import terms
+from steelyard.robot.library import builtin
+from steelyard.signals.log import Log
+from steelyard.use import Exported, predict
+
+ROBOT = builtin("szabo3r")
+BOUND = terms(ROBOT, "viscous", "coulomb")
+MODEL = Model(ROBOT, BOUND, np.concatenate([ROBOT.inertial_parameters, np.full(len(BOUND), 0.3)]))
+
+
+def states(seconds: float = 20.0, rate: float = 200.0) -> tuple[np.ndarray, ...]:
+    t = np.arange(int(seconds * rate)) / rate
+    w, size = 2.0 * np.pi * np.array([0.2, 0.31, 0.17]), np.array([0.8, 0.5, 0.9])
+    return t, size * np.sin(w * t[:, None]), size * w * np.cos(w * t[:, None]), -size * w**2 * np.sin(w * t[:, None])
+
+
+def log(noise: float = 0.0) -> Log:
+    t, q, dq, ddq = states()
+    tau = MODEL.torque(q, dq, ddq)
+    rng = np.random.default_rng(0)
+    return Log(ROBOT.joint_names, t, q, dq=dq, tau=tau + noise * np.std(tau, axis=0) * rng.normal(size=tau.shape))
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    out = CliRunner().invoke(app, [str(x) for x in arguments], env={"COLUMNS": "200"})
+    return out.exit_code, " ".join(out.output.split())
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    model_to_urdf(MODEL, tmp_path / "arm.urdf")
+    model_to_sidecar(MODEL, sidecar_path(tmp_path / "arm.urdf"))
+    log(0.05).save(tmp_path / "log.csv")
+    return tmp_path / "arm.urdf"
+
+
+def test_torques_of_a_log(model_file: Path, tmp_path: Path) -> None:
+    code, said = run("predict", model_file, tmp_path / "log.csv", "-o", tmp_path / "torques")
+    assert code == 0, said
+    with (tmp_path / "torques" / "log.csv").open() as file:
+        heads, *rows = csv.reader(file)
+    assert heads == ["t", "tau_q1", "tau_q2", "tau_q3"]
+    table = np.array(rows, dtype=float)
+    t, q, dq, ddq = states()
+    expected = np.column_stack([np.interp(table[:, 0], t, x) for x in MODEL.torque(q, dq, ddq).T])
+    inner = slice(200, -200)  # ends are where derivatives are worst
+    # Friction jumps where a joint turns round, and a sample's width decides on which side it is.
+    off = np.abs(table[inner, 1:] - expected[inner]) / np.std(expected, axis=0)
+    assert np.quantile(off, 0.99) < 0.02
+    found = json.loads((tmp_path / "torques" / "result.json").read_text())
+    # White noise of 5 %, of which the filter leaves the part below its cut-off.
+    [errors] = [one["error_percent"] for one in found["logs"]]
+    assert max(errors) < 5.0
+    assert "Measured and predicted" in (tmp_path / "torques" / "report.html").read_text()
+
+
+def test_a_log_without_torque_is_predicted_for_and_not_judged() -> None:
+    t, q, dq, _ = states()
+    found = predict(MODEL, [Log(ROBOT.joint_names, t, q, dq=dq)])
+    assert found.logs[0].error_percent is None
+    assert "no torque to compare" in found.page()
+    assert "error_percent" not in found.to_json()["logs"][0]
+
+
+def test_files_for_others(model_file: Path, tmp_path: Path) -> None:
+    code, said = run("export", model_file, "--name", "my arm", "-o", tmp_path / "out")
+    assert code == 0, said
+    made = {p.name for p in (tmp_path / "out").iterdir()}
+    wanted = {"my_arm.urdf", "my_arm.steelyard.json", "my_arm.xml", "my_arm.c", "my_arm.h", "parameters.csv"}
+    assert made == wanted | {"result.json", "manifest.json"}
+    _, q, dq, ddq = states(1.0, 20.0)
+    again = load_model(tmp_path / "out" / "my_arm.urdf")
+    np.testing.assert_allclose(again.torque(q, dq, ddq), MODEL.torque(q, dq, ddq), atol=1e-9)
+    if shutil.which("gcc"):
+        strict = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-c", "my_arm.c", "-o", "my_arm.o"]
+        subprocess.run(strict, cwd=tmp_path / "out", check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("export", "szabo3r", "--to", "stl"), "no format 'stl'"),
+        (("export", "szabo3r", "--to", ","), "There is no format"),
+        (("export", "nobody"), "nobody"),
+        (("predict", "szabo3r", "missing.csv"), "missing.csv"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], words: str) -> None:
+    code, said = run(*arguments)
+    assert code == 2
+    assert words in said
+
+
+def test_names_that_c_does_not_know() -> None:
+    for name in ("7axis", "für", "*/ int main", "while"):
+        assert Exported(MODEL, ("c",), name).file
