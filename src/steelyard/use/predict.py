@@ -106,7 +106,7 @@ class Predictions(Viewed):
         return rows
 
     def view(self) -> Presentation:
-        from steelyard.use.page import predictions_report, print_predictions
+        from steelyard.use._predict_page import predictions_report, print_predictions
 
         return predictions_report, print_predictions
 
