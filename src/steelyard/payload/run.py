@@ -96,7 +96,7 @@ class LoadRuns(Outcome):
         from steelyard.report.terminal import say
 
         for name, run in self.runs.items():
-            say(out, name, "bold")
+            say(out, name)
             run.tell(out)
         if folder:
             say(out, f"\nWritten to {folder}: result.json and a folder for every load.")

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 
 from steelyard.ground.numbers import number, percent
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.torque import torque_measured_predicted
-from steelyard.report.terminal import table
+from steelyard.report.terminal import say, table
 from steelyard.use.predict import PredictedLog, Predictions
 
 
 def print_predictions(found: Predictions, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    names = [escape(n) for n in found.robot.joint_names]
+    names = list(found.robot.joint_names)
     rows = [
-        [escape(log.name), *(number(x, 3) for x in log.error_percent)]
-        for log in found.logs
-        if log.error_percent is not None
+        [log.name, *(number(x, 3) for x in log.error_percent)] for log in found.logs if log.error_percent is not None
     ]
     if rows:
         title = f"Error below {number(found.cutoff_hz)} Hz, % of the torque's standard deviation"
         out.print(table(title, ["log", *names], rows, right=names))
     for log in found.logs:
         if log.outside_share:
-            out.print(f" • {escape(log.name)}: {percent(log.outside_share)} of the samples lie outside all regions.")
+            say(out, f" • {log.name}: {percent(log.outside_share)} of the samples lie outside all regions.")
     if folder:
-        out.print(f"\nWritten to {escape(folder)}: a table for every log, report.html, result.json.")
+        say(out, f"\nWritten to {folder}: a table for every log, report.html, result.json.")
 
 
 def predictions_report(found: Predictions) -> str:

@@ -70,12 +70,12 @@ class Exported(Outcome):
         return {"robot": self.model.robot.name, "possible": self.model.possible, "files": [*self.files(), *beside]}
 
     def tell(self, out: Console, folder: str = "") -> None:
-        from rich.markup import escape
+        from steelyard.report.terminal import say
 
         where = f"Written to {folder}" if folder else "Nothing was written (give -o FOLDER); it would be"
-        out.print(f"{escape(where)}: {escape(', '.join(self.to_json()['files']))}.")
+        say(out, f"{where}: {', '.join(self.to_json()['files'])}.")
         if not self.model.possible:
-            out.print("The model is not physically possible; simulators may refuse it.")
+            say(out, "The model is not physically possible; simulators may refuse it.")
 
 
 def _c_name(name: str) -> str:
