@@ -69,10 +69,11 @@ $(DOCS_READY): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	@touch $(DOCS_READY)
 
-# What takes longer than the tests may: long simulations, Monte Carlo, full benchmarks.
+# What takes longer than the tests may: proofs among the tests, the papers in full, every benchmark. Hours; it goes on where it
+# was stopped, and writes docs/proof.md. A part: make proof PROOF='--only plants'
 proof: $(READY)
-	$(BIN)/pytest -m proof
-	$(MAKE) benchmark
+	$(BIN)/python -m pip install --quiet --editable '.[benchmark]'
+	$(BIN)/python benchmarks/proof.py $(PROOF)
 
 # Odd inputs for every reader, seeded; goes on where it ended. Longer: make fuzz FUZZ='--seconds 3600'.
 # Coverage-guided, where atheris is installed: python -m fuzz.guided --all. Counts and curves: python -m fuzz.plot build/fuzz.

@@ -1,0 +1,172 @@
+"""All that takes longer than the tests may, stage by stage: proofs among the tests, papers in full, every benchmark.
+
+    python benchmarks/proof.py                    # or make proof; goes on where it was stopped
+    python benchmarks/proof.py --only 'papers|plants'
+    python benchmarks/proof.py --list             # what there is, and how it went the last time
+
+A stage is a command. What it printed is in build/proof/STAGE.txt, how it ended in build/proof.jsonl, a line each, and
+the last run of every stage as a table in docs/proof.md. A stage that passed is not run again until the sources change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+_STATE, _SAID, _PAGE = ROOT / "build" / "proof.jsonl", ROOT / "build" / "proof", ROOT / "docs" / "proof.md"
+# Scripts whose whole size, or whose place to keep what is done, must be said.
+_ARGUMENTS = {
+    "faults": ("--store", str(ROOT / "build" / "proof-faults.jsonl")),
+    "chaos": ("--trials", "200", "--store", str(ROOT / "build" / "proof-chaos.jsonl")),
+}
+# For comparing two states of the code, which a single run has not.
+_NOT_ALONE = {"same_results", "proof"}
+_MORE = {
+    "scoreboard-unseen": ("benchmarks/scoreboard.py", "--unseen"),
+    "scoreboard-leave-one-out": ("benchmarks/scoreboard.py", "--leave-one-out"),
+}
+_HEAD = """# Proof
+
+What takes longer than `make test` may: proofs among the tests, the papers in full, every benchmark. `make proof` runs
+it stage by stage, goes on where it was stopped, and writes this table; a stage that passed is not run again until the
+sources change. *Sources* are the first digits of git's hash of `src`. A stage that is not here has not been run.
+
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command, and what it is called."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a stage ended: when, after how long, and for which sources (git's hash of `src`)."""
+
+    stage: str
+    sources: str
+    date: str
+    minutes: float
+    code: int
+
+
+def stages() -> list[Stage]:
+    """Everything there is, found in the folders: a new proof or benchmark is a stage without being listed."""
+    found = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if re.search(r"mark\.proof\b", path.read_text("utf-8")):
+            place = path.relative_to(ROOT).as_posix()
+            found.append(Stage(f"tests/{path.stem}", (sys.executable, "-m", "pytest", "-q", "-m", "proof", place)))
+    papers = str(_SAID / "papers")
+    for name in _papers():
+        whole = (sys.executable, "-m", "steelyard", "reproduce", name, "-o", papers, "--overwrite")
+        found.append(Stage(f"papers/{name}", whole))
+    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+        if path.stem not in _NOT_ALONE and "__main__" in path.read_text("utf-8"):
+            script = f"benchmarks/{path.name}"
+            found.append(Stage(f"benchmarks/{path.stem}", (sys.executable, script, *_ARGUMENTS.get(path.stem, ()))))
+    found += [Stage(f"benchmarks/{name}", (sys.executable, *command)) for name, command in _MORE.items()]
+    fuzz = (sys.executable, "-m", "fuzz.run", "--seconds", "600", "--state", str(ROOT / "build" / "fuzz"))
+    return [*found, Stage("fuzz", fuzz)]
+
+
+def _papers() -> list[str]:
+    from steelyard.papers import PAPERS
+
+    return list(PAPERS)
+
+
+def sources() -> str:
+    """Git's hash of `src` as it is committed; with a mark where something there is not."""
+    tree = subprocess.run(["git", "rev-parse", "HEAD:src"], cwd=ROOT, capture_output=True, text=True, check=False)
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "src"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return (tree.stdout.strip()[:12] or "unknown") + ("+" if changed.stdout.strip() else "")
+
+
+def done(state: Path) -> dict[str, Run]:
+    """The last run of every stage; a line that was cut off by a kill counts for nothing."""
+    out: dict[str, Run] = {}
+    for line in state.read_text("utf-8").splitlines() if state.exists() else ():
+        try:
+            run = Run(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+        out[run.stage] = run
+    return out
+
+
+def run_all(wanted: list[Stage], state: Path, said: Path, code: str, again: bool = False) -> bool:
+    """Run the stages that have not passed for the sources `code`; whether all of them have now."""
+    said.mkdir(parents=True, exist_ok=True)
+    known = done(state)
+    for k, stage in enumerate(wanted, start=1):
+        before = known.get(stage.name)
+        if before is not None and before.code == 0 and before.sources == code and not again:
+            print(f"[{k}/{len(wanted)}] {stage.name}: passed on {before.date}", flush=True)
+            continue
+        print(f"[{k}/{len(wanted)}] {stage.name} …", flush=True)
+        begun = time.monotonic()
+        with (said / f"{stage.name.replace('/', '-')}.txt").open("w", encoding="utf-8") as out:
+            ended = subprocess.run(stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, check=False)
+        minutes = (time.monotonic() - begun) / 60.0
+        known[stage.name] = Run(stage.name, code, date.today().isoformat(), round(minutes, 2), ended.returncode)
+        with state.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(asdict(known[stage.name])) + "\n")
+        word = "passed" if ended.returncode == 0 else f"failed with {ended.returncode}"
+        print(f"[{k}/{len(wanted)}] {stage.name}: {word} after {minutes:.1f} min", flush=True)
+    return all(stage.name in known and known[stage.name].code == 0 for stage in wanted)
+
+
+def page(runs: dict[str, Run], order: list[Stage]) -> str:
+    """The table of the last run of every stage, in the order of the stages."""
+    rows = ["| stage | date | minutes | ended | sources |", "|---|---|---|---|---|"]
+    for stage in order:
+        if (run := runs.get(stage.name)) is not None:
+            ended = "passed" if run.code == 0 else f"**failed** ({run.code})"
+            rows.append(f"| {run.stage} | {run.date} | {run.minutes:.1f} | {ended} | {run.sources} |")
+    missing = [stage.name for stage in order if stage.name not in runs]
+    passed = sum(run.code == 0 for run in runs.values())
+    minutes = sum(run.minutes for run in runs.values())
+    about = f"{passed} of {len(order)} stages passed, {minutes:.0f} minutes in all, on {os.cpu_count()} cores.\n\n"
+    left = f"\nNot run: {', '.join(missing)}.\n" if missing else ""
+    return _HEAD + about + "\n".join(rows) + "\n" + left
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--only", default="", help="stages whose name matches this expression")
+    options.add_argument("--again", action="store_true", help="also what has passed")
+    options.add_argument("--list", action="store_true", help="what there is, and how it went")
+    given = options.parse_args()
+    every = stages()
+    wanted = [stage for stage in every if re.search(given.only, stage.name)]
+    if given.list:
+        runs = done(_STATE)
+        rows = [[s.name, *((r.date, f"{r.minutes:.1f}", str(r.code)) if (r := runs.get(s.name)) else ("", "", ""))]
+                for s in wanted]  # fmt: skip
+        from common import show
+
+        show("Stages", ["stage", "date", "minutes", "exit"], rows)
+        return 0
+    good = run_all(wanted, _STATE, _SAID, sources(), given.again)
+    _PAGE.write_text(page(done(_STATE), every), "utf-8")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

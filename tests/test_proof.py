@@ -1,0 +1,44 @@
+"""The long run: nothing is missing from it, and a stop costs no more than the stage it was in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+proof = pytest.importorskip("proof", reason="benchmarks/ is not beside the tests")
+
+
+def test_every_proof_paper_and_benchmark_is_a_stage() -> None:
+    commands = [" ".join(stage.command) for stage in proof.stages()]
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        marked = "mark." + "proof" in path.read_text("utf-8")
+        assert marked == any(path.relative_to(ROOT).as_posix() in c for c in commands)
+    scripts = [p for p in (ROOT / "benchmarks").glob("*.py") if "__main__" in p.read_text("utf-8")]
+    left = {p.stem for p in scripts if not any(f"benchmarks/{p.name}" in c for c in commands)}
+    assert left == {"same_results", "proof"}  # one compares two states of the code, the other is this
+    assert len({stage.name for stage in proof.stages()}) == len(commands)
+
+
+def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    def stage(name: str, code: int) -> object:
+        script = f"open(r'{tmp_path / 'count'}', 'a').write('{name}'); raise SystemExit({code})"
+        return proof.Stage(name, (sys.executable, "-c", script))
+
+    state, said = tmp_path / "state.jsonl", tmp_path / "said"
+    three = [stage("a", 0), stage("b", 3), stage("c", 0)]
+    assert not proof.run_all(three, state, said, "one")
+    assert (tmp_path / "count").read_text() == "abc"
+    with state.open("a") as lines:
+        lines.write('{"stage": "c", "sour')  # killed while writing
+    assert not proof.run_all(three, state, said, "one")
+    assert (tmp_path / "count").read_text() == "abcb"  # what has passed is not run again, what failed is
+    assert proof.run_all([three[0]], state, said, "two")
+    assert (tmp_path / "count").read_text() == "abcba"  # other sources
+    told = proof.page(proof.done(state), three)
+    assert "| b |" in told
+    assert "**failed** (3)" in told
+    assert "2 of 3 stages passed" in told
