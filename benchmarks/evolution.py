@@ -1,6 +1,6 @@
 """Via-point programs in three parts of a workspace, bred as Pedrocchi et al. 2013 do it, and by two other ways.
 
-    python benchmarks/evolution.py             # 100 generations of 150, three regions, three optimisers; decoding
+    python benchmarks/evolution.py             # 16 generations of 150, three regions, three optimisers; decoding
     python benchmarks/evolution.py --quick     # 3 generations of 30
     python benchmarks/evolution.py --decoding  # what an individual costs, of arms with 3 to 7 joints, and nothing else
 
@@ -99,7 +99,7 @@ class _Descent:
 def run(quick: bool) -> dict[str, object]:
     robot = sy.load_robot("ns16")
     terms = sy.nominal_terms(robot)[0]
-    size, generations = (30, 3) if quick else (150, 100)
+    size, generations = (30, 3) if quick else (150, 16)
     budget = size * generations
     out: dict[str, object] = {"evaluations": budget, "columns": 0, "regions": {}}
     for name, centre in CENTRES.items():

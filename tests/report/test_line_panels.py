@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steelyard.errors import ShapeError
-from steelyard.report.plots.lines import Line, Panel, joint_panels, line_panels
+from steelyard.report.plots.lines import Boxes, Line, Panel, joint_panels, line_panels
 
 
 def test_lines_of_one_name_share_colour_and_legend() -> None:
@@ -48,3 +48,16 @@ def test_points_have_their_intervals() -> None:
     assert list(trace["error_y"]["array"]) == [0.1, 0.2]
     with pytest.raises(ShapeError, match="2, 2 and 1 values"):
         Line.of_points("measured", [1.0, 2.0], [3.0, 4.0], [0.1])
+
+
+def test_a_band_is_filled_and_boxes_stand_side_by_side():
+    band = Line.of("estimated ± σ", [0.0, 1.0, 2.0], [1.0, 3.0, 2.0], band=[0.5, 0.5, 1.0])
+    figure = line_panels([Panel("q1", (band,)), Panel("q2", (), boxes=(Boxes.of("A", {"x": [1.0, 2.0], "y": [3.0]}),))])
+    low, high, line, boxes = figure.data
+    assert low["y"] == [0.5, 2.5, 1.0]
+    assert high["y"] == [1.5, 3.5, 3.0]
+    assert high["fill"] == "tonexty"
+    assert "0.3)" in high["fillcolor"]
+    assert line["name"] == "estimated ± σ"
+    assert (boxes["type"], boxes["x"], boxes["y"]) == ("box", ["x", "x", "y"], [1.0, 2.0, 3.0])
+    assert figure.layout["boxmode"] == "group"

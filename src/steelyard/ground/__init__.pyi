@@ -3,6 +3,7 @@
 from . import scalars
 from .arithmetic import evaluate_expression
 from .arrays import Array
+from .field import Field
 from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 from .numbers import number
@@ -13,7 +14,7 @@ from .schema import build
 from .untrusted import read_json
 
 __all__ = [
-    "Array", "Content", "Outcome", "Presentation", "Registry", "RunFolderError", "Viewed", "build", "check_target",
-    "evaluate_expression", "explained", "growing_folder", "number", "plain", "read_json", "run_folder", "scalars",
-    "sweep_up", "write_whole",
+    "Array", "Content", "Field", "Outcome", "Presentation", "Registry", "RunFolderError", "Viewed", "build",
+    "check_target", "evaluate_expression", "explained", "growing_folder", "number", "plain", "read_json", "run_folder",
+    "scalars", "sweep_up", "write_whole",
 ]  # fmt: skip

@@ -14,7 +14,15 @@ from .identify import (
     identify_globally,
     identify_locally,
 )
-from .motions import MotionLike, home_posture, random_motion, sample_postures
+from .motions import (
+    MotionLike,
+    Repeated,
+    home_posture,
+    motion_from_dict,
+    motion_to_dict,
+    random_motion,
+    sample_postures,
+)
 from .recalibrate import ModelDrift, recalibrate
 from .region import CartesianRegion, JointRegion, Region
 from .regions import checked_regions, overlap, read_regions
@@ -25,8 +33,9 @@ OutsideError = steelyard.errors.OutsideError
 
 __all__ = [
     "BLEND", "GLOBAL", "Bank", "BankRun", "BankValidation", "CartesianRegion", "Design", "JointRegion", "LocalError",
-    "LocalModel", "ModelDrift", "MotionLike", "OutsideError", "Prediction", "Region", "RegionMotions", "SimulatedArm",
-    "bank_json", "beginning", "checked_regions", "default_sensors", "design", "design_regions", "evolved_plan",
-    "home_posture", "identify_globally", "identify_locally", "load_bank", "overlap", "random_motion", "read_motions",
-    "read_regions", "recalibrate", "sample_postures", "save_bank", "validate_bank", "whole_model",
+    "LocalModel", "ModelDrift", "MotionLike", "OutsideError", "Prediction", "Region", "RegionMotions", "Repeated",
+    "SimulatedArm", "bank_json", "beginning", "checked_regions", "default_sensors", "design", "design_regions",
+    "evolved_plan", "home_posture", "identify_globally", "identify_locally", "load_bank", "motion_from_dict",
+    "motion_to_dict", "overlap", "random_motion", "read_motions", "read_regions", "recalibrate", "sample_postures",
+    "save_bank", "validate_bank", "whole_model",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from steelyard.ground import (
 )
 from steelyard.papers import load_paper
 from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement, tables_and_figures
+from steelyard.papers.pieces import Pieces
 from steelyard.report import (
     CalloutKind,
     Html,
@@ -203,8 +204,15 @@ def run_paper(
 ) -> Reproduction:
     """Run the items of a `paper`, `fast` or in full. Those already in the folder `kept` are read from there, the others
     put there. `watch`(paper, title, 0 or 1) is called before and after each."""
-    lab = cache(lambda: paper.lab(fast))
     key = _key(paper, fast)
+
+    @cache
+    def lab() -> Any:
+        made = paper.lab(fast)
+        if isinstance(getattr(made, "pieces", None), Pieces):
+            made.pieces = Pieces(kept, _source_key(fast, inspect.getfile(type(made))))
+        return made
+
     items = []
     for index, make in enumerate(paper.items):
         title = paper.item_title(index)
@@ -245,7 +253,11 @@ def _check_target(place: Path, overwrite: bool) -> None:
 
 def _key(paper: Paper, fast: bool) -> str:
     """What an item depends on: the version, the mode, and the paper's own scripts."""
+    return _source_key(fast, *sorted({inspect.getfile(item) for item in paper.items}))
+
+
+def _source_key(fast: bool, *scripts: str) -> str:
     digest = hashlib.sha256(f"{version('steelyard')} {fast}".encode())
-    for script in sorted({inspect.getfile(item) for item in paper.items}):
+    for script in scripts:
         digest.update(Path(script).read_bytes())
     return digest.hexdigest()[:12]

@@ -10,11 +10,12 @@ the second only where no sign flips inside. Pieces whose bound is too large are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import evaluate_graph
@@ -114,7 +115,7 @@ class IntervalLibrary:
         return Interval(np.heaviside(a.low, 0.0), np.heaviside(a.high, 0.0))
 
 
-_PIECES = 128
+_PIECES, _PIECES_OF_MANY = 128, 32
 _HALVINGS = 14
 # Interval arithmetic here does not direct its rounding; thousands of operations lose less than this.
 _HAIR = 1e-10
@@ -138,14 +139,20 @@ class Certifier:
         """ḟ along a motion: the tangent of f with q, q̇, q̈ moving by q̇, q̈ and jerk."""
         return self.function.tangent()
 
-    def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
-        """No share of the whole motion is larger; ≤ 0 if the limit surely holds. Stops where `enough` is exceeded."""
-        frame = _Frame(trajectory, list(self.function.inputs))
-        r = 0.5 * trajectory.duration / _PIECES
-        middles = np.linspace(r, trajectory.duration - r, _PIECES)
+    def excess(self, trajectories: Sequence[Trajectory], enough: float = np.inf) -> float:
+        """No share of these motions is larger; ≤ 0 if the limit surely holds. Stops where `enough` is exceeded."""
+        frames = [_Frame(one, list(self.function.inputs)) for one in trajectories]
+        # Motions that are cut where they jump have many pieces, each of them short.
+        count = _PIECES if len(frames) == 1 else _PIECES_OF_MANY
+        r = np.array([0.5 * one.duration / count for one in trajectories])
+        middles = np.concatenate(
+            [np.linspace(h, one.duration - h, count) for one, h in zip(trajectories, r, strict=True)]
+        )
+        whose = np.repeat(np.arange(len(frames)), count)
         reached, settled, left = -np.inf, -np.inf, np.inf
+        most = _MOST * len(frames)
         for _ in range(_HALVINGS):
-            values, bounds = self._round(frame, middles, r)
+            values, bounds = self._round(frames, whose, middles, r)
             reached = max(reached, float(values.max()))
             if reached > enough:
                 return reached
@@ -154,18 +161,20 @@ class Certifier:
             settled = max(settled, float(bounds[~open_].max(initial=-np.inf)))
             if not open_.any():
                 return settled
-            if open_.sum() > _MOST:  # too many to follow: the bound of those left aside stands
+            if open_.sum() > most:  # too many to follow: the bound of those left aside stands
                 worst = np.argsort(-bounds)
-                settled = max(settled, float(bounds[worst[_MOST]]))
-                open_[worst[_MOST:]] = False
+                settled = max(settled, float(bounds[worst[most]]))
+                open_[worst[most:]] = False
             left = float(bounds[open_].max())
-            r *= 0.5
-            middles = (middles[open_][:, None] + np.array([-r, r])).ravel()
+            r = r * 0.5
+            whose = np.repeat(whose[open_], 2)
+            middles = (middles[open_][:, None] + r[whose[::2]][:, None] * np.array([-1.0, 1.0])).ravel()
         return max(settled, left)
 
-    def _round(self, frame: _Frame, t: Array, r: float) -> tuple[Array, Array]:
-        """Shares at the middles, and bounds of the shares on the pieces."""
-        points, pieces, rates = frame.enclose(t, r)
+    def _round(self, frames: Sequence[_Frame], whose: NDArray[np.int64], t: Array, r: Array) -> tuple[Array, Array]:
+        """Shares at the middles, and bounds of the shares on the pieces; `whose` frame each is of (in order)."""
+        each = [frames[k].enclose(t[whose == k], float(r[k])) for k in np.unique(whose)]
+        points, pieces, rates = (_joined([one[k] for one in each]) for k in range(3))
         f = self.function
         with np.errstate(all="ignore"):
             library = IntervalLibrary()
@@ -175,13 +184,26 @@ class Certifier:
             slope = _stack(
                 evaluate_graph(f.graph, self._rate.outputs, {**pieces, **moves}, IntervalLibrary()), self._rate, len(t)
             )
-        reach = r * np.maximum(np.abs(slope[0]), np.abs(slope[1]))
+        reach = r[whose][:, None] * np.maximum(np.abs(slope[0]), np.abs(slope[1]))
         reach = np.where(np.isfinite(reach), reach, np.inf)
         reach[np.broadcast_to(library.jumps, (len(t),))] = np.inf
         hair = _HAIR * (1.0 + np.abs(here))
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         inner = self.shares(np.maximum(low, here - reach) - hair, np.minimum(high, here + reach) + hair)
         return self.shares(here, here), inner
+
+
+def _joined(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
+    """Signals (or intervals of them) of several motions, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def behind(columns: Sequence[Any]) -> Any:
+        if not isinstance(columns[0], Interval):
+            return np.concatenate(columns)
+        return Interval(*(np.concatenate([getattr(c, side) for c in columns]) for side in ("low", "high")))
+
+    return {x: [behind(columns) for columns in zip(*(p[x] for p in parts), strict=True)] for x in parts[0]}
 
 
 class _Frame:

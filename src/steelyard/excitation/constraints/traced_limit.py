@@ -29,7 +29,7 @@ class TracedLimit:
     """`lower` ≤ f(q, q̇, q̈) ≤ `upper` for a traced `function` f; shares are differences over `scale`.
 
     Gradients are exact (the function's adjoint); between the times of the grid the bound of `_certify.py` holds: for
-    every instant of a `trajectory`, or until more than `enough` is found.
+    every instant of a `trajectory` (or several `trajectories`), or until more than `enough` is found.
 
     Args:
         name: what is limited, in words; `advice` says what would help, `metres` that shares are lengths.
@@ -86,7 +86,11 @@ class TracedLimit:
         return values, pull
 
     def excess(self, trajectory: Trajectory, enough: float = np.inf) -> float:
-        return self._certifier.excess(trajectory, enough)
+        return self._certifier.excess([trajectory], enough)
+
+    def excess_of_all(self, trajectories: Sequence[Trajectory], enough: float = np.inf) -> float:
+        """The largest `excess` of several motions, looked at together: of many short ones much quicker."""
+        return self._certifier.excess(trajectories, enough)
 
     def at_rest(self, q: Array) -> tuple[Array, Pull]:
         still = {x: q if x == "q" else np.zeros_like(q) for x in self._inputs}

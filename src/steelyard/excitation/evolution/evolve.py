@@ -49,7 +49,7 @@ class _Record:
     """What a run has seen: the values of every generation (all a checkpoint needs) and the best individuals."""
 
     values: list[list[float]] = field(default_factory=list)
-    best: Array | None = None
+    bests: list[Array] = field(default_factory=list)
     value: float = np.inf
     history: list[tuple[int, float]] = field(default_factory=list)
     evaluations: int = 0
@@ -59,8 +59,13 @@ class _Record:
         self.evaluations += len(values)
         k = int(np.argmin(values))
         if values[k] < self.value:
-            self.best, self.value = population[k].copy(), float(values[k])
+            self.bests.append(population[k].copy())
+            self.value = float(values[k])
         self.history.append((self.evaluations, self.value))
+
+    @property
+    def best(self) -> Array | None:
+        return self.bests[-1] if self.bests else None
 
     def still(self, patience: int | None) -> bool:
         """Whether so many generations have brought next to nothing."""
@@ -147,6 +152,9 @@ class _Evolution:
 # Torques at samples may be this near their limits; between samples they rise by less, or the winner is slowed down.
 _ROOM = 0.995
 _SLOWER = 40
+# What slower programs keep to sooner, and how many of the former best individuals are tried where that does not help.
+_HELPED_BY_CALM = ("torque limits", "power limits", "joint limits")
+_FORMER = 20
 
 
 def evolve(
@@ -270,22 +278,23 @@ def _families(robot: Robot, genome: ViaPoints | Family | Sequence[Family]) -> tu
 def _delivered(
     genome: Genome, record: _Record, needs_of: Callable[[Sequence[Family]], tuple[Constraint, ...]]
 ) -> tuple[Trajectory, Sequence[Constraint], Array]:
-    """The winner, or a calmer one where a bound between the samples does not hold; what was checked; its genes."""
-    genes = record.best
-    assert genes is not None
-    for _ in range(_SLOWER):
-        trajectory = genome.trajectory(genes)
-        needs = needs_of(trajectory.families) if isinstance(genome, ViaPoints) else genome.constraints(trajectory)
-        if holds(trajectory, needs):
-            return trajectory, needs, genes
-        calmer = genome.calmer(genes)
-        if calmer is None:
-            break
-        genes = calmer
-    broken = max(needs, key=lambda c: c.excess(trajectory))
-    raise ExcitationError(
-        f"The best individual does not keep to all limits between its samples: {broken.blame(trajectory)}."
-    )
+    """The winner; a calmer one where a torque rises too far between the samples; one of the best before it where a
+    place is left there, which no calm helps. What was checked, and its genes."""
+    blame = ""
+    for best in reversed(record.bests[-_FORMER:]):
+        genes = best
+        for _ in range(_SLOWER):
+            trajectory = genome.trajectory(genes)
+            needs = needs_of(trajectory.families) if isinstance(genome, ViaPoints) else genome.constraints(trajectory)
+            if holds(trajectory, needs):
+                return trajectory, needs, genes
+            broken = max(needs, key=lambda c: c.excess(trajectory))
+            blame = blame or broken.blame(trajectory)
+            calmer = genome.calmer(genes)
+            if calmer is None or broken.name not in _HELPED_BY_CALM:
+                break
+            genes = calmer
+    raise ExcitationError(f"The best individuals do not keep to all limits between their samples: {blame}.")
 
 
 def _first(record: _Record) -> float:

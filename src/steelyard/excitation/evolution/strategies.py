@@ -9,6 +9,7 @@ import numpy as np
 
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints.limits import Constraint, Pull
+from steelyard.excitation.constraints.traced_limit import TracedLimit
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
@@ -76,12 +77,13 @@ class ByPieces:
         # The winner is asked for twice, whether it holds and by how much: seconds for an arm of six axes.
         if self._found is not None and self._found[0] is trajectory:
             return self._found[1]
-        worst = -np.inf
-        for piece in _pieces(trajectory):
-            worst = max(worst, self._constraint.excess(piece, enough))
-            if worst > enough:
-                return worst
-        self._found = (trajectory, worst)
+        pieces = _pieces(trajectory)
+        if isinstance(self._constraint, TracedLimit):
+            worst = self._constraint.excess_of_all(pieces, enough)
+        else:
+            worst = max(self._constraint.excess(piece, enough) for piece in pieces)
+        if worst <= enough:
+            self._found = (trajectory, worst)
         return worst
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:

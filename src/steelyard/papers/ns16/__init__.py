@@ -3,7 +3,16 @@
 from steelyard.papers.inputs import given_table
 from steelyard.papers.ns16._lab import Lab
 from steelyard.papers.ns16.claim import core_claim, figures_4_to_6, figures_7_and_8, parameters_lose_meaning, transfer
-from steelyard.papers.ns16.tables import conditioning, figure_3, fitness, friction_labels, printed_values, table_2
+from steelyard.papers.ns16.comparison import figure_1, what_evolution_buys
+from steelyard.papers.ns16.tables import (
+    conditioning,
+    figure_3,
+    fitness,
+    friction_labels,
+    printed_values,
+    table_2,
+    table_2_values,
+)
 from steelyard.papers.paper import Paper
 
 PAPER = Paper(
@@ -19,12 +28,15 @@ PAPER = Paper(
     lab=Lab,
     items=(
         given_table("Table I: gear ratios and nominal torques", "ns16", "table1"),
+        figure_1,
         table_2,
+        table_2_values,
         printed_values,
         friction_labels,
         fitness,
         conditioning,
         figure_3,
+        what_evolution_buys,
         figures_4_to_6,
         figures_7_and_8,
         core_claim,
@@ -33,7 +45,6 @@ PAPER = Paper(
     ),
     prints="Tables I, II, Figures 1–8",
     missing=(
-        ("Figure 1", "A drawing of the regions, whose sizes are not given."),
         ("Figure 2", "The flow chart of the procedure."),
         ("The measured curves of Figures 4–8", "The paper's measurements are not public; ours are simulated."),
         ("The genetic algorithm's operators and its number of generations", "Not given; the usual ones are used."),

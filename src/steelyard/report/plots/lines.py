@@ -22,7 +22,7 @@ _ALONE, _AMONG_OTHERS = 320, 170  # pixels of a panel
 class Line:
     """One line. Lines of one name share their colour and their entry in the legend, in all panels of a figure.
 
-    Or single `points`, each ± an `interval`, where there is one.
+    Or single `points`, each ± an `interval`, where there is one. A `band` is filled, so far on both sides of the line.
     """
 
     why_null: ClassVar = dict.fromkeys(("x/*", "y/*"), "A gap: nothing was found there.")
@@ -32,15 +32,18 @@ class Line:
     dashed: bool = False
     points: bool = False
     interval: tuple[float, ...] = ()
+    band: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, name: str, x: ArrayLike, y: ArrayLike, *, dashed: bool = False) -> Line:
-        """Line `name` of `y` over `x`, `dashed` or not, thinned out without losing what stands out."""
+    def of(cls, name: str, x: ArrayLike, y: ArrayLike, *, dashed: bool = False, band: ArrayLike | None = None) -> Line:
+        """Line `name` of `y` over `x`, `dashed` or not, thinned out without losing what stands out; with a `band` of
+        so much on both sides, or (None) without."""
         across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if across.shape != up.shape or across.ndim != 1:
             raise ShapeError(f"The line '{name}' has {across.shape} values along x and {up.shape} along y.")
         keep = decimate(up, _POINTS)
-        return cls(name, tuple(rounded(across[keep])), tuple(rounded(up[keep])), dashed)
+        beside = () if band is None else tuple(rounded(np.broadcast_to(np.asarray(band, dtype=float), up.shape)[keep]))
+        return cls(name, tuple(rounded(across[keep])), tuple(rounded(up[keep])), dashed, band=beside)
 
     @classmethod
     def of_points(cls, name: str, x: ArrayLike, y: ArrayLike, interval: ArrayLike = ()) -> Line:
@@ -52,9 +55,23 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Boxes:
+    """Distributions side by side: for each of `groups` the quartiles and what lies outside of some `values`."""
+
+    name: str
+    groups: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, name: str, values: Mapping[str, ArrayLike]) -> Boxes:
+        """Boxes `name` of `values` by group."""
+        return cls(name, tuple(values), tuple(tuple(rounded(np.ravel(v))) for v in values.values()))
+
+
+@dataclass(frozen=True)
 class Panel:
-    """Lines over one pair of axes; `range` is what of the y axis is shown at first (default: everything). With `equal`
-    a metre is as long along x as along y."""
+    """Lines or `boxes` over one pair of axes; `range` is what of the y axis is shown at first (default: everything).
+    With `equal` a metre is as long along x as along y."""
 
     why_null: ClassVar = {"range": "All of it is shown."}
     title: str
@@ -64,16 +81,34 @@ class Panel:
     logarithmic: bool = False
     range: tuple[float, float] | None = None
     equal: bool = False
+    boxes: tuple[Boxes, ...] = ()
 
 
 def line_panels(panels: Sequence[Panel]) -> Figure:
     """A figure of the `panels`, which zoom together along x; the lowest names that axis."""
-    tall = len(panels) == 1 or any(panel.equal for panel in panels)
+    tall = len(panels) == 1 or any(panel.equal or panel.boxes for panel in panels)
     figure = Figure.panels([panel.title for panel in panels], height=_ALONE if tall else _AMONG_OTHERS)
     colours: dict[str, str] = {}
     for row, panel in enumerate(panels, start=1):
+        for boxes in panel.boxes:
+            colour = colours.setdefault(boxes.name, SERIES[len(colours) % len(SERIES)])
+            pairs = [(g, v) for g, values in zip(boxes.groups, boxes.values, strict=True) for v in values]
+            figure.add(
+                "box", row, x=[g for g, _ in pairs], y=[v for _, v in pairs], name=boxes.name, offsetgroup=boxes.name,
+                marker={"color": colour, "size": 4}, line={"width": 1.3}, boxpoints="outliers",
+            )  # fmt: skip
+            figure.layout["boxmode"] = "group"
         for line in panel.lines:
             colour = colours.setdefault(line.name, SERIES[len(colours) % len(SERIES)])
+            if line.band:
+                edge = {"mode": "lines", "hoverinfo": "skip", "legendgroup": line.name, "showlegend": False}
+                low, high = (np.add(line.y, np.multiply(sign, line.band)).tolist() for sign in (-1.0, 1.0))
+                none = {"width": 0, "color": colour}
+                figure.add("scatter", row, x=line.x, y=rounded(low), line=none, **edge)
+                shade = f"rgba({', '.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))}, 0.3)"
+                figure.add(
+                    "scatter", row, x=line.x, y=rounded(high), line=none, fill="tonexty", fillcolor=shade, **edge
+                )
             figure.add(
                 "scatter",
                 row,
