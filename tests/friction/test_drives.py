@@ -110,12 +110,13 @@ def test_what_is_known_of_drives_is_taken_off_and_comes_back() -> None:
 
 def test_what_remains_to_be_found_beside_known_drives() -> None:
     def left(*names: str) -> tuple[str, ...]:
-        return tuple(remaining_terms(ROBOT, known_curves(ROBOT, {name: CURVES[0] for name in names})))
+        found = remaining_terms(ROBOT, known_curves(ROBOT, {name: CURVES[0] for name in names}))
+        return tuple(t if isinstance(t, str) else f"{t.kind}@{t.on}:where={'+'.join(t.where or ())}" for t in found)
 
-    assert left("q1") == ("rotor", "viscous:where=q2+q3", "coulomb:where=q2+q3", "offset")
+    assert left("q1") == ("rotor", "viscous@joint:where=q2+q3", "coulomb@joint:where=q2+q3", "offset")
     # Motor 3 rubs on q2 and q3: its own friction stays, and so does whatever else they have.
     assert left("motor1", "motor2") == (
-        "rotor", "viscous:where=q2+q3", "coulomb:where=q2+q3", "offset",
+        "rotor", "viscous@joint:where=q2+q3", "coulomb@joint:where=q2+q3", "offset",
         "rotor@drive:where=motor3", "viscous@drive:where=motor3", "coulomb@drive:where=motor3",
     )  # fmt: skip
     assert left(*MOTORS) == ("rotor", "offset", "rotor@drive:where=motor3")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError, shortened
+from steelyard.ground.numbers import number
 from steelyard.ground.untrusted import regular_file
 
 # What an archive may unpack to, in bytes, whatever its own size; and how many times its size. Logs shrink to a third or
@@ -68,7 +69,9 @@ class Archive:
             raise _RefusedError(f"the array '{shown}' holds Python objects, which are never loaded")
         stated = math.prod(shape) * dtype.itemsize
         if stated != info.file_size - start:
-            raise _RefusedError(f"the array '{shown}' should have {stated:.3g} bytes and has {info.file_size - start}")
+            raise _RefusedError(
+                f"the array '{shown}' should have {number(stated, 3)} bytes and has {info.file_size - start}"
+            )
         return Member(name, shape, by_columns and len(shape) == 2, dtype, start)
 
     @contextmanager
@@ -128,7 +131,9 @@ def _check_archive(infos: list[zipfile.ZipInfo], size: int) -> None:
         raise _RefusedError("it holds an array twice")
     unpacked = sum(info.file_size for info in infos)
     if unpacked > max(BUDGET, MOST_TIMES_SMALLER * size):
-        raise _RefusedError(f"it unpacks from {size / 1e6:.3g} MB to {unpacked / 1e6:.3g} MB, more than a log would")
+        raise _RefusedError(
+            f"it unpacks from {number(size / 1e6, 3)} MB to {number(unpacked / 1e6, 3)} MB, more than a log would"
+        )
 
 
 def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from steelyard.errors import RobotError, SteelyardError, shortened
 from steelyard.ground.field import Field
+from steelyard.ground.numbers import number
 
 # A design of many motions takes a few megabytes.
 LARGEST_JSON = 64 * 1024 * 1024
@@ -65,7 +66,7 @@ def read_bytes(
         raise error(f"{path}: cannot be read ({why.strerror}); check its permissions.") from None
     if len(data) > most:
         raise error(
-            f"{path}: is larger than {most / 1e6:.3g} MB, too much for what it should be; is it the right file?"
+            f"{path}: is larger than {number(most / 1e6, 3)} MB, too much for what it should be; is it the right file?"
         )
     return data
 
