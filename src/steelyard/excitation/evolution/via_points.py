@@ -31,7 +31,8 @@ from steelyard.robot.spatial import rotations_from_rpy
 
 # Jerk that a controller's S-curves would have: the acceleration limit is reached within a tenth of a second.
 _RISES_PER_SECOND = 10.0
-_CALMER = 0.97
+# A program is slowed down by this much at a time: forty times are enough for the slowest one of any region.
+_CALMER = 0.94
 # How far the tool turns about the orientation it has in the middle of a box (rad), and the speeds of programs as shares
 # of the fastest.
 _TURN, _SPEEDS = 0.8, (0.1, 1.0)
