@@ -152,9 +152,10 @@ class _Evolution:
 # Torques at samples may be this near their limits; between samples they rise by less, or the winner is slowed down.
 _ROOM = 0.995
 _SLOWER = 40
-# What slower programs keep to sooner, and how many of the former best individuals are tried where that does not help.
+# What slower programs keep to sooner; and how far back in the row of best individuals one is looked for where that does
+# not help: the last ones differ little, the first one of all is far from every limit.
 _HELPED_BY_CALM = ("torque limits", "power limits", "joint limits")
-_FORMER = 20
+_STEPS_BACK = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 10**6)
 
 
 def evolve(
@@ -281,8 +282,9 @@ def _delivered(
     """The winner; a calmer one where a torque rises too far between the samples; one of the best before it where a
     place is left there, which no calm helps. What was checked, and its genes."""
     blame = ""
-    for best in reversed(record.bests[-_FORMER:]):
-        genes = best
+    former = record.bests[::-1]
+    for back in sorted({min(step, len(former) - 1) for step in _STEPS_BACK}):
+        genes = former[back]
         for _ in range(_SLOWER):
             trajectory = genome.trajectory(genes)
             needs = needs_of(trajectory.families) if isinstance(genome, ViaPoints) else genome.constraints(trajectory)
