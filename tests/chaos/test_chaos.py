@@ -28,9 +28,16 @@ def test_a_short_campaign_finds_nothing() -> None:
 @pytest.mark.parametrize("after", [0.0, 0.3])
 def test_ctrl_c_is_one_line_and_130(tmp_path: Path, after: float) -> None:
     command = ["excite", "ns16", "--no-collision", "-o", str(tmp_path / "run")]
-    process = subprocess.Popen([sys.executable, "-m", "steelyard", *command], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "steelyard", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would what it starts in turn.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     handled = 1 << (signal.SIGINT - 1)
     while not _caught(process.pid) & handled:  # the interpreter itself is starting
+        assert process.poll() is None
         time.sleep(0.002)
     time.sleep(0.1 + after)
     for _ in range(2):  # the first one may ask for the best motion
