@@ -33,6 +33,7 @@ class PredictedLog:
         band: ± one standard deviation of a measurement, where the model knows it.
         measured: what the log has, through the same low-pass as `filtered`; None where it has no torque.
         filtered: the prediction through that low-pass, which is what can be compared.
+        compared: samples that the low-pass and the derivatives see both sides of; others are not judged.
         outside: samples that no region of a bank answers for.
     """
 
@@ -42,6 +43,7 @@ class PredictedLog:
     band: Array | None
     measured: Array | None
     filtered: Array
+    compared: NDArray[np.bool_]
     outside: NDArray[np.bool_] | None
 
     @cached_property
@@ -49,8 +51,8 @@ class PredictedLog:
         """By joint: root mean square of the difference, % of the measured torque's standard deviation."""
         if self.measured is None:
             return None
-        size = np.maximum(np.std(self.measured, axis=0), 1e-300)
-        return np.asarray(100.0 * np.sqrt(np.mean((self.measured - self.filtered) ** 2, axis=0)) / size)
+        measured, away = self.measured[self.compared], (self.measured - self.filtered)[self.compared]
+        return np.asarray(100.0 * np.sqrt(np.mean(away**2, axis=0)) / np.maximum(np.std(measured, axis=0), 1e-300))
 
     @property
     def outside_share(self) -> float | None:
@@ -152,7 +154,15 @@ def _predicted(by: Model | Bank, name: str, motions: Sequence[Motion], measured:
     assert filtered is not None
     told = np.concatenate([m.filter(m.tau) for m in motions]) if measured else None
     t = np.concatenate([m.t for m in motions])
-    return PredictedLog(name, t, torque, band, told, filtered, None if outside is None else outside.astype(bool))
+    compared = np.concatenate([_inner(m) for m in motions])
+    away = None if outside is None else outside.astype(bool)
+    return PredictedLog(name, t, torque, band, told, filtered, compared, away)
+
+
+def _inner(m: Motion) -> NDArray[np.bool_]:
+    out = np.zeros(len(m.t), dtype=bool)
+    out[m.keep.start : m.keep.stop] = True
+    return out
 
 
 def _of_motion(by: Model | Bank, m: Motion) -> tuple[Array, Array | None, Array, Array | None]:
