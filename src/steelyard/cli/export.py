@@ -18,9 +18,7 @@ class ExportOptions:
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, or a robot with inertias.")
     ]
-    to: Annotated[str, typer.Option(metavar="F,…", help="{formats:,}: what to write.")] = ",".join(
-        ("urdf", "mjcf", "c", "csv")
-    )
+    to: Annotated[str, typer.Option(metavar="F,…", help="What to write; default {formats:,}.")] = ""
     name: Annotated[str, typer.Option(metavar="NAME", help="Of files and C functions; default: the robot's.")] = ""
     description: Annotated[
         str, typer.Option(metavar="F", help="The robot's own URDF or MJCF, whose meshes the URDF keeps.")
@@ -34,10 +32,11 @@ class ExportOptions:
 @opt.taking(ExportOptions)
 def export(o: ExportOptions) -> None:
     """Write a model as files that other programs load: URDF with a sidecar, MuJoCo's MJCF, C code, a table."""
-    from steelyard.use.exported import Exported
+    from steelyard.use.exported import FORMATS, Exported
 
     def made() -> Exported:
         model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
-        return Exported(model, opt.words(o.to), o.name, opt.description(o.description) if o.description else None)
+        wanted = opt.words(o.to) if o.to else FORMATS
+        return Exported(model, wanted, o.name, opt.description(o.description))
 
     o.end.deliver(made)

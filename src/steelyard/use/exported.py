@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,17 +53,10 @@ class Exported(Outcome):
                 f"{self.file}.steelyard.json": lambda path: model_to_sidecar(self.model, path),
             },
             "mjcf": {f"{self.file}.xml": lambda path: model_to_mjcf(self.model, path)},
-            "c": {f"{self.file}.c": self._write_c},
+            "c": {f"{self.file}.c": lambda path: model_to_c(self.model, path, _c_name(self.file))},
             "csv": {"parameters.csv": lambda path: parameters_to_csv(self.model, path)},
         }
         return {name: content for wanted in self.formats for name, content in made[wanted].items()}
-
-    @property
-    def _write_c(self) -> Callable[[Path], object]:
-        def write(path: Path) -> object:
-            return model_to_c(self.model, path, _c_name(self.file))
-
-        return write
 
     def to_json(self) -> dict[str, Any]:
         beside = [f"{self.file}.h"] if "c" in self.formats else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -128,46 +128,39 @@ def predict(
     if not logs:
         raise SteelyardError("There is no log to predict for; give at least one.")
     # A log without torques can be predicted for as well.
-    complete = [log if log.tau is not None else _without_torque(log) for log in logs]
+    complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in logs]
     study = Study.of(by.robot, complete, (), Preparation(cutoff_hz=cutoff_hz), needs_torque=False)
-    called = [*names, *(f"log {k + 1}" for k in range(len(names), len(logs)))]
-    each = zip(called, logs, complete, strict=False)
-    out = [_predicted(by, name, list(study.motions_of(full)), log.tau is not None) for name, log, full in each]
+    called = [*names[: len(logs)], *(f"log {k + 1}" for k in range(len(names), len(logs)))]
+    out = [
+        _predicted(by, name, list(study.motions_of(mended)), log.tau is not None)
+        for name, log, mended in zip(called, logs, study.logs, strict=True)
+    ]
     return Predictions(study.robot, label or type(by).__name__.lower(), tuple(out), study.cutoff_hz)
-
-
-def _without_torque(log: Log) -> Log:
-    from dataclasses import replace
-
-    return replace(log, tau=np.zeros_like(log.q))
 
 
 def _predicted(by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool) -> PredictedLog:
     if not motions:
         raise SteelyardError(f"{name}: no piece of it is long enough to be filtered; raise the cut-off (--cutoff).")
-    parts = [_of_motion(by, m) for m in motions]
-    torque, band, filtered, outside = (
-        None if any(p[k] is None for p in parts) else np.concatenate([p[k] for p in parts])  # type: ignore[misc]
-        for k in range(4)
+    band = outside = None
+    if isinstance(by, Bank):
+        made = [by.prediction(m.q, m.dq, m.ddq) for m in motions]
+        torques = [p.torque for p in made]
+        band, outside = np.concatenate([p.band for p in made]), np.concatenate([p.outside for p in made])
+    else:
+        torques = [by.torque(m.q, m.dq, m.ddq, m.filter.period) for m in motions]
+    return PredictedLog(
+        name,
+        t=np.concatenate([m.t for m in motions]),
+        torque=np.concatenate(torques),
+        band=band,
+        measured=np.concatenate([m.filter(m.tau) for m in motions]) if measured else None,
+        filtered=np.concatenate([m.filter(x) for m, x in zip(motions, torques, strict=True)]),
+        compared=np.concatenate([_inner(m) for m in motions]),
+        outside=outside,
     )
-    assert torque is not None
-    assert filtered is not None
-    told = np.concatenate([m.filter(m.tau) for m in motions]) if measured else None
-    t = np.concatenate([m.t for m in motions])
-    compared = np.concatenate([_inner(m) for m in motions])
-    away = None if outside is None else outside.astype(bool)
-    return PredictedLog(name, t, torque, band, told, filtered, compared, away)
 
 
 def _inner(m: Motion) -> NDArray[np.bool_]:
     out = np.zeros(len(m.t), dtype=bool)
     out[m.keep.start : m.keep.stop] = True
     return out
-
-
-def _of_motion(by: Model | Bank, m: Motion) -> tuple[Array, Array | None, Array, Array | None]:
-    if isinstance(by, Bank):
-        made = by.prediction(m.q, m.dq, m.ddq)
-        return made.torque, made.band, m.filter(made.torque), made.outside.astype(float)
-    torque = by.torque(m.q, m.dq, m.ddq, m.filter.period)
-    return torque, None, m.filter(torque), None
