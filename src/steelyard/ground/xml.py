@@ -114,14 +114,16 @@ class Element:
         return np.array(values)
 
 
-def parse_xml(path: Path | str) -> Element:
-    """The root element of the XML file at `path`.
+def parse_xml(path: Path | str, text: str | None = None) -> Element:
+    """The root element of the XML file at `path`, or of a `text` that messages call so.
 
     A description of a robot needs no document type, so entities (which can grow without bound, or fetch other
     files), attribute lists and external document types are refused rather than expanded.
     """
-    builder = _Builder(str(path))
-    data = read_bytes(Path(path), MAX_BYTES)
+    builder = _Builder(str(path), None if text is None else "utf-8")  # whatever a text says that it was
+    data = read_bytes(Path(path), MAX_BYTES) if text is None else text.strip().encode()
+    if len(data) > MAX_BYTES:
+        raise RobotError(f"{path}: is longer than {MAX_BYTES // 2**20} MB, more than any description needs.")
     if not data.strip():
         raise RobotError(f"{path}: the file is empty; write a robot description (URDF or MJCF) into it.")
     try:
@@ -135,12 +137,12 @@ def parse_xml(path: Path | str) -> Element:
 class _Builder:
     """Makes elements of expat's events."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, encoding: str | None = None) -> None:
         self.file = file
         self.count = 0
         self.root: Element | None = None
         self.open: list[tuple[Element, list[str]]] = []
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate(encoding)
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.errors import RobotError
 from steelyard.ground.registry import Registry
-from steelyard.ground.xml import parse_xml
+from steelyard.ground.xml import Element, parse_xml
 from steelyard.robot.robot import Robot
 
 
@@ -24,12 +24,14 @@ class RobotFormat:
         description: what it is, in a few words.
         read: makes the robot of a file; what it cannot read is a `RobotError` that begins with the path.
         root: the name of the root element, by which formats in XML that share a suffix are told apart.
+        parse: makes the robot of a document in XML, for one that stands in no file.
     """
 
     suffixes: tuple[str, ...]
     description: str
     read: Callable[[Path], Robot]
     root: str = ""
+    parse: Callable[[Element], Robot] | None = None
 
 
 ROBOT_FORMATS: Registry[RobotFormat] = Registry(

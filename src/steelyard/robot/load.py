@@ -1,4 +1,4 @@
-"""`load_robot`: a robot from a file, from the library of built-in robots, or from another robot."""
+"""`load_robot`: a robot from a file, by name, from a text, or from what another library holds; `as_robot` for all."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array
-from steelyard.robot.formats import read_robot
+from steelyard.ground.xml import parse_xml
+from steelyard.robot.formats import ROBOT_FORMATS, read_robot
 from steelyard.robot.lock import lock_joints
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import snap as snap_entries
@@ -21,20 +23,34 @@ from steelyard.robot.spatial import snap as snap_entries
 # ones let the tracer drop whole products, and make the structure of the base parameters the intended one.
 ROUNDING = 1e-11
 
+# Whatever `as_robot` takes; objects of other libraries have no type here, since those need not be installed.
+RobotLike = Robot | str | os.PathLike[str] | Any
+
+
+def as_robot(given: RobotLike) -> Robot:
+    """The robot that a caller means: every function that takes a robot asks here.
+
+    Args:
+        given: a `Robot`, or what `load_robot` takes as its source.
+    """
+    return given if isinstance(given, Robot) else load_robot(given)
+
 
 def load_robot(
-    source: str | Path | Robot,
+    source: RobotLike,
     joints: Sequence[str] | None = None,
     locked: Mapping[str, float] | None = None,
     gravity: ArrayLike | None = None,
     torque_used: Sequence[str] | None = None,
     snap: float | None = None,
 ) -> Robot:
-    """A robot from a file, by name from the library, or from another robot.
+    """A robot from a file, a text, by name, from another library's model, or from another robot.
 
     Args:
         source: path of a file of any format in `steelyard.robot.formats.ROBOT_FORMATS` (.urdf; .xml, MJCF or URDF;
-            .yaml and .toml, Denavit–Hartenberg tables), name of a built-in robot, or a `Robot` to change.
+            .yaml and .toml, Denavit–Hartenberg tables); the text of a URDF or MJCF; name of a built-in robot or of one
+            in the package robot_descriptions whose files are here; a `pinocchio.Model`, `mujoco.MjModel` or
+            `mujoco.MjSpec`; or a `Robot` to change.
         joints: the joints that move, in the order of the arrays; all others are locked. Default: all but `locked`.
         locked: positions of locked joints in rad or m; 0 where nothing is said.
         gravity: in the base frame, m/s². Default: what the description says, else (0, 0, −9.81).
@@ -65,20 +81,47 @@ def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
     return [name for name in robot.joint_names if name not in held]
 
 
-def _read(source: str | Path) -> Robot:
+def _read(source: Any) -> Robot:
+    if not isinstance(source, str | os.PathLike):
+        return _from_object(source)
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return _from_text(source)
     path = Path(source)
     if not os.path.exists(path) or os.path.isdir(path):  # false, not an error, for a name that no file can have
         return _builtin(source, path)
     return read_robot(path)
 
 
-def _builtin(source: str | Path, path: Path) -> Robot:
-    """A built-in robot, where the source cannot be a file: it has no suffix and names no folder."""
+def _from_text(text: str) -> Robot:
+    root = parse_xml("the text of the robot", text)
+    for kind in ROBOT_FORMATS.values():
+        if kind.root == root.tag and kind.parse is not None:
+            return replace(kind.parse(root), source="")
+    raise root.error("is not a robot's; a text begins with <robot> (URDF) or <mujoco> (MJCF).")
+
+
+def _from_object(given: Any) -> Robot:
+    from steelyard.robot.objects import robot_from_object
+
+    robot = robot_from_object(given)
+    if robot is None:
+        raise RobotError(
+            f"A robot is given as path, name, text of a URDF, Robot, pinocchio.Model, mujoco.MjModel or MjSpec, not as "
+            f"'{type(given).__name__}'."
+        )
+    return robot
+
+
+def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
+    """A robot by name, where the source cannot be a file: it has no suffix and names no folder."""
+    from steelyard.robot.descriptions import described
     from steelyard.robot.library import builtin, builtin_names
 
     name = str(source)
     if name in builtin_names():
         return builtin(name)
+    if (found := described(name)) is not None:
+        return read_robot(found)
     if os.path.isdir(path):
         raise RobotError(f"{path}: this is a folder; give the path of a robot description inside it.")
     if path.suffix or path.name != name:

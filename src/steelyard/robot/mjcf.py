@@ -246,4 +246,4 @@ class _Reader:
         self.followers[name] = Follower(element.string("joint2"), slope, constant, element.error)
 
 
-ROBOT_FORMATS.register("mjcf")(RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_mjcf, root="mujoco"))
+ROBOT_FORMATS.register("mjcf")(RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_mjcf, "mujoco", _robot_from_mjcf))

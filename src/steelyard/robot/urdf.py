@@ -260,5 +260,5 @@ def _note_friction(joint: Element, friction: dict[str, dict[str, float]]) -> Non
 
 
 ROBOT_FORMATS.register("urdf")(
-    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_urdf, root="robot")
+    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_urdf, "robot", robot_from_urdf)
 )

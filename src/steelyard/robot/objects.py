@@ -1,0 +1,214 @@
+"""Robots that other libraries hold: `pinocchio.Model`, `mujoco.MjModel` and `mujoco.MjSpec` become a `Robot`.
+
+Nothing is imported here that the caller's object did not bring along: what it is, is told by the module of its class.
+Joints, placements, bodies, limits, gravity, armature, damping and dry friction are taken as they stand; springs,
+tendons and actuators are left behind, as when a file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import RobotError
+from steelyard.ground.arrays import Array
+from steelyard.robot._tree import Follower, Tree, couple, joint_terms
+from steelyard.robot.lock import lock_joints
+from steelyard.robot.robot import Joint, JointKind, Link, Robot
+from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_quaternion
+
+# Both libraries write "no limit" as a number that no robot has.
+_UNLIMITED = 1e300
+_TERMS = ("viscous", "coulomb", "rotor")
+
+
+def robot_from_object(given: Any) -> Robot | None:
+    """The robot of a model of another library; None if `given` is none of theirs."""
+    library = type(given).__module__.partition(".")[0]
+    kind = type(given).__name__
+    if library == "mujoco" and kind == "MjSpec":
+        given, kind = given.copy().compile(), "MjModel"
+    if library == "mujoco" and kind == "MjModel":
+        return _Gathered(given.names[: given.names.index(b"\0")].decode() or "robot").of_mujoco(given)
+    if library == "pinocchio" and kind == "Model":
+        return _Gathered(given.name or "robot").of_pinocchio(given)
+    return None
+
+
+class _Gathered:
+    """What is known of a robot while its joints are gone through."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.tree = name, Tree()
+        self.joints: list[Joint] = []
+        self.followers: dict[str, Follower] = {}
+        self.terms: dict[str, dict[str, float]] = {kind: {} for kind in _TERMS}
+
+    def error(self, joint: str, message: str) -> RobotError:
+        return RobotError(f"{self.name}: joint '{joint}' {message}")
+
+    def errors_of(self, joint: str) -> Callable[[str], RobotError]:
+        return lambda message: self.error(joint, message)
+
+    def robot(self, gravity: Array, fixed: dict[str, float]) -> Robot:
+        if not self.joints:
+            raise RobotError(f"{self.name}: no joint moves; a robot needs at least one revolute or prismatic joint.")
+        joints, links = couple(self.tree.links(), self.joints, self.followers)
+        robot = Robot(
+            self.name, joints, links, gravity,
+            nominal_terms=joint_terms(links, len(joints), self.terms),
+            frames={n: p for n, p in self.tree.frames.items() if n not in {link.name for link in links}},
+        )  # fmt: skip
+        return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
+
+    # ------------------------------------------------------------ Pinocchio
+
+    def of_pinocchio(self, model: Any) -> Robot:
+        import pinocchio as pin
+
+        data = model.createData()
+        pin.forwardKinematics(model, data, pin.neutral(model))
+        leaders = dict(zip(getattr(model, "mimicking_joints", ()), getattr(model, "mimicked_joints", ()), strict=True))
+        bodies = _body_names(model)
+        known = any(inertia.mass or np.any(inertia.inertia) for inertia in model.inertias)
+        places = {0: Place()}
+        for k in range(1, model.njoints):
+            name, joint = str(model.names[k]), model.joints[k]
+            kind, axis = self._screw(name, joint, np.ravel(data.joints[k].S))
+            if k in leaders:
+                follows = joint.extract()
+                if not follows.scaling:
+                    raise self.error(name, "follows another by nothing (scaling 0); fix it instead.")
+                axis = axis * np.sign(follows.scaling)  # the library's own axis has the sign of the scaling
+                follower = str(model.names[leaders[k]]), float(follows.scaling), float(follows.offset)
+                self.followers[name] = Follower(*follower, self.errors_of(name))
+                self.joints.append(Joint(name, kind))
+            else:
+                self.joints.append(_limits(model, joint, name, kind))
+                for term, values in zip(_TERMS, (model.damping, model.friction, model.armature), strict=True):
+                    self.terms[term][name] = float(values[joint.idx_v])
+            link = Link(bodies.get(k, name), name, kind, -1, np.eye(3), np.zeros(3), axis, coordinate=0)
+            foot = model.jointPlacements[k]
+            places[k] = self.tree.hang(places[model.parents[k]].at(foot.rotation, foot.translation), link)
+            self.tree.weld(places[k], model.inertias[k].toDynamicParameters() if known else None)
+        for frame in model.frames:
+            if "JOINT" not in str(frame.type):
+                where = frame.placement
+                self.tree.frames[frame.name] = places[_parent(frame)].at(where.rotation, where.translation)
+        return self.robot(np.array(model.gravity.linear), {})
+
+    def _screw(self, name: str, joint: Any, s: Array) -> tuple[JointKind, Array]:
+        """What a joint does, and the unit vector along which, from the library's own column for it."""
+        turns = np.any(s[3:]) if s.shape == (6,) else False
+        if s.shape != (6,) or (turns and np.any(s[:3])) or not np.any(s):
+            raise self.error(
+                name,
+                f"is a {joint.shortname()}, but only joints that turn about one axis or slide along it are read; "
+                "build the model without a root joint, or from several such joints.",
+            )
+        part = s[3:] if turns else s[:3]
+        return ("revolute" if turns else "prismatic"), part / np.linalg.norm(part)
+
+    # ------------------------------------------------------------ MuJoCo
+
+    def of_mujoco(self, model: Any) -> Robot:
+        import mujoco
+
+        names = [model.joint(k).name or f"joint{k + 1}" for k in range(model.njnt)]
+        places = [Place()]
+        for body in range(1, model.nbody):
+            rotation = rotation_from_quaternion(*model.body_quat[body])
+            place = places[model.body_parentid[body]].at(rotation, model.body_pos[body])
+            first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+            called = model.body(body).name or f"body{body}"
+            for k in range(first, first + count):
+                link = called if k == first + count - 1 else f"{names[k]}_body"
+                place = self._mujoco_joint(mujoco, model, k, names[k], link, place)
+            own = parameters_from_com(model.body_mass[body], np.zeros(3), np.diag(model.body_inertia[body]))
+            turn = rotation_from_quaternion(*model.body_iquat[body])
+            self.tree.weld(place, move_parameters(own, turn, model.body_ipos[body]))
+            if not count:
+                self.tree.frames[called] = place
+            places.append(place)
+        for k in range(model.nsite):
+            if model.site(k).name:
+                turn = rotation_from_quaternion(*model.site_quat[k])
+                self.tree.frames[model.site(k).name] = places[model.site_bodyid[k]].at(turn, model.site_pos[k])
+        fixed = self._equalities(mujoco, model, names)
+        weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
+        return self.robot(np.zeros(3) if weightless else np.array(model.opt.gravity), fixed)
+
+    def _mujoco_joint(self, mujoco: Any, model: Any, k: int, name: str, link: str, place: Place) -> Place:
+        """Hang one joint at its anchor; returns where the body's frame stands after it."""
+        kinds: dict[int, JointKind] = {
+            int(mujoco.mjtJoint.mjJNT_HINGE): "revolute", int(mujoco.mjtJoint.mjJNT_SLIDE): "prismatic"
+        }  # fmt: skip
+        code = int(model.jnt_type[k])
+        if code not in kinds:
+            free = code == int(mujoco.mjtJoint.mjJNT_FREE)
+            hint = "delete it to stand the robot on its base" if free else "write it as several hinges"
+            what = "free" if free else "ball"
+            raise self.error(name, f"is of type '{what}', but only hinge and slide are read; {hint}.")
+        at = int(model.jnt_dofadr[k])
+        if hasattr(model, "dof_dampingpoly") and np.any(model.dof_dampingpoly[at]):
+            raise self.error(name, "has a polynomial for damping, which is not read; keep its first coefficient.")
+        lower, upper = model.jnt_range[k] if model.jnt_limited[k] else (-np.inf, np.inf)
+        effort = float(np.max(np.abs(model.jnt_actfrcrange[k]))) if model.jnt_actfrclimited[k] else np.inf
+        self.joints.append(Joint(name, kinds[code], float(lower), float(upper), effort=effort))
+        for term, values in zip(_TERMS, (model.dof_damping, model.dof_frictionloss, model.dof_armature), strict=True):
+            self.terms[term][name] = float(values[at])
+        foot, reference = model.jnt_pos[k], float(model.qpos0[model.jnt_qposadr[k]])
+        axis = np.array(model.jnt_axis[k])
+        made = Link(
+            link, name, kinds[code], -1, np.eye(3), np.zeros(3), axis, 0, offset=-reference, inertia=np.zeros(10)
+        )  # fmt: skip
+        return self.tree.hang(place.at(np.eye(3), foot), made).at(np.eye(3), -foot)
+
+    def _equalities(self, mujoco: Any, model: Any, names: list[str]) -> dict[str, float]:
+        """Note the joints that follow others; returns those that are held, with their positions."""
+        fixed: dict[str, float] = {}
+        for k in range(model.neq):
+            if not model.eq_active0[k]:
+                continue
+            if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT):
+                raise RobotError(f"{self.name}: an equality closes a loop or couples tendons; remove it.")
+            held, leader = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+            constant, slope, *higher = model.eq_data[k][:5]
+            if any(higher) and leader >= 0:
+                raise self.error(names[held], "follows another by a curve; only a straight line is read.")
+            if leader < 0:
+                fixed[names[held]] = float(model.qpos0[model.jnt_qposadr[held]] + constant)
+            else:
+                follower = Follower(names[leader], float(slope), float(constant), self.errors_of(names[held]))
+                self.followers[names[held]] = follower
+        return fixed
+
+
+def _body_names(model: Any) -> dict[int, str]:
+    """The body that stands in each joint's own frame, by the number of the joint."""
+    out: dict[int, str] = {}
+    for frame in model.frames:
+        if str(frame.type).endswith("BODY") and frame.placement.isIdentity():
+            out.setdefault(_parent(frame), str(frame.name))
+    return out
+
+
+def _parent(frame: Any) -> int:
+    return int(frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent)
+
+
+def _limits(model: Any, joint: Any, name: str, kind: JointKind) -> Joint:
+    """A joint with its limits; one whose angle is kept as cosine and sine has none of its position."""
+
+    def bounded(value: float) -> float:
+        return float(value) if abs(value) < _UNLIMITED else float(np.copysign(np.inf, value))
+
+    at, rate = joint.idx_q, joint.idx_v
+    lower, upper = (
+        (bounded(model.lowerPositionLimit[at]), bounded(model.upperPositionLimit[at]))
+        if joint.nq == 1
+        else (-np.inf, np.inf)
+    )
+    return Joint(name, kind, lower, upper, bounded(model.velocityLimit[rate]), bounded(model.effortLimit[rate]))
