@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import steelyard as sy
-from steelyard.cli.options import model_from
+from steelyard.cli.options import DESCRIBED, Described
 from steelyard.errors import SteelyardError
 from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
 
@@ -31,15 +31,15 @@ def test_a_run_and_its_urdf_are_the_model_that_was_exported(exported: tuple[sy.M
     model, path = exported
     motion = np.random.default_rng(1).normal(size=(3, 5, model.robot.dof))
     for source in (path, path.parent):
-        found = model_from(str(source))
+        found = DESCRIBED.model(str(source))
         assert np.allclose(found.torque(*motion), model.torque(*motion), rtol=1e-9)  # digits of a URDF
 
 
 def test_a_robot_is_its_nominal_model(exported: tuple[sy.Model, Path]) -> None:
     model, path = exported
-    assert np.array_equal(model_from("szabo3r").theta, sy.Model.nominal(sy.load_robot("szabo3r")).theta)
+    assert np.array_equal(DESCRIBED.model("szabo3r").theta, sy.Model.nominal(sy.load_robot("szabo3r")).theta)
     sidecar_path(path).unlink()
-    plain = model_from(str(path), gravity="0,0,0")
+    plain = Described(gravity="0,0,0").model(str(path))
     assert np.all(plain.gravity_torque(np.ones((1, model.robot.dof))) == 0.0)
 
 
@@ -48,11 +48,11 @@ def test_a_model_has_its_own_joints_gravity_and_angles(
     exported: tuple[sy.Model, Path], option: str, given: str | float
 ) -> None:
     with pytest.raises(SteelyardError, match=f"--{option} is for robots, and .* leave it out"):
-        model_from(str(exported[1]), **{option: given})  # type: ignore[arg-type]
+        Described(**{option: given}).model(str(exported[1]))  # type: ignore[arg-type]
 
 
 def test_a_robot_without_inertias_is_no_model(tmp_path: Path) -> None:
     bare = tmp_path / "bare.yaml"
     bare.write_text("convention: standard\nrows: [[q, 0.1, 0.2, 0.3]]\n")
     with pytest.raises(SteelyardError, match="no inertia is given for link"):
-        model_from(str(bare))
+        DESCRIBED.model(str(bare))

@@ -144,7 +144,7 @@ def test_known_friction_of_a_stream_is_that_of_the_log() -> None:
 
 
 def test_the_command_measures_drives(tmp_path) -> None:
-    drive = ["friction", "irp6", "--on", "drive", "--joints", "motor3"]
+    drive = ["friction", "irp6", "--on", "drive", "--only", "motor3"]
     run = CliRunner().invoke(app, [*drive, "--design", "--dwell", "0.6", "--rate", "250", "-o", str(tmp_path / "plan")])
     assert run.exit_code == 0, run.output
     assert "motor3: 11 speeds" in run.output

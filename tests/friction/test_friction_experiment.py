@@ -65,7 +65,7 @@ def test_all_speeds_are_found_again() -> None:
 
 
 def test_from_the_design_to_the_curve_on_the_command_line(tmp_path) -> None:
-    run = CliRunner().invoke(app, ["friction", "irp6", "--design", "--joints", "q1", "-o", str(tmp_path / "plan")])
+    run = CliRunner().invoke(app, ["friction", "irp6", "--design", "--only", "q1", "-o", str(tmp_path / "plan")])
     assert run.exit_code == 0, run.output
     table = np.loadtxt(tmp_path / "plan" / "motion.csv", delimiter=",", skiprows=1)
     t, q, dq = table[:, 0], table[:, 1:4], table[:, 4:7]
@@ -73,7 +73,7 @@ def test_from_the_design_to_the_curve_on_the_command_line(tmp_path) -> None:
     tau += 0.2 * np.random.default_rng(0).normal(size=q.shape)
     header = ",".join(["t", *(f"{x}_{n}" for x in ("q", "dq", "tau") for n in ROBOT.joint_names)])
     np.savetxt(tmp_path / "log.csv", np.column_stack([t, q, dq, tau]), delimiter=",", header=header, comments="")
-    options = ["--joints", "q1", "-o", str(tmp_path / "found")]
+    options = ["--only", "q1", "-o", str(tmp_path / "found")]
     run = CliRunner().invoke(app, ["friction", "irp6", str(tmp_path / "log.csv"), *options])
     assert run.exit_code == 0, run.output
     (joint,) = json.loads((tmp_path / "found" / "result.json").read_text())["joints"]

@@ -4,9 +4,10 @@ import steelyard.signals.log
 
 from .check import Check, check_log
 from .excitation import BaseParameter, Excitation, JointMotion
+from .many import Checks
 
 Finding = steelyard.signals.log.Finding
 
 __all__ = [
-    "BaseParameter", "Check", "Excitation", "Finding", "JointMotion", "check_log",
+    "BaseParameter", "Check", "Checks", "Excitation", "Finding", "JointMotion", "check_log",
 ]  # fmt: skip

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from steelyard.check import Check, Excitation
+from steelyard.check import Check, Checks, Excitation
+from steelyard.check.check import MOST_ADVICES
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 from steelyard.report.elements import (
@@ -43,6 +44,29 @@ def print_check(found: Check, out: Console) -> None:
     say(out, bold(found.verdict))
     for k, advice in enumerate(found.advice):
         say(out, f" {k + 1}. {advice}")
+
+
+def print_checks(found: Checks, out: Console) -> None:
+    """Write what was `found` in several logs to `out`: one row for each, then what is wrong, then the verdict."""
+    rows: list[list[str | Text]] = []
+    wrong: list[list[str | Text]] = []
+    for name, check in zip(found.names, found.checks, strict=True):
+        counts = [sum(e.severity == s for e in check.entries) for s in ("problem", "warning", "note")]
+        ranked = sorted(check.complaints, key=lambda e: -e.rank)
+        worst = ranked[0].kind.replace("_", " ") if ranked else "–"
+        seen = check.excitation
+        shown = "–" if seen is None else f"{seen.rank} of {seen.count}"
+        grade = Text(check.grade, {"warning": "yellow", "bad": "red"}.get(_GRADES[check.grade], ""))
+        rows.append([name, grade, *(str(n) for n in counts), worst, shown])
+        wrong += [[name, Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
+    columns = ["log", "verdict", "problems", "warnings", "notes", "worst", "base columns seen"]
+    out.print(table(f"{found.checks[0].robot}: {len(rows)} logs", columns, rows, right=columns[2:5]))
+    if wrong:
+        out.print(table("Findings", ["log", "", "what was found"], wrong))
+    say(out, bold(found.verdict))
+    advice = dict.fromkeys(text for check in found.checks for text in check.advice)
+    for k, words in enumerate(list(advice)[:MOST_ADVICES]):
+        say(out, f" {k + 1}. {words}")
 
 
 def _print_motion(seen: Excitation, out: Console) -> None:

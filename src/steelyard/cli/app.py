@@ -66,8 +66,8 @@ STAGES = {
         "simulate": "Let a model follow a motion, play torques to it, or let it fall, and write the log of that.",
     },
     "Look": {
-        "check": "Look at a log before identifying from it: is it sound, what can it show, what to do. Exits with 0 "
-        "if it can be identified from, 1 if it must be mended first, 2 if it is of no use.",
+        "check": "Look at logs before identifying from them: are they sound, what can they show, what to do. Exits "
+        "with 0 if all can be identified from, 1 if one must be mended first, 2 if one is of no use.",
     },
     "Identify": {
         "identify": "Find a robot's parameters from logs, judge them, and write a run folder.",
@@ -153,6 +153,11 @@ class _Command(TyperCommand):
             if getattr(option, "help", None):
                 option.help = filled(option.help)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        from steelyard.cli.panels import write_panels
+
+        write_panels(self, ctx, formatter)
 
 
 class Commands(TyperGroup):

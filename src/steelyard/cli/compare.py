@@ -41,8 +41,7 @@ class SchemesOptions:
     ] = ""
     horizon: opt.Horizon = 0.5
     mapping: opt.MapFile = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
     cutoff: opt.Cutoff = None
@@ -61,7 +60,7 @@ def schemes(o: SchemesOptions) -> None:
     from steelyard.signals.prepare import Preparation
 
     def compared() -> SchemeComparison:
-        loaded = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
+        loaded = o.described.robot(o.robot)
         first, *others = opt.logs_from([o.log, *(o.validate or ())], loaded, o.mapping)
         with console().status("Comparing schemes …") as status:
             return compare_schemes(
@@ -92,7 +91,7 @@ class EstimatorsOptions:
 
     robot: opt.RobotSource
     log: Annotated[
-        str, typer.Argument(metavar="[LOG]", help="A log to identify from; without one, experiments are simulated.")
+        str, typer.Argument(metavar="LOG", help="A log to identify from; without one, experiments are simulated.")
     ] = ""
     only: Annotated[
         str,
@@ -126,8 +125,7 @@ class EstimatorsOptions:
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None
     mapping: opt.MapFile = ""
     controller: opt.ControllerFile = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""
     end: opt.End = opt.END
 
@@ -136,7 +134,7 @@ class EstimatorsOptions:
 @opt.taking(EstimatorsOptions)
 def estimators(o: EstimatorsOptions) -> None:
     """Let all estimators find the same robot: errors of parameters, torque and position, time, and what to use when."""
-    robot = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
+    robot = o.described.robot(o.robot)
     if o.log:
         o.end.deliver(lambda: _on_log(robot, o))
     else:

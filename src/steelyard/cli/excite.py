@@ -58,7 +58,7 @@ class ExciteOptions:
     term_names: Annotated[
         str, typer.Option("--terms", metavar="T,…", help="Joint terms beside the links; 'default': those of identify.")
     ] = ""
-    joints: opt.Joints = ""
+    described: opt.Described = opt.DESCRIBED
     moving: Annotated[
         str, typer.Option(metavar="A,B,…", help="Of these joints, those that move here; the others stand.")
     ] = ""
@@ -98,8 +98,6 @@ class ExciteOptions:
     checkpoint: Annotated[
         str, typer.Option(metavar="FILE", help="Write progress there; go on from it if it exists.")
     ] = ""
-    gravity: opt.Gravity = ""
-    snap: opt.Snap = None
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -114,7 +112,7 @@ _PASSED_ON = (
     "collision", "clearance", "optimiser", "via_points", "generations", "population", "patience", "seed",
 )  # fmt: skip
 # Not kept with the result: where it goes, how long the search may take, and what the robot itself tells.
-_NOT_KEPT = ("robot", "output", "joints", "time", "checkpoint", "gravity", "snap", "overwrite", "as_json", *_LIMITS)
+_NOT_KEPT = ("robot", "output", "described", "time", "checkpoint", "overwrite", "as_json", *_LIMITS)
 
 
 @command(
@@ -142,7 +140,7 @@ def _designed(o: ExciteOptions) -> Designed | Poses:
     from steelyard.excitation.designed import design_motions
     from steelyard.parameters.terms import identification_terms
 
-    robot = opt.robot_from(o.robot, o.joints, o.gravity, o.snap)
+    robot = o.described.robot(o.robot)
     lists = {name: opt.words(getattr(o, option)) for option, name in _LISTS.items()}
     limits = {name: getattr(o, name) for name in _LIMITS}
     named = None if lists["terms"] == ["default"] else lists["terms"]

@@ -23,8 +23,7 @@ class ExportOptions:
     description: Annotated[
         str, typer.Option(metavar="F", help="The robot's own URDF or MJCF, whose meshes the URDF keeps.")
     ] = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -35,7 +34,7 @@ def export(o: ExportOptions) -> None:
     from steelyard.use.exported import FORMATS, Exported
 
     def made() -> Exported:
-        model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
+        model = o.described.model(o.model)
         wanted = opt.words(o.to) if o.to else FORMATS
         return Exported(model, wanted, o.name, opt.description(o.description))
 

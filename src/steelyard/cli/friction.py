@@ -22,17 +22,19 @@ class FrictionOptions:
 
     robot: opt.RobotSource
     logs: Annotated[
-        list[str] | None, typer.Argument(metavar="[LOG...]", help="Constant-speed runs, sweeps, or any motion.")
+        list[str] | None, typer.Argument(metavar="LOG", help="Constant-speed runs, sweeps, or any motion.")
     ] = None
     design: Annotated[
         bool, typer.Option("--design", help="Instead of measuring, write the motion (motion.csv) that shows friction.")
     ] = False
     dwell: Annotated[float, typer.Option(metavar="S", help="With --design: seconds at each speed, at least.")] = 0.5
     rate: Annotated[float, typer.Option(metavar="HZ", help="With --design: samples a second of motion.csv.")] = 100.0
-    joints: Annotated[str, typer.Option(metavar="A,B,…", help="Joints to look at; default: all that move.")] = ""
+    only: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Joints to look at (motors, with --on drive); default: all that move.")
+    ] = ""
     on: Annotated[
         str,
-        typer.Option(metavar="SIDE", help="joint, or drive: of motors that move several joints; --joints are motors."),
+        typer.Option(metavar="SIDE", help="joint, or drive: of motors that move several joints."),
     ] = "joint"
     how: Annotated[str, typer.Option(metavar="HOW", help="plateaus, table (any motion), or auto.")] = "auto"
     gravity_by: Annotated[
@@ -45,7 +47,7 @@ class FrictionOptions:
     law: Annotated[str, typer.Option(metavar="LAW", help="A law of friction; default: chosen.")] = "auto"
     loaded: Annotated[bool, typer.Option("--loaded", help="Dry friction may grow with load (needs --model).")] = False
     mapping: opt.MapFile = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -58,15 +60,15 @@ def friction(o: FrictionOptions) -> None:
     from steelyard.friction.measure import measure_friction
 
     def made() -> FrictionExperiment | FrictionCurves:
-        arm = opt.robot_from(o.robot, "", o.gravity, o.end.snap)
+        arm = o.described.robot(o.robot)
         if o.design:
-            return design_sweeps(arm, opt.words(o.joints), on=cast(Any, o.on), dwell=o.dwell, rate=o.rate)
+            return design_sweeps(arm, opt.words(o.only), on=cast(Any, o.on), dwell=o.dwell, rate=o.rate)
         if not o.logs:
             raise SteelyardError("There is no log; give some, or --design to write the motion that shows friction.")
         return measure_friction(
             arm,
             opt.logs_from(o.logs, arm, o.mapping),
-            joints=opt.words(o.joints),
+            joints=opt.words(o.only),
             on=cast(Any, o.on),
             how=cast(Any, o.how),
             gravity=o.gravity_by,

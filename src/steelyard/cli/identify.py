@@ -28,15 +28,14 @@ class IdentifyOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs to identify from.")]
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs to identify from.")]
     validate: opt.Validate = None
     output: opt.Output = ""
     mapping: opt.MapFile = ""
-    joints: opt.Joints = ""
+    described: opt.Described = opt.DESCRIBED
     torque_used: Annotated[
         str, typer.Option(metavar="A,B,…", help="The joints whose torque can be trusted; the others still move.")
     ] = ""
-    gravity: opt.Gravity = ""
     term_names: opt.TermNames = ""
     scheme: Annotated[
         str,
@@ -78,7 +77,6 @@ class IdentifyOptions:
         str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
     ] = ""
     controller: opt.ControllerFile = ""
-    snap: opt.Snap = None
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -98,7 +96,7 @@ def _run(o: IdentifyOptions) -> IdentificationRun:
     from steelyard.identification.run import IdentificationRun
 
     one_heap()
-    robot = opt.robot_from(o.robot, o.joints, o.gravity, o.snap, torque_used=opt.words(o.torque_used) or None)
+    robot = o.described.robot(o.robot, torque_used=opt.words(o.torque_used) or None)
     found = identify_files(
         robot,
         [Path(p) for p in o.logs],

@@ -72,8 +72,7 @@ class LocalDesignOptions:
     output: Needed = ""
     designing: Designing = _DESIGNING
     term_names: opt.TermNames = ""
-    gravity: opt.Gravity = ""
-    snap: opt.Snap = None
+    described: opt.Described = opt.DESCRIBED
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -89,7 +88,7 @@ def design(o: LocalDesignOptions) -> None:
     from steelyard.local.regions import read_regions
 
     def designed() -> RegionMotions:
-        loaded = opt.robot_from(o.robot, "", o.gravity, o.snap)
+        loaded = o.described.robot(o.robot)
         found, named = read_regions(o.regions, loaded), opt.words(o.term_names) or None
         with watching("each region's best motion", quiet=o.as_json) as watch:
             return design_regions(loaded, found, named, o.designing.settings(watch))
@@ -110,7 +109,7 @@ class LocalIdentifyOptions:
     designing: Designing = _DESIGNING
     noise: _Noise = 2.0
     mapping: opt.MapFile = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
     prior: opt.PriorOption = "nominal"
@@ -133,7 +132,7 @@ def identify(o: LocalIdentifyOptions) -> None:
     from steelyard.signals.prepare import Preparation
 
     def identified() -> BankRun:
-        loaded = opt.robot_from(o.robot, "", o.gravity, o.end.snap)
+        loaded = o.described.robot(o.robot)
         found = read_regions(o.regions, loaded)
         known = read_motions(o.motions, loaded) if o.motions else o.designing.settings(None)
         bank = identify_locally(
@@ -166,6 +165,7 @@ class ValidateOptions:
     seed: Seed = 1
     noise: _Noise = 2.0
     mapping: opt.MapFile = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -182,7 +182,7 @@ def validate(o: ValidateOptions) -> None:
     from steelyard.local.validate import validate_bank
 
     def validated() -> BankValidation:
-        found = load_bank(o.bank, opt.robot_from(o.robot, "", "", o.end.snap))
+        found = load_bank(o.bank, o.described.robot(o.robot))
         return validate_bank(
             found,
             _source(found.robot, o.log, o.simulate, o.mapping, o.noise, o.seed),
@@ -205,6 +205,7 @@ class RecalibrateOptions:
     region: Annotated[str, typer.Argument(metavar="REGION", help="The region whose motion was played again.")]
     log: Annotated[list[str], typer.Option("--log", metavar="LOG", help="A new log of it. May be repeated.")]
     mapping: opt.MapFile = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -216,7 +217,7 @@ def recalibrate(o: RecalibrateOptions) -> None:
     from steelyard.local.recalibrate import recalibrate as again
 
     def recalibrated() -> BankRun:
-        loaded = opt.robot_from(o.robot, "", "", o.end.snap)
+        loaded = o.described.robot(o.robot)
         found = load_bank(o.bank, loaded)
         found.local(o.region)
         return BankRun(*again(found, o.region, opt.logs_from(o.log, loaded, o.mapping)))

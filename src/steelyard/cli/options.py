@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -31,6 +31,10 @@ ModelSource = Annotated[
 ]
 DesignedMotion = Annotated[str, typer.Option("--motion", metavar="RUN", help="A run of `steelyard excite`.")]
 Joints = Annotated[str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked.")]
+Lock = Annotated[
+    list[str] | None,
+    typer.Option(metavar="JOINT=VALUE", help="Lock a joint at a value in rad or m. May be repeated."),
+]
 Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s².")]
 Snap = Annotated[float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4.")]
 MapFile = Annotated[str, typer.Option("--map", metavar="F", help="What the logs' columns mean (TOML, JSON).")]
@@ -55,10 +59,57 @@ _Options = TypeVar("_Options")
 
 
 @dataclass(frozen=True)
-class End:
-    """With what most commands end: exact angles, and where to and how the result is handed out."""
+class Described:
+    """How a robot's description is read: the same options, with the same meaning, in every command that has a robot."""
 
+    joints: Joints = ""
+    lock: Lock = None
+    gravity: Gravity = ""
     snap: Snap = None
+
+    def robot(self, source: str, **more: Any) -> Robot:
+        """The robot that `source` names, so read; `more` are arguments of `load_robot`."""
+        from steelyard.robot.load import load_robot
+
+        return load_robot(
+            source,
+            joints=words(self.joints) or None,
+            locked=dict(_locked(text) for text in self.lock or ()) or None,
+            gravity=numbers("--gravity", self.gravity, 3) if self.gravity else None,
+            snap=self.snap,
+            **more,
+        )
+
+    def model(self, source: str) -> Model:
+        """The model that `source` names: a run of `identify`, a description with its sidecar beside it, or a robot with
+        inertias, whose nominal model it is. These options are for the last; the others have their own."""
+        from steelyard.dynamics.model import Model
+        from steelyard.export.sidecar import load_model
+
+        if not is_run(source):
+            return Model.nominal(self.robot(source))
+        for option, given in vars(self).items():
+            if given:
+                raise SteelyardError(
+                    f"--{option} is for robots, and {source} is a model, which has its own; leave it out."
+                )
+        return load_model(source)
+
+    def model_like(self, source: str, model: Model) -> Model:
+        """The model that `source` names; a robot has the joints and gravity of `model`."""
+        if is_run(source):
+            return DESCRIBED.model(source)
+        gravity = ",".join(repr(float(x)) for x in model.robot.gravity)
+        return replace(self, joints=",".join(model.robot.joint_names), gravity=gravity).model(source)
+
+
+DESCRIBED = Described()
+
+
+@dataclass(frozen=True)
+class End:
+    """With what most commands end: where to and how the result is handed out."""
+
     output: Output = ""
     overwrite: Overwrite = False
     as_json: AsJson = False
@@ -105,42 +156,15 @@ def _filled(kind: Any, values: dict[str, Any]) -> Any:
     return kind(**{n: _filled(hints[n], values) if is_dataclass(hints[n]) else values[n] for n in names})
 
 
-def robot_from(robot: str, joints: str = "", gravity: str = "", snap: float | None = None, **more: Any) -> Robot:
-    """The robot of the shared options `robot`, `joints`, `gravity` and `snap`; `more` are those of `load_robot`."""
-    from steelyard.robot.load import load_robot
-
-    return load_robot(
-        robot,
-        joints=words(joints) or None,
-        gravity=numbers("--gravity", gravity, 3) if gravity else None,
-        snap=snap,
-        **more,
-    )
+def _locked(text: str) -> tuple[str, float]:
+    name, _, value = text.rpartition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise SteelyardError(f"--lock is '{text}'; give joint=value, e.g. --lock elbow=0.5.") from None
 
 
-def model_from(model: str, joints: str = "", gravity: str = "", snap: float | None = None) -> Model:
-    """The model that `model` names: a run of `identify`, a description with its sidecar beside it, or a robot with
-    inertias, whose nominal model it is. `joints`, `gravity` and `snap` are for the last; the others have their own."""
-    from steelyard.dynamics.model import Model
-    from steelyard.export.sidecar import load_model
-
-    if not _is_run(model):
-        return Model.nominal(robot_from(model, joints, gravity, snap))
-    for option, given in (("--joints", joints), ("--gravity", gravity), ("--snap", snap)):
-        if given:
-            raise SteelyardError(f"{option} is for robots, and {model} is a model, which has its own; leave it out.")
-    return load_model(model)
-
-
-def model_like(text: str, model: Model, snap: float | None = None) -> Model:
-    """The model that `text` names, as by `model_from` with `snap`; a robot has the joints and gravity of `model`."""
-    if _is_run(text):
-        return model_from(text)
-    gravity = ",".join(repr(float(x)) for x in model.robot.gravity)
-    return model_from(text, ",".join(model.robot.joint_names), gravity, snap)
-
-
-def _is_run(text: str) -> bool:
+def is_run(text: str) -> bool:
     """Whether `text` names a model that was exported: a run folder, or a description with its sidecar."""
     from steelyard.export.sidecar import sidecar_path
 

@@ -49,8 +49,7 @@ class PayloadOptions:
     frame: Annotated[str, typer.Option(metavar="FRAME", help="Where the load is described; default: last link.")] = ""
     friction: Annotated[str, typer.Option(metavar="F", help="own (every log has its own friction) or common.")] = "own"
     mapping: opt.MapFile = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""
     physical: Annotated[bool, typer.Option("--physical/--free", help="A body that can exist, or the free fit.")] = True
     end: opt.End = opt.END
@@ -68,7 +67,7 @@ def payload(o: PayloadOptions) -> None:
         raise SteelyardError("--integral goes with --sensor; joints are weighed by filtered rows.")
     if not o.design and not o.with_load:
         raise SteelyardError("There is no log with the load; give one (--with), or --design a motion to weigh by.")
-    o.end.deliver(lambda: _made(o, opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)))
+    o.end.deliver(lambda: _made(o, o.described.robot(o.robot)))
 
 
 def _made(o: PayloadOptions, robot: Robot) -> Outcome:

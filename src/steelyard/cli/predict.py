@@ -22,14 +22,13 @@ class PredictOptions:
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, a robot, or a bank of local.")
     ]
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Logs with the motions.")]
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs with the motions.")]
     robot: Annotated[str, typer.Option(metavar="ROBOT", help="The robot of a bank; other models have their own.")] = ""
     mapping: opt.MapFile = ""
     cutoff: Annotated[
         float | None, typer.Option(metavar="HZ", help="Torques are compared below this; default by a rule.")
     ] = None
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -43,10 +42,10 @@ def predict(o: PredictOptions) -> None:
         if o.robot:
             from steelyard.local.files import load_bank
 
-            bank = load_bank(o.model, opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap))
+            bank = load_bank(o.model, o.described.robot(o.robot))
             logs = opt.logs_from(o.logs, bank.robot, o.mapping)
             return predicted(bank, logs, names=_names(o.logs), cutoff_hz=o.cutoff, label="the bank's local models")
-        model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
+        model = o.described.model(o.model)
         logs = opt.logs_from(o.logs, model.robot, o.mapping)
         return predicted(model, logs, names=_names(o.logs), cutoff_hz=o.cutoff, label=f"the model of {o.model}")
 

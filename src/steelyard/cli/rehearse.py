@@ -28,8 +28,7 @@ class RehearseOptions:
     passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1
     seed: Annotated[int, typer.Option(metavar="N", help="Of the planted robot and of the noise.")] = 0
     term_names: opt.TermNames = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -42,7 +41,7 @@ def rehearse(o: RehearseOptions) -> None:
     from steelyard.rehearse.rehearse import rehearse as play
 
     def rehearsed() -> Rehearsal:
-        loaded = opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)
+        loaded = o.described.robot(o.robot)
         made = read_designed(o.run, loaded)
         given = opt.words(o.term_names) or [t for t in made.terms if t != "default"]
         return play(

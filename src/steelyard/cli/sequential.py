@@ -22,8 +22,7 @@ class SequentialOptions:
     plan: Annotated[
         str, typer.Argument(metavar="PLAN", help="The movements, their logs and what each finds (YAML, TOML, JSON).")
     ]
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -36,6 +35,6 @@ def sequential(o: SequentialOptions) -> None:
         from steelyard.estimation.sequential.plan import read_plan
         from steelyard.use.stepwise import Stepwise
 
-        return Stepwise.of(read_plan(o.plan, opt.robot_from(o.robot, o.joints, o.gravity, o.end.snap)))
+        return Stepwise.of(read_plan(o.plan, o.described.robot(o.robot)))
 
     o.end.deliver(identified)

@@ -41,8 +41,7 @@ class SimulateOptions:
     friction: Annotated[str, typer.Option(metavar="F", help="smooth, or stick: joints truly stand still.")] = "smooth"
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of the noise, and of phases that are drawn.")] = None
     mapping: opt.MapFile = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -62,7 +61,7 @@ def simulate(o: SimulateOptions) -> None:
     def simulated() -> Simulated:
         from steelyard.use.simulated import let_move
 
-        model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
+        model = o.described.model(o.model)
         return let_move(
             model,
             **_driven(o, model),

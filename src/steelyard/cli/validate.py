@@ -31,8 +31,7 @@ class JudgeOptions:
         float, typer.Option(metavar="SHARE", help="Change each base parameter by this share, and rank them.")
     ] = 0.0
     mapping: opt.MapFile = ""
-    joints: opt.Joints = ""
-    gravity: opt.Gravity = ""
+    described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
 
@@ -53,11 +52,11 @@ def validate(o: JudgeOptions) -> None:
     def judged() -> Validated:
         from steelyard.use.validated import validate_on_logs, validate_on_plant
 
-        model = opt.model_from(o.model, o.joints, o.gravity, o.end.snap)
+        model = o.described.model(o.model)
         if o.log:
             logs = opt.logs_from(o.log, model.robot, o.mapping)
             return validate_on_logs(model, logs, o.horizon)
-        plant = opt.model_like(o.against, model, o.end.snap) if o.against else None
+        plant = o.described.model_like(o.against, model) if o.against else None
         return validate_on_plant(
             model,
             plant,

@@ -1,0 +1,48 @@
+"""`Checks`: what was found in several logs of one robot, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steelyard.check.check import Check
+from steelyard.ground.outcome import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Checks(Outcome):
+    """Checks of several logs, by the names the logs go by; what is worst counts."""
+
+    names: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command: that of the worst log."""
+        return max(check.exit_code for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """How many of the logs can be identified from, and which cannot."""
+        bad = [name for name, check in zip(self.names, self.checks, strict=True) if check.exit_code]
+        if not bad:
+            return f"All {len(self.checks)} logs can be identified from."
+        return f"{len(self.checks) - len(bad)} of {len(self.checks)} logs can be identified from; not {', '.join(bad)}."
+
+    def to_json(self) -> dict[str, Any]:
+        logs = [{"log": n, **check.to_json()} for n, check in zip(self.names, self.checks, strict=True)]
+        return {"verdict": self.verdict, "exit_code": self.exit_code, "logs": logs}
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.check.page import print_checks
+
+        print_checks(self, out)
+
+
+def checked_alike(names: Sequence[str], checks: Sequence[Check]) -> Check | Checks:
+    """The one check there is, or all of `checks` side by side; `names` are those of the logs."""
+    return checks[0] if len(checks) == 1 else Checks(tuple(names), tuple(checks))

@@ -1,0 +1,52 @@
+"""Which panel of a command's help an option stands in: one table for all, since a name means the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Panels in the order in which they are shown; what no panel names stands in "Options", behind what is read.
+PANELS = {
+    "Input": (
+        "mapping", "log", "validate", "given", "with_load", "without", "arm", "known", "controller", "controllers",
+        "against", "motion", "torque", "description",
+    ),
+    "Options": (),
+    "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame"),
+    "Model": ("term_names", "friction", "physical", "prior", "significant", "plain", "tune", "truth", "spread"),
+    "Fit": (
+        "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "period", "order", "cutoffs", "limit", "method",
+    ),
+    "Judging": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),
+    "Limits": (
+        "q", "dq", "ddq", "jerk", "tau", "power", "torque_margin", "box", "floor", "collision", "clearance",
+        "bandwidth",
+    ),
+    "Motion": (
+        "duration", "rate", "dwell", "harmonics", "family", "poses", "motions", "moving", "posture", "passes", "rates",
+        "trajectories", "points", "start", "control_rate", "noise",
+    ),
+    "Aim": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
+    "Search": (
+        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "starts", "time",
+        "checkpoint", "workers", "resume",
+    ),
+    "Output": ("output", "overwrite", "as_json", "fix", "help"),
+}  # fmt: skip
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
+
+
+def panel_of(option: str) -> str:
+    """The panel that the `option`, by its name in the program, stands in."""
+    return _PANEL_OF.get(option, "Options")
+
+
+def write_panels(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write the arguments of a `command`, and its options panel by panel; `ctx` and `formatter` are Click's."""
+    shown = [(p, record) for p in command.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
+    places: dict[str, list[Any]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
+    for param, record in shown:
+        places["Arguments" if param.param_type_name == "argument" else panel_of(param.name)].append(record)
+    for panel, records in places.items():
+        if records:
+            with formatter.section(panel):
+                formatter.write_dl(records)
