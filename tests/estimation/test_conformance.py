@@ -202,5 +202,5 @@ def test_an_estimator_is_imported_without_the_others() -> None:
 def test_a_solver_that_is_not_installed_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     s = OfRows("wls")
-    with pytest.raises(EstimationError, match=r"pip install 'steelyard\[conic\]'"):
+    with pytest.raises(EstimationError, match=r"needs the package cvxpy: .*pip install -e '\.\[clarabel\]'"):
         make_estimator("physical", solver="clarabel").fit(s.noisy(), s.home.base)

@@ -11,7 +11,7 @@ from steelyard.excitation import SearchSettings
 from steelyard.excitation.constraints._collision import collision
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
-pytest.importorskip("pinocchio", reason="collision needs Pinocchio (pip install 'steelyard[oracle]')")
+pytest.importorskip("pinocchio", reason="collision needs Pinocchio (pip install 'steelyard[collision]')")
 coal = pytest.importorskip("coal")
 
 BODY = """<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.2 0 0"/>

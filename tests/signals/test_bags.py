@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rosbags", reason="reading bags needs the extra `ros`")
-
 from bags import joint_states, write_bag
 from log_files import chain, motion
 

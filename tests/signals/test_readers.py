@@ -26,7 +26,6 @@ SIGNALS = motion(samples=1030)
 
 
 def _bag(path: Path, storage: str) -> Path:
-    pytest.importorskip("rosbags", reason="reading bags needs the extra `ros`")
     from bags import joint_states, write_bag
 
     return write_bag(path, {"/js": joint_states(["a", "b"], SIGNALS)}, storage)
@@ -242,4 +241,4 @@ def test_the_page_on_logs_tells_of_every_format():
     for kind in READERS.values():
         assert kind.description in page
         assert all(f"`{suffix}`" in page for suffix in kind.suffixes)
-        assert f"steelyard[{kind.extra}]" in page if kind.extra else True
+        assert f"the extra `{kind.extra}`" in page if kind.extra else True

@@ -8,6 +8,7 @@ from typing import Any
 from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import evaluate_graph
 from steelyard.errors import SteelyardError
+from steelyard.ground.extras import import_extra
 
 # XLA's fusion on CPUs computes the whole chain anew for every output of a regressor (6–9× slower than without).
 # The option is one for debugging, so it is tried, not relied on.
@@ -55,8 +56,4 @@ def jitted(function: Function, *examples: Any) -> Callable[..., Any]:
 
 
 def _jax() -> Any:
-    try:
-        import jax
-    except ImportError:
-        raise SteelyardError("JAX is not installed; pip install 'steelyard[jax]'.") from None
-    return jax
+    return import_extra("jax", "jax", "The engine `jax`")

@@ -118,7 +118,7 @@ class LogReader(ABC):
     description: ClassVar[str]  # how it is read, in one line, for the table of formats
     magic: ClassVar[bytes] = b""  # the first bytes of such a file, by which one with another suffix is known
     folders: ClassVar[bool] = False  # whether a folder may be such a log
-    extra: ClassVar[str] = ""  # what must be installed beside Steelyard: pip install 'steelyard[extra]'
+    extra: ClassVar[str] = ""  # what must be installed beside Steelyard: an extra of pyproject.toml
 
     names: tuple[str, ...]  # of the columns
     joints: tuple[str, ...] = ()  # as in `Table`

@@ -10,6 +10,7 @@ import numpy as np
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.possible._formulate import Program
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.extras import import_extra
 
 # A path-following Newton method for `Program`: every iterate is strictly inside what is physically possible.
 #
@@ -170,12 +171,7 @@ def _solve(hessian: Array, right: Array) -> Array:
 
 def solve_conic(program: Program) -> Array:
     """x by a general interior-point solver; importing CVXPY takes longer than solving."""
-    try:
-        from importlib import import_module
-
-        cp: Any = import_module("cvxpy")  # half-typed: its functions are unknown to type checkers
-    except ImportError as error:
-        raise EstimationError("solver='clarabel' needs CVXPY and Clarabel: pip install 'steelyard[conic]'.") from error
+    cp = import_extra("cvxpy", "clarabel", "solver='clarabel'", EstimationError)
     V, v0 = program.transform
     rank = len(program.G)
     v = cp.Variable(V.shape[1])

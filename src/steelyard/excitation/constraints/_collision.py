@@ -19,6 +19,7 @@ from steelyard.excitation.constraints.limits import Pull
 from steelyard.excitation.sampled import Sampled
 from steelyard.excitation.trajectories import Family, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.extras import import_extra
 from steelyard.robot.robot import Robot
 
 
@@ -52,11 +53,7 @@ class Scene:
         ignore: Sequence[tuple[str, str]],
         obstacles: Sequence[tuple[str, Any, Array]],
     ) -> None:
-        try:
-            import pinocchio as pin
-        except ImportError:
-            raise ExcitationError("Collision needs Pinocchio; pip install 'steelyard[oracle]'.") from None
-        self.pin = pin
+        self.pin = pin = import_extra("pinocchio", "collision", "Collision", ExcitationError)
         self.model = pin.buildModelFromUrdf(str(urdf))
         folders = [str(d) for d in package_dirs]
         self.geometry = pin.buildGeomFromUrdf(self.model, str(urdf), pin.GeometryType.COLLISION, None, folders)

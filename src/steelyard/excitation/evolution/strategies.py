@@ -12,6 +12,7 @@ from steelyard.excitation.constraints.limits import Constraint, Pull
 from steelyard.excitation.constraints.traced_limit import TracedLimit
 from steelyard.excitation.trajectories import Fixed, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.extras import import_extra
 from steelyard.ground.renamed import renamed
 
 
@@ -36,10 +37,7 @@ class CovarianceAdaptation:
             )
 
     def start(self, genes: int, seed: int) -> _Adaptation:
-        try:
-            from cmaes import CMA
-        except ImportError:
-            raise ExcitationError("CMA-ES needs the library cmaes; pip install 'steelyard[cma]'.") from None
+        CMA = import_extra("cmaes", "cma", "CMA-ES", ExcitationError).CMA
         bounds = np.tile([0.0, 1.0], (genes, 1))
         made = CMA(np.full(genes, 0.5), self.initial_std, bounds=bounds, seed=seed, population_size=self.population)
         return _Adaptation(made)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +32,6 @@ class BagReader(LogReader):
 
     The time is that of the messages' headers, or that of recording if the headers have none.
     """
-
-    extra: ClassVar[str] = "ros"
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
@@ -71,13 +69,9 @@ class BagReader(LogReader):
 
     def _raw_blocks(self) -> Iterator[tuple[list[tuple[str, ...]], dict[str, ColumnValues]]]:
         """The messages in blocks: the lists of names that occur, both clocks, and the signals of the joints named."""
-        try:
-            from rosbags.rosbag2 import Reader
-            from rosbags.typesys import Stores, get_typestore
-        except ImportError:
-            raise LogError(
-                f"{self.path}: reading bags needs the package rosbags: pip install 'steelyard[{self.extra}]'."
-            ) from None
+        from rosbags.rosbag2 import Reader
+        from rosbags.typesys import Stores, get_typestore
+
         # The message has been the same in every ROS 2; a fixed definition needs nothing of what the bag says of types.
         store = get_typestore(Stores.ROS2_HUMBLE)
         try:
