@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import html
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from excitation_cases import central
 
 import steelyard as sy
-from steelyard.excitation import SearchSettings
+from steelyard.excitation import SearchSettings, design_motions
 from steelyard.excitation.constraints._collision import collision
 from steelyard.excitation.trajectories import Fourier, Trajectory
 
-pytest.importorskip("pinocchio", reason="collision needs Pinocchio (pip install 'steelyard[collision]')")
+pin = pytest.importorskip("pinocchio", reason="collision needs Pinocchio (the extra collision)")
 coal = pytest.importorskip("coal")
 
 BODY = """<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.2 0 0"/>
@@ -57,8 +61,8 @@ def test_bounds_cover_every_instant(arm):
         x = 0.8 * np.random.default_rng(seed).normal(size=9)
         motion = Trajectory(tuple(families), x)
         t = np.linspace(0.0, 4.0, 801)
-        dense = max(0.02 - constraint.scene.measure(q).distances.min() for q in motion.derivative(t, 0))
-        bound = constraint.excess(motion)
+        dense = max(0.02 - constraint.scene.distances(q).min() for q in motion.derivative(t, 0))
+        bound = constraint.unit * constraint.excess(motion)
         assert bound >= dense - 1e-9
         if bound > 0.0:
             assert bound <= max(dense, 0.0) + 2e-3  # the bound's resolution is a millimetre
@@ -78,7 +82,7 @@ def test_a_plan_that_neither_folds_onto_itself_nor_hits_the_wall(arm):
     assert plan.margins["distances"] <= 0.0
     scene = near(plan.trajectory.families).scene
     t = np.linspace(0.0, 6.0, 3001)
-    assert min(scene.measure(q).distances.min() for q in plan.trajectory.derivative(t, 0)) >= 0.02
+    assert min(scene.distances(q).min() for q in plan.trajectory.derivative(t, 0)) >= 0.02
 
 
 def test_a_wall_that_cannot_be_avoided(arm):
@@ -95,10 +99,74 @@ def test_bodies_keep_apart_by_one_word_from_the_robots_own_file(arm):
     free, kept = sy.excite(robot, **options), sy.excite(robot, collision=True, clearance=0.35, **options)
     scene = collision(robot, file)(kept.trajectory.families).scene
     nearest = [
-        min(scene.measure(q).distances.min() for q in plan.trajectory.derivative(np.linspace(0.0, 6.0, 601), 0))
+        min(scene.distances(q).min() for q in plan.trajectory.derivative(np.linspace(0.0, 6.0, 601), 0))
         for plan in (free, kept)
     ]
     assert nearest[0] < 0.35 < nearest[1] + 1e-6  # GJK finds distances to 1e-6
     assert kept.notes == ()
     assert np.array_equal(sy.excite(robot, collision=None, clearance=0.35, **options).trajectory.coefficients,
                           kept.trajectory.coefficients)  # fmt: skip
+
+
+def meshes_that_collide(file, motion, samples):
+    """By Pinocchio and the meshes as they are: at how many of so many instants bodies that are no neighbours touch."""
+    model = pin.buildModelFromUrdf(str(file))
+    folders = [str(p) for p in Path(file).parents][:6]
+    bodies = pin.buildGeomFromUrdf(model, str(file), pin.GeometryType.COLLISION, None, folders)
+    joints = [body.parentJoint for body in bodies.geometryObjects]
+    for b, two in enumerate(joints):
+        for a, one in enumerate(joints[:b]):
+            if one != two and model.parents[one] != two and model.parents[two] != one:
+                bodies.addCollisionPair(pin.CollisionPair(a, b))
+    data, found = model.createData(), bodies.createData()
+    return sum(
+        pin.computeCollisions(model, data, bodies, found, pin.integrate(model, pin.neutral(model), q), True)
+        for q in motion.derivative(np.linspace(0.0, motion.duration, samples), 0)
+    )
+
+
+def test_bodies_of_a_ur5_that_are_always_near_each_other_do_not_touch():
+    """Forearm and second wrist are never 2 cm apart. Left out, as such pairs were, they meet when the wrist folds."""
+    folder = Path(pin.__file__).parents[4] / "share" / "example-robot-data" / "robots"
+    file = folder / "ur_description" / "urdf" / "ur5_robot.urdf"
+    if not file.exists():
+        pytest.skip("example-robot-data is not installed")
+    robot = sy.load_robot(file)
+    quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=5)
+    options = {"harmonics": 2, "duration": 5.0, "rate": 50.0, "search": quick, "seed": 1}
+    careless = sy.excite(robot, **options)
+    assert meshes_that_collide(file, careless.trajectory, 300) > 0
+    made = design_motions(robot, collision=None, **options)
+    # Five thousand instants, most of them between those that the search looked at.
+    assert meshes_that_collide(file, made.plan.trajectory, 5000) == 0
+    assert made.verdict[0] == "good"
+    assert any("kept from touching" in note and "forearm_link_0–wrist_2_link_0" in note for note in made.notes)
+
+
+def test_hulls_that_overlap_where_the_robot_stands_at_zero_overlap_by_no_more(tmp_path):
+    """Three balls of 10 cm on links of 2 cm: the outer ones are 4 cm apart at zero, and concentric when folded."""
+    box, ball = '<origin xyz="0.2 0 0"/><geometry><box size="0.3 0.05 0.05"/>', '<geometry><sphere radius="0.1"/>'
+    body = BODY.replace(box, ball)
+    bodies = "".join(body.format(k=k, parent=f"l{k - 1}" if k else "base", x=0.02 if k else 0.0) for k in range(3))
+    file = tmp_path / "balls.urdf"
+    file.write_text(f'<robot name="balls"><link name="base"/>{bodies}</robot>')
+    robot = sy.load_robot(file)
+    constraint = collision(robot, file)([Fourier(2, 4.0)] * 3)
+    assert constraint.scene.names == [("l0_0", "l2_0")]
+    assert constraint.clearance == pytest.approx([-0.16 - 1e-3], abs=1e-6)  # 4 cm between centres, two radii, 1 mm
+    stretched, folded = np.zeros(3), np.array([0.0, 3.0, 0.0])
+    assert constraint.at_rest(stretched)[0] < 0.0 < constraint.at_rest(folded)[0]
+
+
+def test_without_the_library_the_verdict_is_amber_and_says_so(arm, monkeypatch):
+    robot, _ = arm
+    monkeypatch.setitem(sys.modules, "pinocchio", None)
+    quick = SearchSettings(starts=1, survivors=(), sharpness=(4.0,), repeats=1, iterations=2)
+    made = design_motions(robot, collision=None, search=quick, harmonics=2, duration=4.0, rate=50.0)
+    (said,) = made.unseen
+    assert made.verdict[0] == "warning"
+    assert "not looked at" in said
+    assert "pip install" in said
+    assert html.escape(said) in made.page()
+    with pytest.raises(sy.SteelyardError, match=r"pinocchio: .*pip install"):
+        design_motions(robot, collision=True, search=quick)

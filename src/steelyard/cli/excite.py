@@ -77,6 +77,7 @@ class ExciteOptions:
     ] = None
     clearance: Annotated[float, typer.Option(metavar="M", help="How far bodies keep apart.")] = 0.02
     packages: Annotated[str, typer.Option(metavar="DIR,…", help="Where package:// meshes are found.")] = ""
+    srdf: Annotated[str, typer.Option(metavar="FILE", help="MoveIt's file: pairs that it disables may collide.")] = ""
     bandwidth: Annotated[float | None, typer.Option(metavar="HZ", help="No harmonic above this frequency.")] = None
     optimiser: Annotated[str, typer.Option(metavar="O", help="{optimisers:or}.")] = "gradient"
     via_points: Annotated[
@@ -156,6 +157,7 @@ def _designed(o: ExciteOptions) -> Designed | Poses:
         "box": opt.numbers("--box", o.box, 6) if o.box else None,
         "bandwidth_hz": o.bandwidth,
         "packages": opt.words(o.packages),
+        "srdf": o.srdf or None,
         "family": _families(o.family),
         "checkpoint": o.checkpoint or None,
         **{name: lists[name] or None for name in ("joints", "equations", "parameters", "wanted")},
@@ -170,5 +172,17 @@ def _designed(o: ExciteOptions) -> Designed | Poses:
 def _poses(robot: Robot, count: int, read: dict[str, Any]) -> Poses:
     from steelyard.excitation.poses import static_poses
 
-    shared = ("terms", "limits", "torque_margin", "box", "floor", "frame", "collision", "clearance", "packages", "seed")
+    shared = (
+        "terms",
+        "limits",
+        "torque_margin",
+        "box",
+        "floor",
+        "frame",
+        "collision",
+        "clearance",
+        "packages",
+        "srdf",
+        "seed",
+    )
     return static_poses(robot, count, **{name: read[name] for name in shared})

@@ -19,7 +19,7 @@ PANELS = {
     "Judging": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),
     "Limits": (
         "q", "dq", "ddq", "jerk", "tau", "power", "torque_margin", "box", "floor", "collision", "clearance",
-        "bandwidth",
+        "srdf", "bandwidth",
     ),
     "Motion": (
         "duration", "rate", "dwell", "harmonics", "family", "poses", "motions", "moving", "posture", "passes", "rates",

@@ -265,7 +265,7 @@ def design_motions(
     terms, sigma = options.get("terms"), expected_noise(robot, noise)
     if motions > 1:
         # The scene is built once for all of them.
-        usual = {"collision": False, "clearance": 0.02, "packages": ()}
+        usual = {"collision": False, "clearance": 0.02, "packages": (), "srdf": None}
         bodies, notes = keeps_apart(robot, *(options.pop(name, value) for name, value in usual.items()))
         options["constraints"] = [*bodies, *options.get("constraints", ())]
         plans = excite_several(robot, motions, **options)

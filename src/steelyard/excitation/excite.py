@@ -66,6 +66,7 @@ def excite(
     collision: bool | None = False,
     clearance: float = 0.02,
     packages: Sequence[str | Path] = (),
+    srdf: str | Path | None = None,
     regions: Sequence[FreeSpace] = (),
     bandwidth_hz: float | None = None,
     constraints: Sequence[Constraint | Callable[[Sequence[Family]], Constraint]] = (),
@@ -108,8 +109,9 @@ def excite(
         floor: no link's origin comes below this height, m.
         collision: bodies keep `clearance` (m) apart, by the collision geometry in the robot's own URDF: True, False, or
             None: where there is any (what could not be looked at stands in `notes` of the plan). Needs Pinocchio.
-        clearance: how far bodies keep apart, m.
+        clearance: how far bodies keep apart, m; those that are always nearer are kept from touching.
         packages: folders in which `package://` meshes are found (default: those above the robot's file).
+        srdf: MoveIt's file of the robot: pairs of bodies that it disables are left out.
         regions: more (points, planes) that the points must stay in.
         bandwidth_hz: no harmonic may lie above this frequency (Hz).
         constraints: more constraints, your own, or functions that make them for the families (`collision(…)`).
@@ -137,7 +139,7 @@ def excite(
         family = [_family_named(kind, harmonics, duration) for kind in kinds]
     elif family is None or isinstance(family, str):
         family = _family_named(family or FAMILIES[0], harmonics, duration)
-    apart, notes = keeps_apart(robot, collision, clearance, packages)
+    apart, notes = keeps_apart(robot, collision, clearance, packages, srdf)
     regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":
         _check_bred(optimiser, joints, posture, bandwidth_hz, scheme)

@@ -74,10 +74,11 @@ class Plan:
         whole = [np.zeros((len(columns),) * 2) for _ in grams]
         for table, gram, place in zip(whole, grams, goal.observation.places, strict=True):
             table[np.ix_(place, place)] = gram
+        # Distances are told in metres, whatever the search counts them in.
+        margins = {c.name: c.excess(trajectory) * getattr(c, "unit", 1.0) for c in needs}
         return cls(
             trajectory, columns=tuple(columns), units=tuple(units), equations=goal.observation.names,
-            criterion=goal.criterion.name, label=goal.label, margins={c.name: c.excess(trajectory) for c in needs},
-            grams=tuple(whole), **more,
+            criterion=goal.criterion.name, label=goal.label, margins=margins, grams=tuple(whole), **more,
         )  # fmt: skip
 
     @property

@@ -107,6 +107,7 @@ def static_poses(
     collision: bool | None = False,
     clearance: float = 0.02,
     packages: Sequence[str | Path] = (),
+    srdf: str | Path | None = None,
     regions: Sequence[FreeSpace] = (),
     constraints: Sequence[Any] = (),
     seed: int = 0,
@@ -115,10 +116,10 @@ def static_poses(
 
     Random postures that keep to the limits are exchanged one by one for better ones (Fedorov 1972), then moved along
     the exact gradient. The other arguments are those of `excite`: `robot`, `terms`, `limits`, `model`, `torque_margin`,
-    `box`, `frame`, `floor`, `collision`, `clearance`, `packages`, `regions`, `constraints` and `seed`.
+    `box`, `frame`, `floor`, `collision`, `clearance`, `packages`, `srdf`, `regions`, `constraints` and `seed`.
     """
     regions = [*stays_in(robot, box, floor, frame), *regions]
-    constraints = [*keeps_apart(robot, collision, clearance, packages)[0], *constraints]
+    constraints = [*keeps_apart(robot, collision, clearance, packages, srdf)[0], *constraints]
     bounds = limits_from(robot, limits)
     base = base_parameters(robot, terms)
     families: tuple[Family, ...] = (Idle(1.0, None),) * robot.dof

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +19,9 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
+    from steelyard.excitation.constraints._collision import Collision
     from steelyard.excitation.problem import FreeSpace
 
-# Pairs that are near in so many of some random postures are bolted together; their models overlap.
-_ALWAYS, _POSTURES = 0.95, 40
 # The folders above the robot's file in which meshes of packages are looked for.
 _FOLDERS_ABOVE = 6
 
@@ -47,11 +46,12 @@ def stays_in(robot: Robot, box: Sequence[float] | None, floor: float | None, fra
 
 
 def keeps_apart(
-    robot: Robot, wanted: bool | None, clearance: float, packages: Sequence[str | Path]
+    robot: Robot, wanted: bool | None, clearance: float, packages: Sequence[str | Path], srdf: str | Path | None = None
 ) -> tuple[list[Callable[[Sequence[Family]], Constraint]], list[str]]:
     """Self-collision by the geometry in the robot's own URDF, and what a user should know of it.
 
-    `wanted`: True (impossible is an error), False, or None (where there is geometry; a note otherwise).
+    `wanted`: True (impossible is an error), False, or None (where there is geometry; a note otherwise). `srdf`: a file
+    whose disabled pairs are left out.
     """
     path = Path(robot.source)
     has = path.suffix.lower() == ".urdf" and path.exists() and b"<collision" in read_bytes(path, MAX_BYTES)
@@ -67,14 +67,9 @@ def keeps_apart(
     from steelyard.excitation.constraints._collision import collision
 
     folders = [str(p) for p in packages] or [str(p) for p in list(path.resolve().parents)[:_FOLDERS_ABOVE]]
-    notes = []
     try:
-        scene = collision(robot, path, clearance, folders)((Idle(1.0),) * robot.dof).scene
-        touching = _always_touching(scene, robot, clearance)
-        if touching:
-            pairs = ", ".join(f"{a}–{b}" for a, b in touching)
-            notes.append(f"These bodies are close to each other in nearly every posture and were left out: {pairs}.")
-        return [collision(robot, path, clearance, folders, ignore=touching)], notes
+        apart = collision(robot, path, clearance, folders, srdf)
+        return [apart], _held_notes(apart((Idle(1.0),) * robot.dof), clearance)
     except (ExcitationError, ValueError, RuntimeError) as error:
         said = " ".join(str(error).split())
         if wanted:
@@ -82,10 +77,20 @@ def keeps_apart(
         return [], [f"Collisions were not looked at: {said}"]
 
 
-def _always_touching(scene: Any, robot: Robot, clearance: float) -> list[tuple[str, str]]:
-    """Pairs that are near in nearly every posture: overlapping models of what is bolted together, not collisions."""
-    low = [max(j.lower, -np.pi) for j in robot.joints]
-    high = [min(j.upper, np.pi) for j in robot.joints]
-    postures = np.random.default_rng(0).uniform(low, high, (_POSTURES, robot.dof))
-    near = np.mean([scene.measure(q).distances < clearance for q in postures], axis=0)
-    return [pair for pair, share in zip(scene.names, near, strict=True) if share > _ALWAYS]
+def _held_notes(found: Collision, clearance: float) -> list[str]:
+    """Which pairs are held to something else than the `clearance` (m), and to what."""
+    named = [f"{a}–{b}" for a, b in found.scene.names]
+    touch = [n for n, least in zip(named, found.clearance, strict=True) if 0.0 <= least < clearance]
+    overlap = [n for n, least in zip(named, found.clearance, strict=True) if least < 0.0]
+    notes = []
+    if touch:
+        notes.append(
+            f"These bodies are nearer than {clearance:g} m in nearly every posture; they are kept from touching: "
+            f"{', '.join(touch)}."
+        )
+    if overlap:
+        notes.append(
+            "The hulls of these bodies overlap wherever the robot stands; they are kept from overlapping by more than "
+            f"in its zero posture: {', '.join(overlap)}."
+        )
+    return notes
