@@ -12,6 +12,8 @@ from steelyard.dynamics.model import Model
 from steelyard.identification._verdict import Verdict, judge
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.robot.load import load_robot
+from steelyard.signals.log import Log
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,24 @@ def test_an_arm_of_many_tonnes_is_refused(found: Identification) -> None:
     told = with_parameters(found, slice(0, found.robot.inertial_count), 1000.0)
     assert told.grade == "poor"
     assert any("too heavy for a robot that reaches" in r for r in told.reasons)
+
+
+def test_a_long_rail_asks_for_no_heavy_carriage() -> None:
+    """A carriage on a rail whose limits are a hundred metres, or only a large number, may weigh what it likes."""
+    rail = load_robot(
+        """<robot name="rail"><link name="floor"/><link name="carriage"><inertial><mass value="5"/>
+        <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="slide" type="prismatic"><parent link="floor"/><child link="carriage"/><axis xyz="1 0 0"/>
+        <limit lower="-100" upper="100" effort="1000" velocity="10"/></joint></robot>"""
+    )
+    t = np.arange(4000) / 200.0
+    w, rng = np.array([1.3, 3.1, 5.7]), np.random.default_rng(0)
+    q, dq, ddq = (0.1 * (w**k * np.sin(np.outer(t, w) + k * np.pi / 2)).sum(axis=1) for k in range(3))
+    tau = 5.0 * ddq + 3.0 * dq + 2.0 * np.tanh(dq / 0.02) + 0.05 * rng.normal(size=t.shape)
+    log = Log(("slide",), t, q[:, None], dq=dq[:, None], tau=tau[:, None])
+    told = judge(identify(rail, log))
+    assert not any("robot that reaches" in r for r in told.reasons), told.reasons
+    assert told.grade != "poor", told.reasons
 
 
 def test_a_link_that_weighs_many_times_the_described_mass_is_named(found: Identification) -> None:

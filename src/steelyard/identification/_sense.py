@@ -99,11 +99,13 @@ def _friction(found: Identification) -> Iterator[Against]:
 
 
 def reach_of(robot: Robot) -> float:
-    """The longest way from the base to a link's joint, along the links, m."""
+    """The longest way from the base to a link's joint, along the links, m.
+
+    The way of a slide is not in it: how far a carriage travels says nothing about how heavy it is, and in many
+    descriptions it is only a large number.
+    """
     ways = [0.0] * len(robot.links)
     for k, link in enumerate(robot.links):
         before = ways[link.parent] if link.parent >= 0 else 0.0
-        slide = robot.joints[link.coordinate]
-        room = max(abs(slide.lower), abs(slide.upper)) if link.kind == "prismatic" else 0.0
-        ways[k] = before + float(np.linalg.norm(link.translation)) + (room if np.isfinite(room) else 0.0)
+        ways[k] = before + float(np.linalg.norm(link.translation))
     return max(ways, default=0.0)
