@@ -1,0 +1,119 @@
+"""Real robots and their pages: `steelyard identify` as a stranger would type it, and a picture of each report.
+
+    STEELYARD_DATA=folder python benchmarks/gallery.py    # into build/gallery and docs/gallery.md
+    STEELYARD_DATA=folder python benchmarks/gallery.py --only emps
+
+The reports hold parts of the logs, which belong to those who published them: they stay in build/gallery. Pictures need
+Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES, PICTURES = ROOT / "build" / "gallery", ROOT / "docs" / "images" / "gallery"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+_HEAD = """# Gallery
+
+What `steelyard identify` says of robots that other people moved, as it comes: no option but what names the columns and
+the joints. Each page was made by the command below it; the logs belong to those who published them and are not part of this
+package ([scoreboard](scoreboard.md): where they come from, and the figures beside those of others).
+
+"""
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A robot, the logs to fit, those to judge by (none: the last 30 %), and what its command must be told."""
+
+    title: str
+    folder: str
+    logs: tuple[str, ...]
+    judges: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> list[str]:
+        judged = [x for log in self.judges for x in ("--validate", f"{log}.parquet")] or ["--holdout", "0.3"]
+        return ["identify", "robot.urdf", *(f"{log}.parquet" for log in self.logs), *judged, *self.options]
+
+
+def _map(name: str) -> tuple[str, str]:
+    return "--map", f"{name}.toml"
+
+
+TIAGO = ",".join(("torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8))))
+UR, AIRBOT = "ident__20_02_{}-{}sec_12harm", "vali_ptrnSrch_N7T25QR-{}"
+ROBOTS = (
+    Robot("Universal Robots UR10e", "ur10e", (UR.format(10, 30),), (UR.format(12, 50),), _map("ur10e")),
+    Robot("Franka Panda", "panda_gaz", ("trajectory_1",)),
+    Robot("Stäubli TX40", "staubli_tx40", ("trajectory",), (), _map("tx40")),
+    Robot("PAL TIAGo", "tiago", ("trajectory",), (), (*_map("tiago"), "--joints", TIAGO)),
+    Robot("Krang (Schunk LWA)", "krang_arm", ("train",), ("test",), _map("krang")),
+    Robot("AIRBOT Play", "airbot_play", (AIRBOT.format(5), AIRBOT.format(6), "vali_opt"), ("vali_ga_N12T25",)),
+    Robot("KUKA KR 300", "kuka_kr300", ("trajectory_A", "trajectory_B"), ("trajectory_C",)),
+    Robot("EMPS, a sliding axis", "emps", ("ident",), ("val_pulses",)),
+)  # fmt: skip
+
+
+def identified(robot: Robot, data: Path) -> dict[str, object]:
+    """The verdict and scores of the robot, from its run folder, which is made where it is not there."""
+    run = PAGES / robot.folder
+    maps = ROOT / "benchmarks" / "maps"
+    told = [str(maps / word) if (maps / word).is_file() else word for word in robot.command]
+    if not (run / "result.json").exists():
+        subprocess.run([sys.executable, "-m", "steelyard", *told, "-o", str(run)], cwd=data / robot.folder, check=True)
+    found: dict[str, object] = json.loads((run / "result.json").read_text("utf-8"))
+    return found
+
+
+def picture(robot: Robot) -> None:
+    """The top of the report, as a reader meets it."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    at = PICTURES / f"{robot.folder}.webp"
+    page = (PAGES / robot.folder / "report.html").resolve().as_uri()
+    size = ("--window-size=1100,900", "--force-device-scale-factor=0.7", "--virtual-time-budget=4000")
+    subprocess.run(
+        [CHROMIUM, "--headless=new", "--no-sandbox", "--hide-scrollbars", *size, f"--screenshot={at}", page],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def section(robot: Robot, found: dict[str, object]) -> str:
+    """A robot's part of the page: its verdict, its picture, its command."""
+    verdict = found["verdict"]
+    assert isinstance(verdict, dict)
+    said = shlex.join(["steelyard", *robot.command, "-o", "found"])
+    shown = f"![The report of the {robot.title}](images/gallery/{robot.folder}.webp)\n\n"
+    return f"## {robot.title}\n*{verdict['sentence']}*\n\n{shown}```text\n{said}\n```\n"
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--only", default="", help="one folder")
+    given = options.parse_args()
+    data = os.environ.get("STEELYARD_DATA")
+    if not data or not CHROMIUM:
+        print("The gallery needs STEELYARD_DATA, the folder of the logs, and Chromium.", file=sys.stderr)
+        return 2
+    chosen = [robot for robot in ROBOTS if given.only in ("", robot.folder)]
+    sections = []
+    for robot in chosen:
+        sections.append(section(robot, identified(robot, Path(data).resolve())))
+        picture(robot)
+    if not given.only:
+        (ROOT / "docs" / "gallery.md").write_text(_HEAD + "\n".join(sections), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
