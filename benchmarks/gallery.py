@@ -25,8 +25,8 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 _HEAD = """# Gallery
 
 What `steelyard identify` says of robots that other people moved, as it comes: no option but what names the columns and
-the joints. Each page was made by the command below it; the logs belong to those who published them and are not part of this
-package ([scoreboard](scoreboard.md): where they come from, and the figures beside those of others).
+the joints. Each page was made by the command below it; the logs belong to those who published them and are not part of
+this package ([scoreboard](scoreboard.md): where they come from, and the figures beside those of others).
 
 """
 
