@@ -110,7 +110,7 @@ class Scene:
         if multipliers.any():
             self.pin.updateGeometryPlacements(self.model, self.data, self.geometry, self._distances, at)
             self.pin.computeJointJacobians(self.model, self.data, at)
-        for k in np.flatnonzero(multipliers):
+        for k in map(int, np.flatnonzero(multipliers)):
             found, (one, other) = self._result(k), self.joints_of[k]
             first, second = (np.array(point) for point in (found.getNearestPoint1(), found.getNearestPoint2()))
             opening = np.array(found.normal) @ (self._point_jacobian(other, second) - self._point_jacobian(one, first))
