@@ -21,6 +21,7 @@ from .excitation import ExcitationError, Plan, excite
 from .identification.identification import Identification
 from .identification.identify import identify
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
+from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
 from .robot.library import builtin_names
@@ -35,8 +36,8 @@ from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, Torq
 __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",
     "Identification", "Inspection", "Joint", "Link", "Log", "LogError", "Model", "Movement", "PDGravity", "Parameter",
-    "Plan", "Possibility", "Preparation", "Replay", "Robot", "RobotError", "Sensors", "ShapeError", "Simulation",
-    "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
+    "Plan", "Possibility", "Preparation", "Project", "Replay", "Robot", "RobotError", "Sensors", "ShapeError",
+    "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
     "UnknownNameError", "Wave", "base_parameters", "builtin_names", "check_log", "excite", "fit_log", "identify",
     "identify_sequentially", "inspect_robot", "load_log", "load_robot", "nominal_terms", "possibility", "read_log",
     "recursive", "replay", "simulate", "terms",

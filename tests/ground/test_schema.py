@@ -66,7 +66,7 @@ def test_what_was_written_is_read_back() -> None:
         ({"kind": "c"}, "file: kind: 'c' is not known; write one of a, b."),
         ({"kind": ["a"]}, "file: kind: a list of 1 is not known"),
         ({"parts": [{"size": 1.0}]}, "file: parts: entry 1: 'name' is missing"),
-        ({"parts": [{"name": 5}]}, "file: parts: entry 1: name: must be text"),
+        ({"parts": [{"name": 5}]}, "file: parts: entry 1: name: 5 is not text; write it in quotes"),
         ({"parts": {"name": "x"}}, "file: parts: a table is not a list"),
         ({"pair": [1.0]}, "file: pair: has 1 entries, not 2"),
         ({"pair": "1, 2"}, "file: pair: "),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import version as installed_version
 from string import Formatter
@@ -58,6 +59,7 @@ def _joined(names: list[str], joint: str) -> str:
 # Tests hold the table to the modules: a command stands in the module of its first word, and its docstring is its help.
 STAGES = {
     "Prepare": {
+        "init": "Write a project file (steelyard.toml): what every command below its folder is about.",
         "inspect": "Show a robot's joints, links and drives, and which parameters its motion can show.",
         "robots": "List the robots that come with the package.",
         "excite": "Design the motion that shows a robot's parameters best, within limits that hold at every instant.",
@@ -104,12 +106,13 @@ COMMANDS = {name: help for stage in STAGES.values() for name, help in stage.item
 _imported: dict[str, Callable[[], TyperCommand]] = {}
 
 
-def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(name: str, epilog: str, asks_project: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator that makes a function a command; what its docstring says is the help.
 
     Args:
         name: as it is typed, "local design".
         epilog: an example, below the help.
+        asks_project: what is not typed is taken from the project file.
     """
 
     def enter(function: Callable[..., None]) -> Callable[..., None]:
@@ -117,13 +120,25 @@ def command(name: str, epilog: str) -> Callable[[Callable[..., None]], Callable[
             single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
             single.command(name.split()[-1], cls=_Command, epilog=epilog)(function)
             found = made_command(single)
-            assert isinstance(found, TyperCommand)
+            assert isinstance(found, _Command)
+            found.full_name, found.project_keys = name, _marked(function) if asks_project else {}
             return found
 
         _imported[name] = made
         return function
 
     return enter
+
+
+def _marked(function: Callable[..., None]) -> dict[str, Any]:
+    """The options of a command that a project file may give, by name, with where they stand there."""
+    from steelyard.cli.filling import FromProject
+
+    found = inspect.signature(function, eval_str=True).parameters.values()
+    marks = {
+        p.name: [m for m in getattr(p.annotation, "__metadata__", ()) if isinstance(m, FromProject)] for p in found
+    }
+    return {name: each[0] for name, each in marks.items() if each}
 
 
 # What the numbers of an option may be, by what its help calls them; others are finite and below 1e15.
@@ -135,18 +150,43 @@ _RANGES = {
 
 
 class _Command(TyperCommand):
-    """A command whose numbers are checked, and whose options list what there is of a kind ("{estimators}") when their
-    help is shown, not before. `ctx` and `formatter` are Click's."""
+    """A command whose numbers are checked, that asks the project file for what was not typed, and whose options list
+    what there is of a kind ("{estimators}") when their help is shown, not before. `args`, `ctx` and `formatter` are
+    Click's."""
+
+    full_name = ""
+    project_keys: Mapping[str, Any] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        typed, left, _ = self.make_parser(ctx).parse_args(args=list(args))
+        if left or typed.get("help"):
+            return super().parse_args(ctx, args)
+        from steelyard.cli.filling import chosen_project, with_project
+
+        asked = ctx.find_root().params.get("project") or ""
+        project = chosen_project(asked) if self.project_keys else None
+        ctx.meta["steelyard.filled"] = made = with_project(self, typed, project, self.full_name)
+        return super().parse_args(ctx, list(made.words))
 
     def invoke(self, ctx: Any) -> Any:
         from steelyard.ground.field import Field
+        from steelyard.ground.repeat import run_by
+
+        made = ctx.meta["steelyard.filled"]
+        if made.line:
+            typer.echo(made.line, err=True)
+        # What is repeated has all its options, and asks no file that may have changed since.
+        alone = ["--project", "none"] if made.taken else []
 
         for option in self.params:
             value = ctx.params.get(option.name)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 low, high = _RANGES.get(getattr(option, "metavar", None) or "", (-math.inf, math.inf))
                 Field(value, option.opts[-1], error=SteelyardError).number(low=low, high=high)
-        return super().invoke(ctx)
+        with run_by(["steelyard", *alone, *self.full_name.split(), *made.words]):
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.params:
@@ -240,5 +280,9 @@ def _every_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    project: Annotated[
+        str,
+        typer.Option(metavar="F", help="The project file; default steelyard.toml, here or above; 'none' for none."),
+    ] = "",
 ) -> None:
     pass

@@ -24,7 +24,7 @@ class CheckOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
-    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="The logs to look at.")]
+    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="The logs to look at."), opt.FromProject("logs.all")]
     mapping: opt.MapFile = ""
     described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""

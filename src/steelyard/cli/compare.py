@@ -11,8 +11,9 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
-from steelyard.cli.deliver import show
+from steelyard.cli.deliver import say_not_written, show
 from steelyard.errors import SteelyardError
+from steelyard.ground.folders import check_target
 
 if TYPE_CHECKING:
     from steelyard.compare.comparison import Comparison
@@ -31,7 +32,9 @@ class SchemesOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
-    log: Annotated[str, typer.Argument(metavar="LOG", help="The log to identify from.")]
+    log: Annotated[
+        str, typer.Argument(metavar="LOG", help="The log to identify from."), opt.FromProject("logs.identify")
+    ]
     validate: opt.Validate = None
     holdout: Annotated[
         float, typer.Option(metavar="SHARE", help="Without --validate: the last part of the log to judge by.")
@@ -91,7 +94,9 @@ class EstimatorsOptions:
 
     robot: opt.RobotSource
     log: Annotated[
-        str, typer.Argument(metavar="LOG", help="A log to identify from; without one, experiments are simulated.")
+        str,
+        typer.Argument(metavar="LOG", help="A log to identify from; without one, experiments are simulated."),
+        opt.FromProject("logs.identify", unless=("noise", "trajectories", "starts", "controllers", "rates", "resume")),
     ] = ""
     only: Annotated[
         str,
@@ -116,7 +121,9 @@ class EstimatorsOptions:
     limit: Annotated[float, typer.Option(metavar="S", help="Processor time that a single fit may take.")] = 120.0
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the runs in RUN that were broken off.")] = False
     validate: Annotated[
-        list[str] | None, typer.Option(metavar="LOG", help="With a log: another one to judge by. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="LOG", help="With a log: another one to judge by. May be repeated."),
+        opt.FromProject("logs.validate", unless=("holdout",)),
     ] = None
     holdout: Annotated[
         float, typer.Option(metavar="SHARE", help="With a log, without --validate: its last part to judge by.")
@@ -134,11 +141,14 @@ class EstimatorsOptions:
 @opt.taking(EstimatorsOptions)
 def estimators(o: EstimatorsOptions) -> None:
     """Let all estimators find the same robot: errors of parameters, torque and position, time, and what to use when."""
-    robot = o.described.robot(o.robot)
     if o.log:
-        o.end.deliver(lambda: _on_log(robot, o))
-    else:
-        show(_simulated(robot, o), o.end.output, o.end.as_json)
+        o.end.deliver(lambda: _on_log(o.described.robot(o.robot), o))
+        return
+    if o.end.output and not o.resume:
+        check_target(Path(o.end.output), o.end.overwrite)  # before anything large is imported
+    show(_simulated(o.described.robot(o.robot), o), o.end.output, o.end.as_json)
+    if not o.end.output and not o.end.as_json:
+        say_not_written()
 
 
 def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:

@@ -14,6 +14,7 @@ from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome, printed_json
 from steelyard.ground.reasons import explained
+from steelyard.ground.repeat import repeat_command
 
 if TYPE_CHECKING:
     from steelyard.excitation.search import Progress
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 Found = TypeVar("Found", bound=Outcome)
 
 
-def deliver(make: Callable[[], Found], output: str = "", overwrite: bool = False, as_json: bool = False) -> Found:
+def deliver(
+    make: Callable[[], Found], output: str | None = None, overwrite: bool = False, as_json: bool = False
+) -> Found:
     """Find something, write its run folder, and print it for people or for machines.
 
     Args:
         make: finds it; called when the folder is known to be one that may be written.
-        output: the run folder; "" for none.
+        output: the run folder; "" if none was given, which is said; None of commands that write none.
         overwrite: replace an existing run.
         as_json: print JSON instead of tables.
     """
@@ -35,7 +38,9 @@ def deliver(make: Callable[[], Found], output: str = "", overwrite: bool = False
     found = make()
     if output:
         found.save(output, overwrite=overwrite)
-    show(found, output, as_json)
+    show(found, output or "", as_json)
+    if output == "" and not as_json:
+        say_not_written()
     return found
 
 
@@ -47,6 +52,14 @@ def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
     from steelyard.report.terminal import console
 
     found.tell(console(), output)
+
+
+def say_not_written() -> None:
+    """Say that nothing was written, and how to keep what was found."""
+    from steelyard.report.terminal import console, say
+
+    again = repeat_command("-o", "RUN")
+    say(console(), f"\nNothing was written; to keep the result: {again}" if again else "\nNothing was written.")
 
 
 def print_json(value: Any) -> None:

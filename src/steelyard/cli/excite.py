@@ -29,13 +29,17 @@ class ExciteOptions:
     robot: opt.RobotSource
     output: opt.Output = ""
     q: Annotated[
-        str, typer.Option(metavar="X[,…]", help="Positions ± X, one per joint, or low:high pairs; rad, m.")
+        str,
+        typer.Option(metavar="X[,…]", help="Positions ± X, one per joint, or low:high pairs; rad, m."),
+        opt.FromProject("limits.q"),
     ] = ""
-    dq: Annotated[str, _limit("Velocities, rad/s (m/s)")] = ""
-    ddq: Annotated[str, _limit("Accelerations; default three times the velocities per s")] = ""
-    jerk: Annotated[str, _limit("Jerks")] = ""
-    tau: Annotated[str, _limit("Torques, N m (N), of the nominal model")] = ""
-    power: Annotated[str, _limit("Powers, W")] = ""
+    dq: Annotated[str, _limit("Velocities, rad/s (m/s)"), opt.FromProject("limits.dq")] = ""
+    ddq: Annotated[
+        str, _limit("Accelerations; default three times the velocities per s"), opt.FromProject("limits.ddq")
+    ] = ""
+    jerk: Annotated[str, _limit("Jerks"), opt.FromProject("limits.jerk")] = ""
+    tau: Annotated[str, _limit("Torques, N m (N), of the nominal model"), opt.FromProject("limits.tau")] = ""
+    power: Annotated[str, _limit("Powers, W"), opt.FromProject("limits.power")] = ""
     torque_margin: Annotated[float, typer.Option(metavar="SHARE", help="Part of the torque limits to keep free.")] = 0.0
     duration: Annotated[float, typer.Option(metavar="S", help="Length of the motion.")] = 10.0
     rate: Annotated[float, typer.Option(metavar="HZ", help="Samples of the motion per second.")] = 100.0
@@ -56,7 +60,9 @@ class ExciteOptions:
     scaling: Annotated[str, typer.Option(metavar="S", help="natural, unit or orthonormal columns.")] = "natural"
     weights: Annotated[str, typer.Option(metavar="W", help="torque, torque-inverse, or 1/σ of each equation.")] = ""
     term_names: Annotated[
-        str, typer.Option("--terms", metavar="T,…", help="Joint terms beside the links; 'default': those of identify.")
+        str,
+        typer.Option("--terms", metavar="T,…", help="Joint terms beside the links; 'default': those of identify."),
+        opt.FromProject("terms"),
     ] = ""
     described: opt.Described = opt.DESCRIBED
     moving: Annotated[
@@ -76,8 +82,10 @@ class ExciteOptions:
         typer.Option("--collision/--no-collision", help="Bodies keep apart; default: where the file has any."),
     ] = None
     clearance: Annotated[float, typer.Option(metavar="M", help="How far bodies keep apart.")] = 0.02
-    packages: Annotated[str, typer.Option(metavar="DIR,…", help="Where package:// meshes are found.")] = ""
     srdf: Annotated[str, typer.Option(metavar="FILE", help="MoveIt's file: pairs that it disables may collide.")] = ""
+    packages: Annotated[
+        str, typer.Option(metavar="DIR,…", help="Where package:// meshes are found."), opt.FromProject("packages")
+    ] = ""
     bandwidth: Annotated[float | None, typer.Option(metavar="HZ", help="No harmonic above this frequency.")] = None
     optimiser: Annotated[str, typer.Option(metavar="O", help="{optimisers:or}.")] = "gradient"
     via_points: Annotated[

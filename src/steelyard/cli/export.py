@@ -16,7 +16,9 @@ class ExportOptions:
     """What may be typed."""
 
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, or a robot with inertias.")
+        str,
+        typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, or a robot with inertias."),
+        opt.FromProject("model"),
     ]
     to: Annotated[str, typer.Option(metavar="F,…", help="What to write; default {formats:,}.")] = ""
     name: Annotated[str, typer.Option(metavar="NAME", help="Of files and C functions; default: the robot's.")] = ""

@@ -22,7 +22,9 @@ class FrictionOptions:
 
     robot: opt.RobotSource
     logs: Annotated[
-        list[str] | None, typer.Argument(metavar="LOG", help="Constant-speed runs, sweeps, or any motion.")
+        list[str] | None,
+        typer.Argument(metavar="LOG", help="Constant-speed runs, sweeps, or any motion."),
+        opt.FromProject("logs.friction", "logs.identify", unless=("design",)),
     ] = None
     design: Annotated[
         bool, typer.Option("--design", help="Instead of measuring, write the motion (motion.csv) that shows friction.")

@@ -28,7 +28,9 @@ class IdentifyOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
-    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs to identify from.")]
+    logs: Annotated[
+        list[str], typer.Argument(metavar="LOG", help="Logs to identify from."), opt.FromProject("logs.identify")
+    ]
     validate: opt.Validate = None
     output: opt.Output = ""
     mapping: opt.MapFile = ""

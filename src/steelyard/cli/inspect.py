@@ -29,6 +29,7 @@ class InspectOptions:
             metavar="T,…",
             help="Joint terms, e.g. viscous,coulomb or rotor@drive; 'nominal' for those of the description.",
         ),
+        opt.FromProject("terms"),
     ] = ""
     method: Annotated[
         str, typer.Option(metavar="METHOD", help="How the base parameters are found: qr, rref, svd or kernel.")

@@ -30,7 +30,6 @@ _How = Annotated[str, typer.Option("--how", metavar="HOW", help="gradient, via-p
 Duration = Annotated[float, typer.Option(metavar="S", help="Length of each region's motion.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same seed gives the same motions.")]
 _Noise = Annotated[float, typer.Option(metavar="PERCENT", help="Simulated torque noise, of the stated torque.")]
-Needed = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.", show_default=False)]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class LocalDesignOptions:
 
     robot: opt.RobotSource
     regions: Regions
-    output: Needed = ""
+    output: opt.Output = ""
     designing: Designing = _DESIGNING
     term_names: opt.TermNames = ""
     described: opt.Described = opt.DESCRIBED

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from steelyard.cli.deliver import Found, deliver
+from steelyard.cli.filling import FromProject
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
@@ -21,27 +22,41 @@ if TYPE_CHECKING:
     from steelyard.signals.log import Log
 
 RobotSource = Annotated[
-    str, typer.Argument(metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot.")
+    str,
+    typer.Argument(metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot."),
+    FromProject("robot"),
 ]
 ModelSource = Annotated[
     str,
     typer.Argument(
         metavar="MODEL", help="A run of `steelyard identify`, a model it exported (.urdf), or a robot with inertias."
     ),
+    FromProject("model"),
 ]
 DesignedMotion = Annotated[str, typer.Option("--motion", metavar="RUN", help="A run of `steelyard excite`.")]
-Joints = Annotated[str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked.")]
+Joints = Annotated[
+    str, typer.Option(metavar="A,B,…", help="The joints that move; others are locked."), FromProject("joints")
+]
 Lock = Annotated[
     list[str] | None,
     typer.Option(metavar="JOINT=VALUE", help="Lock a joint at a value in rad or m. May be repeated."),
+    FromProject("lock"),
 ]
-Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s².")]
-Snap = Annotated[float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4.")]
-MapFile = Annotated[str, typer.Option("--map", metavar="F", help="What the logs' columns mean (TOML, JSON).")]
+Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s²."), FromProject("gravity")]
+Snap = Annotated[
+    float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4."), FromProject("snap")
+]
+MapFile = Annotated[
+    str, typer.Option("--map", metavar="F", help="What the logs' columns mean (TOML, JSON)."), FromProject("mapping")
+]
 ControllerFile = Annotated[
-    str, typer.Option("--controller", metavar="F", help="What controlled the robot (YAML, TOML), for didim, cloe, ….")
+    str,
+    typer.Option("--controller", metavar="F", help="What controlled the robot (YAML, TOML), for didim, cloe, …."),
+    FromProject("controller"),
 ]
-TermNames = Annotated[str, typer.Option("--terms", metavar="T,…", help="Joint terms; default {default_terms:,}.")]
+TermNames = Annotated[
+    str, typer.Option("--terms", metavar="T,…", help="Joint terms; default {default_terms:,}."), FromProject("terms")
+]
 Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")]
 PriorOption = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]
 Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of the fit; default by a rule.")]
@@ -49,9 +64,13 @@ Velocity = Annotated[
     str,
     typer.Option(metavar="V", help="measured, differentiated (from the positions), or auto: the better one."),
 ]
-Validate = Annotated[list[str] | None, typer.Option(metavar="LOG", help="A log to judge by. May be repeated.")]
+Validate = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LOG", help="A log to judge by. May be repeated."),
+    FromProject("logs.validate", unless=("holdout", "holdout_blocks")),
+]
 Horizon = Annotated[float, typer.Option(metavar="S", help="Length of the open-loop replays.")]
-Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write.")]
+Output = Annotated[str, typer.Option("-o", "--output", metavar="RUN", help="The folder to write."), FromProject("runs")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing run, whole.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 

@@ -11,7 +11,7 @@ PANELS = {
         "against", "motion", "torque", "description",
     ),
     "Options": (),
-    "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame"),
+    "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame", "srdf"),
     "Model": ("term_names", "friction", "physical", "prior", "significant", "plain", "tune", "truth", "spread"),
     "Fit": (
         "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "period", "order", "cutoffs", "limit", "method",

@@ -25,9 +25,12 @@ class PayloadOptions:
     with_load: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="LOG", help="A log with the load; NAME=LOG for several. May be repeated."),
+        opt.FromProject("logs.payload", unless=("design",)),
     ] = None
     without: Annotated[
-        list[str] | None, typer.Option(metavar="LOG", help="A log without the load. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="LOG", help="A log without the load. May be repeated."),
+        opt.FromProject("logs.bare", unless=("design", "arm", "sensor")),
     ] = None
     arm: Annotated[
         str, typer.Option(metavar="RUN", help="The run folder of the bare arm's model, which is taken as exact.")

@@ -20,9 +20,15 @@ class PredictOptions:
     """What may be typed."""
 
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, a robot, or a bank of local.")
+        str,
+        typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, a robot, or a bank of local."),
+        opt.FromProject("model"),
     ]
-    logs: Annotated[list[str], typer.Argument(metavar="LOG", help="Logs with the motions.")]
+    logs: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG", help="Logs with the motions."),
+        opt.FromProject("logs.validate", "logs.identify"),
+    ]
     robot: Annotated[str, typer.Option(metavar="ROBOT", help="The robot of a bank; other models have their own.")] = ""
     mapping: opt.MapFile = ""
     cutoff: Annotated[

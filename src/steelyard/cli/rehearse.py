@@ -16,7 +16,7 @@ class RehearseOptions:
     """What may be typed."""
 
     robot: opt.RobotSource
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of `steelyard excite`.")]
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of `steelyard excite`."), opt.FromProject("motion")]
     truth: Annotated[str, typer.Option(metavar="T", help="nominal, or perturbed: a possible robot around it.")] = (
         "perturbed"
     )

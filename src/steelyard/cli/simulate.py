@@ -21,7 +21,11 @@ class SimulateOptions:
     """What may be typed."""
 
     model: opt.ModelSource
-    motion: opt.DesignedMotion = ""
+    motion: Annotated[
+        str,
+        typer.Option("--motion", metavar="RUN", help="A run of `steelyard excite`."),
+        opt.FromProject("motion", unless=("torque", "duration")),
+    ] = ""
     controller: Annotated[
         str,
         typer.Option(metavar="F", help="What follows the motion (YAML, TOML); default: computed torque by the model."),

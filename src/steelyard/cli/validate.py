@@ -23,7 +23,9 @@ class JudgeOptions:
     against: Annotated[str, typer.Option(metavar="PLANT", help="What stands for the robot; like MODEL.")] = ""
     motion: opt.DesignedMotion = ""
     log: Annotated[
-        list[str] | None, typer.Option(metavar="LOG", help="Instead of a plant: a log. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="LOG", help="Instead of a plant: a log. May be repeated."),
+        opt.FromProject("logs.validate", "logs.identify", unless=("motion", "against", "sweep")),
     ] = None
     horizon: opt.Horizon = 0.5
     bandwidth: Annotated[float, typer.Option(metavar="RAD/S", help="Of the controllers.")] = 20.0

@@ -48,7 +48,7 @@ class Field:
         with `others` passed over."""
         known = [*required, *optional]
         if not isinstance(self.value, Mapping):
-            self.fail(f"{_shown(self.value)} is not a table; write keys and values: {', '.join(known)}.")
+            self.fail(f"{shown_value(self.value)} is not a table; write keys and values: {', '.join(known)}.")
         entries: dict[str, Field] = {}
         for key, value in self.value.items():
             # YAML 1.1 reads a bare `on` as true; here it can only be the key.
@@ -69,13 +69,13 @@ class Field:
     def entries(self) -> dict[str, Field]:
         """The entries of a table whose keys are names that somebody has given."""
         if not isinstance(self.value, Mapping):
-            self.fail(f"{_shown(self.value)} is not a table; write names and values.")
+            self.fail(f"{shown_value(self.value)} is not a table; write names and values.")
         return {str(key): self.inside(value, shortened(str(key), 60)) for key, value in self.value.items()}
 
     def items(self, what: str, most: int | None = None) -> list[Field]:
         """The items of a list, each called `what` and its number; at most so many (`most`)."""
         if not isinstance(self.value, list | tuple):
-            self.fail(f"{_shown(self.value)} is not a list; write [ … ].")
+            self.fail(f"{shown_value(self.value)} is not a list; write [ … ].")
         if most is not None and len(self.value) > most:
             self.fail(f"has {len(self.value)} entries, more than the {most} that are read.")
         return [self.inside(item, f"{what} {index}") for index, item in enumerate(self.value, start=1)]
@@ -89,7 +89,7 @@ class Field:
 
     def text(self) -> str:
         if not isinstance(self.value, str) or not self.value.strip():
-            self.fail(f"{_shown(self.value)} is not a name; write text, in quotes if it looks like a number.")
+            self.fail(f"{shown_value(self.value)} is not a name; write text, in quotes if it looks like a number.")
         return self.value
 
     def texts(self) -> list[str]:
@@ -98,13 +98,13 @@ class Field:
     def choice(self, choices: Sequence[str]) -> str:
         """The value, which must be one of the words `choices`."""
         if not isinstance(self.value, str) or self.value not in choices:
-            self.fail(f"{_shown(self.value)} is not known; write one of {', '.join(choices)}.")
+            self.fail(f"{shown_value(self.value)} is not known; write one of {', '.join(choices)}.")
         return self.value
 
     def flag(self) -> bool:
         """True or false."""
         if not isinstance(self.value, bool):
-            self.fail(f"{_shown(self.value)} is not true or false; write one of them.")
+            self.fail(f"{shown_value(self.value)} is not true or false; write one of them.")
         return self.value
 
     def number(self, infinite: bool = False, low: float = -math.inf, high: float = math.inf) -> float:
@@ -129,7 +129,7 @@ class Field:
         plain = isinstance(self.value, int) and not isinstance(self.value, bool)
         number = self.value if plain else self.number()
         if number != int(number) or not low <= number <= high:
-            self.fail(f"{_shown(number)} is not allowed; give a whole number from {low} to {high}.")
+            self.fail(f"{shown_value(number)} is not allowed; give a whole number from {low} to {high}.")
         return int(number)
 
     def array(self, *shape: int | None, missing: float | None = None) -> Array:
@@ -148,7 +148,7 @@ class Field:
         values = self.value
         if not isinstance(values, list | tuple) or shape[0] not in (None, len(values)):
             wanted = "a list of numbers" if shape[0] is None else f"a list of {shape[0]}"
-            self.fail(f"{_shown(values)} is not {wanted}{' lists' if len(shape) > 1 else ''}.")
+            self.fail(f"{shown_value(values)} is not {wanted}{' lists' if len(shape) > 1 else ''}.")
         if len(shape) > 1 and len({len(v) for v in values if isinstance(v, list | tuple)}) > 1:
             self.fail("its rows are not of one length.")
         if len(shape) == 1 and all(type(v) is float and (self.exact or abs(v) <= LARGEST_NUMBER) for v in values):
@@ -165,7 +165,7 @@ class Field:
             except FormulaError as error:
                 self.fail(f"{error}.")
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.fail(f"{_shown(value)} is not a number; write a number or a formula such as 2*l1 + pi/2.")
+            self.fail(f"{shown_value(value)} is not a number; write a number or a formula such as 2*l1 + pi/2.")
         try:
             number = float(value)
         except OverflowError:
@@ -193,8 +193,8 @@ class Field:
         return [row.vector(columns) for row in self.items("row")]
 
 
-def _shown(value: Any) -> str:
-    """How a wrong value is quoted: what a person can recognise, never a whole nested structure."""
+def shown_value(value: Any) -> str:
+    """How a wrong `value` is quoted: what a person can recognise, never a whole nested structure."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.files import named, write_whole
 from steelyard.ground.interrupt import unfinished, uninterrupted
 from steelyard.ground.places import abandoned, aside_of, exchange, hold, rename_new
+from steelyard.ground.repeat import command_and_folder
 from steelyard.ground.untrusted import read_json
 
 MANIFEST = "manifest.json"
@@ -57,7 +58,7 @@ def run_folder(target: str | os.PathLike[str], overwrite: bool = False, growing:
         with unfinished(aside):
             yield aside
             with named(place / MANIFEST):
-                _write_manifest(aside, growing)
+                _write_manifest(aside, growing, command_and_folder(place))
             with _refusing(place), uninterrupted():
                 _put_in_place(aside, place, overwrite)
     finally:
@@ -87,7 +88,7 @@ def growing_folder(
             raise RunFolderError(f"{target} is a file; a run is a folder.")
         only_a_run(place, grown=[grown])
         with _alone_in(place):
-            _write_manifest(place, [grown])
+            _write_manifest(place, [grown], command_and_folder(place))
     else:
         if place.is_dir() and overwrite and only_a_run(place):
             with _alone_in(place):
@@ -208,7 +209,9 @@ def _manifest(place: Path) -> dict[str, Any] | None:
     if path.is_symlink():
         return None
     try:
-        found = read_json(path, RunFolderError, "it is no run's").table(("format", "files", "growing"))
+        found = read_json(path, RunFolderError, "it is no run's").table(
+            ("format", "files", "growing"), ("command", "command_in")
+        )
         files = {name: entry.value for name, entry in found["files"].entries().items()}
         growing = [entry.value for entry in found["growing"].items("name")]
     except RunFolderError:
@@ -217,13 +220,13 @@ def _manifest(place: Path) -> dict[str, Any] | None:
     return {"files": files, "growing": growing} if right else None
 
 
-def _write_manifest(place: Path, growing: Sequence[str]) -> None:
+def _write_manifest(place: Path, growing: Sequence[str], command: Mapping[str, str]) -> None:
     files = {
         name: _hash(path)
         for name, path, mode in _held(place, growing)
         if stat.S_ISREG(mode) and name not in (MANIFEST, *growing) and path.name not in _OF_NO_WORTH
     }
-    content = {"format": _FORMAT, "growing": list(growing), "files": files}
+    content = {"format": _FORMAT, **command, "growing": list(growing), "files": files}
     write_whole(place / MANIFEST, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

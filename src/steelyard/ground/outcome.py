@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.ground.files import named, plain
 from steelyard.ground.folders import run_folder
 from steelyard.ground.reasons import explained
+from steelyard.ground.repeat import with_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,7 +90,7 @@ class Outcome(ABC):
     def _contents(self, report: bool = True) -> Iterator[tuple[str, Content]]:
         own = self.files()
         if RESULT not in own:
-            yield RESULT, json_text(explained(self.to_json()))
+            yield RESULT, json_text(with_command(explained(self.to_json())))
         page = self.page() if report else None
         if page is not None:
             yield REPORT, page

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 
 from steelyard.ground.arrays import Array
-from steelyard.ground.field import Field
+from steelyard.ground.field import Field, shown_value
 
 _T = TypeVar("_T")
 
@@ -75,7 +75,7 @@ def _real(entry: Field) -> float:
 
 def _text(entry: Field) -> str:
     if not isinstance(entry.value, str):
-        entry.fail("must be text.")
+        entry.fail(f"{shown_value(entry.value)} is not text; write it in quotes.")
     return entry.value
 
 

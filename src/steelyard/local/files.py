@@ -18,6 +18,7 @@ from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text, plain
 from steelyard.ground.outcome import Content, Outcome, json_text
 from steelyard.ground.reasons import explained
+from steelyard.ground.repeat import with_command
 from steelyard.ground.untrusted import read_json
 from steelyard.identification.identification import IdentificationSettings
 from steelyard.local.bank import Bank, LocalModel
@@ -118,7 +119,7 @@ class BankRun(Outcome):
 
     def files(self) -> dict[str, Content]:
         more = {} if self.drift is None else {"drift": self.drift.to_json()}
-        out: dict[str, Content] = {"result.json": json_text(explained({**bank_json(self.bank), **more}))}
+        out: dict[str, Content] = {"result.json": json_text(with_command(explained({**bank_json(self.bank), **more})))}
         for local in self.bank.models:
             out |= {f"{local.name}/{name}": content for name, content in _local_files(local).items()}
         return out

@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
+from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import IN_SPACE, PLOT_DATA, CalloutKind, Html, anchor, text
 from steelyard.report.plotly_js import ASSETS, SCRIPTS, compressed, installed_script
 
@@ -48,7 +49,7 @@ def render_report(
         for n, s in zip(names, sections, strict=True)
     )
     below = f'<p class="subtitle">{text(subtitle)}</p>' if subtitle else ""
-    end = f"<footer>{text(footer or 'Made by steelyard ' + version('steelyard') + '.')}</footer>"
+    end = f"<footer>{text(footer or 'Made by steelyard ' + version('steelyard') + '.')}{_repeated()}</footer>"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -76,6 +77,11 @@ def render_report(
 </body>
 </html>
 """
+
+
+def _repeated() -> str:
+    command = repeat_command()
+    return f'<p class="repeat">To repeat it: <code>{text(command)}</code></p>' if command else ""
 
 
 def _verdict(verdict: Verdict | None) -> str:
