@@ -42,3 +42,17 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert "| b |" in told
     assert "**failed** (3)" in told
     assert "2 of 3 stages passed" in told
+
+
+def test_the_comparison_of_hours_goes_on_with_its_runs(tmp_path: Path) -> None:
+    """The program refuses a folder with runs unless it is told what to do with them."""
+    from steelyard.compare.monte_carlo import RUNS
+
+    folder = tmp_path / "birdy"
+    assert not {"--resume", "--overwrite"} & set(proof.birdy(folder))
+    folder.mkdir()
+    (folder / RUNS).write_text("{}\n")
+    assert proof.birdy(folder)[-1] == "--resume"
+    (folder / "result.json").write_text("{}\n")
+    assert proof.birdy(folder)[-1] == "--overwrite"
+    assert str(proof._SAID / "birdy") in next(s for s in proof.stages() if s.name == "benchmarks/birdy").command

@@ -50,6 +50,7 @@ class Study:
         known_friction: curves over velocity, by joint, that are taken off the torque.
         reference: whose links and rotors say what joints carry, for terms that go by it; None: a plain fit to the
             beginnings of the logs, without those terms.
+        known_base: base parameters that were found before; they are taken where they are of this robot and its terms.
         look: what is found in each later piece of a long log as it goes by (`later`); None: nobody looks.
     """
 
@@ -62,6 +63,7 @@ class Study:
     scheme: Scheme = field(default_factory=Dynamic)
     known_friction: Mapping[str, Curve] = field(default_factory=dict)
     reference: Model | None = None
+    known_base: BaseParameters | None = None
     look: Callable[[Robot, Log], Sequence[Finding]] | None = None
     # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
     # of, if there is one); shared by studies that differ in something else.
@@ -150,6 +152,9 @@ class Study:
     @cached_property
     def base(self) -> BaseParameters:
         """The base parameters of the robot with its terms."""
+        known = self.known_base
+        if known is not None and known.robot is self.robot and known.terms is self.terms:
+            return known
         return base_parameters(self.robot, self.terms)
 
     @cached_property

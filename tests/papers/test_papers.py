@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose
 
 from steelyard.errors import SteelyardError
 from steelyard.papers import PAPERS, load_paper
-from steelyard.papers.paper import Item, Paper, asserted, measured, paper_table, shown, tables_and_figures
+from steelyard.papers.paper import Item, Paper, asserted, holm, measured, paper_table, shown, tables_and_figures
 from steelyard.papers.rotradi.lab import PAPER_SCHEMES
-from steelyard.papers.rotradi.ranking import Runs, holm
+from steelyard.papers.rotradi.ranking import Runs
 from steelyard.papers.run import contents_list, paper_page, reproduce, run_paper
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from steelyard.check.check import check_study, found_later
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
-from steelyard.estimation.linear.rounding import rounding_shift, widened
+from steelyard.estimation.linear.rounding import beta_alone, rounding_shift, widened
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
@@ -252,7 +252,7 @@ def _fit(task: _Task) -> _Fit:
         study.beginnings,
         study.cutoff_hz,
         free.beta,
-        lambda change: plain.fit(study.changed_rows(change), base, task.prior).beta,
+        lambda change: beta_alone(plain, study.changed_rows(change), base, task.prior),
     )
     if shift is not None:
         free, chosen = widened(free, shift), widened(chosen, shift)

@@ -20,10 +20,12 @@ from steelyard.local.region import JointRegion, Region
 from steelyard.local.regions import checked_regions
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.simulation.play import ENCODER, play
 from steelyard.simulation.sensors import Sensors
+from steelyard.study import Study
 
 # What plays motions: your robot's driver, or a simulated arm. It is given the motion and a number that differs from
 # run to run, and returns the log.
@@ -77,6 +79,7 @@ def identify_locally(
     motions: Mapping[str, MotionLike] | Design | None = None,
     blend: float = BLEND,
     nominal: Model | None = None,
+    base: BaseParameters | None = None,
     **options: Any,
 ) -> Bank:
     """One model for each region.
@@ -90,6 +93,7 @@ def identify_locally(
         motions: what to play in each region, by name, or how to design it (default: optimised by gradient).
         blend: m (rad): over this distance on both sides of a border one model fades into the next.
         nominal: a model by which designed motions keep to the torques that the robot has (default: the robot's own).
+        base: base parameters of the same robot and terms, where they are known: saves finding them.
         options: of `identify`: `physical`, `estimator`, `prior`, `preparation`, ….
     """
     where = checked_regions(robot, regions)
@@ -102,7 +106,8 @@ def identify_locally(
         player = player_of(source)
         seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
         logs = {r.name: [beginning(player(known[r.name], k), seconds)] for k, r in enumerate(where)}
-    made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), **options) for r in where]
+    shared = base or base_parameters(robot, bound)
+    made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), shared, **options) for r in where]
     return Bank(made[0].model.robot, tuple(made), blend)
 
 
@@ -114,23 +119,25 @@ def identify_globally(
     motion: MotionLike | Design | None = None,
     nominal: Model | None = None,
     run: int = 900,
+    base: BaseParameters | None = None,
     **options: Any,
 ) -> LocalModel:
     """One model for the whole workspace, to hold local ones against: from a motion over all of it, or from all logs.
 
-    `robot`, `source`, `terms`, `nominal` and `options` are those of `identify_locally`; `motion` is what is played, or
-    how to design it (None: as usual); `run` is its number, for its noise.
+    `robot`, `source`, `terms`, `nominal`, `base` and `options` are those of `identify_locally`; `motion` is what is
+    played, or how to design it (None: as usual); `run` is its number, for its noise.
     """
     bound = identification_terms(robot, terms)
     everywhere = JointRegion.of(robot, GLOBAL)
     if isinstance(source, Mapping):
         logs = [log for one in source.values() for log in ([one] if isinstance(one, Log) else one)]
-        return fit_region(robot, everywhere, logs, bound, None, **options)
+        return fit_region(robot, everywhere, logs, bound, None, base, **options)
     seconds = np.inf
     if motion is None or isinstance(motion, Design):
         seconds = (motion or Design()).duration
         motion = design(robot, None, bound, motion, _nominal(robot, nominal))
-    return fit_region(robot, everywhere, [beginning(player_of(source)(motion, run), seconds)], bound, motion, **options)
+    logs = [beginning(player_of(source)(motion, run), seconds)]
+    return fit_region(robot, everywhere, logs, bound, motion, base, **options)
 
 
 def _planned(
@@ -169,9 +176,11 @@ def design_regions(
 
 
 def fit_region(
-    robot: Robot, region: Region, logs: Sequence[Log], terms: Terms, motion: MotionLike | None, **options: Any
-) -> LocalModel:
-    """Identify `robot` with `terms` from `logs` of one `region`, where `motion` was played; `options` of `identify`."""
+    robot: Robot, region: Region, logs: Sequence[Log], terms: Terms, motion: MotionLike | None,
+    base: BaseParameters | None = None, **options: Any,
+) -> LocalModel:  # fmt: skip
+    """Identify `robot` with `terms` from `logs` of one `region`, where `motion` was played; `options` of `identify`,
+    `base` as for `identify_locally`."""
     inside = np.concatenate([region.contains(robot, log.q) for log in logs])
     share = float(inside.mean())
     if share < _LEAST_INSIDE and region.name != GLOBAL:
@@ -180,7 +189,8 @@ def fit_region(
             "is the region about another frame?"
         )
     # Models of all regions have the same terms, or they could not be joined.
-    found = identify(robot, list(logs), terms=terms, names=[region.name] * len(logs), **{"plain": True} | options)
+    study = replace(Study.of(robot, logs, terms, options.get("preparation")), known_base=base)
+    found = identify(robot, study, terms=terms, names=[region.name] * len(logs), **{"plain": True} | options)
     seconds = float(sum(log.t[-1] - log.t[0] for log in logs))
     return LocalModel.of(region, found, seconds, share, motion)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from io import StringIO
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -247,6 +247,18 @@ def paper_table(columns: Iterable[Any], rows: Iterable[Iterable[Any]], title: st
     return PaperTable(
         heads, tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in rows), title
     )
+
+
+_Test = TypeVar("_Test", bound=Hashable)
+
+
+def holm(p: Mapping[_Test, float]) -> dict[_Test, float]:
+    """Values `p` of a family of tests, each made safe against there being many of them (Holm 1979)."""
+    out, least = {}, 0.0
+    for rank, test in enumerate(sorted(p, key=lambda key: p[key])):
+        least = max(least, min(1.0, (len(p) - rank) * p[test]))
+        out[test] = least
+    return {test: out[test] for test in p}
 
 
 def listed(values: Iterable[Any], form: str = ".2g") -> str:

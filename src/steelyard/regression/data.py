@@ -76,7 +76,8 @@ class RegressionData:
 
     `source()` starts a new pass over the blocks; memory holds one block at a time. `period` (s) is the time
     between rows of an equation. `parts` are those of several logs, if it was joined from them. Of a long log the rows
-    of its `beginning`, so many of each equation, are kept by the pass that reduces them.
+    of its `beginning`, so many of each equation, are kept by the pass that reduces them. Without `spectral` the spectra
+    that error bars need are not made: a fit alone is quicker.
     """
 
     equations: tuple[Equation, ...]
@@ -85,6 +86,7 @@ class RegressionData:
     period: float
     parts: tuple[RegressionData, ...] = ()
     beginning: int = 0
+    spectral: bool = True
     _kept: list[list[Block]] = field(default_factory=list)
     _first: list[Block] = field(default_factory=list)
     _reduction: list[Reduction] = field(default_factory=list)
@@ -174,7 +176,8 @@ class RegressionData:
                     partial |= block.partial
                     both = np.column_stack([block.A, block.y])
                     triangles.add(e, both)
-                    spectra.add(e, both)
+                    if self.spectral:
+                        spectra.add(e, both)
                     sums[e] += block.y.sum()
                     if block.unfiltered is not None:
                         unfiltered[e] += block.unfiltered

@@ -13,8 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.estimation.estimate import Estimate
+from steelyard.estimation.estimate import Estimate, Estimator, LinearEstimator, Prior
 from steelyard.ground.arrays import Array
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.data import RegressionData
 from steelyard.signals.filters import LowPass
 from steelyard.signals.log import Log
 from steelyard.signals.rounding import acceleration_noise, position_steps, rounded_again
@@ -67,6 +69,18 @@ def rounding_shift(
         rng = np.random.default_rng(k)
         moved.append(refit(lambda log, rng=rng: rounded_again(log, steps, cutoff_hz, rng)) - beta)  # type: ignore[misc]
     return np.asarray(np.mean(moved, axis=0))
+
+
+def beta_alone(
+    estimator: Estimator[RegressionData], data: RegressionData, base: BaseParameters, prior: Prior | None
+) -> Array:
+    """The base parameters that `estimator` finds in `data`, without error bars where it can do without.
+
+    `base` and `prior` are as for its `fit`.
+    """
+    if isinstance(estimator, LinearEstimator) and type(estimator).fit is LinearEstimator.fit:
+        return estimator.free(replace(data, spectral=False), base).beta
+    return estimator.fit(data, base, prior).beta
 
 
 def widened(estimate: Estimate, shift: Array) -> Estimate:

@@ -120,7 +120,7 @@ _HALVINGS = 14
 # Interval arithmetic here does not direct its rounding; thousands of operations lose less than this.
 _HAIR = 1e-10
 # Bounds this near to what is really reached are near enough (a share of the limit).
-_NEAR = 1e-3
+NEAR = 1e-3
 # Pieces per round: more would be slow, and the worst ones decide.
 _MOST = 2048
 
@@ -157,7 +157,7 @@ class Certifier:
             if reached > enough:
                 return reached
             # Pieces that can neither break the limit nor beat what is reached already are done with.
-            open_ = bounds > max(0.0, reached + _NEAR)
+            open_ = bounds > max(0.0, reached + NEAR)
             settled = max(settled, float(bounds[~open_].max(initial=-np.inf)))
             if not open_.any():
                 return settled

@@ -7,12 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.model import Model
 from steelyard.dynamics.native.drivers import TILE
 from steelyard.dynamics.native.run import Batch
 from steelyard.excitation.constraints import Plane, Point
+from steelyard.excitation.constraints._certify import NEAR
 from steelyard.excitation.constraints.traced_limit import heights_over
 from steelyard.excitation.design import DesignColumns
 from steelyard.excitation.evolution.genome import Signals
@@ -80,7 +82,8 @@ class MotionScore:
 
 
 class AtSamples:
-    """Torques and places at the samples: what every individual of a generation is tested for, in one batch."""
+    """Torques and places at the samples, and their peaks between them: what every individual of a generation is tested
+    for, in one batch. `near` is how close to its limit (a share of it, or m) nothing can be certified any more."""
 
     def __init__(
         self,
@@ -88,8 +91,9 @@ class AtSamples:
         model: Model | None,
         torque: Array,
         regions: Sequence[tuple[Sequence[Point], Sequence[Plane]]],
+        near: float = NEAR,
     ) -> None:
-        self._model, self._torque = model, torque
+        self._model, self._torque, self._near = model, torque, near
         self._regions = [
             (Evaluator(function), upper) for function, upper in (heights_over(robot, *region) for region in regions)
         ]
@@ -99,21 +103,39 @@ class AtSamples:
         alive = [m for m in motions if m is not None]
         if not alive:
             return motions
-        ok = self._kept(*(np.concatenate([m[k] for m in alive]) for k in range(3)))
-        ends = iter(np.cumsum([len(m[0]) for m in alive]).tolist())
-        out: list[Signals | None] = []
-        start = 0
-        for motion in motions:
-            if motion is not None:
-                end = next(ends)
-                motion, start = (motion if ok[start:end].all() else None), end
-            out.append(motion)
-        return out
+        ends = np.cumsum([len(m[0]) for m in alive])
+        q, dq, ddq = (np.concatenate([m[k] for m in alive]) for k in range(3))
+        ok = self._kept(q, dq, ddq, ends[:-1])
+        kept = iter(np.logical_and.reduceat(ok, np.append(0, ends[:-1])))
+        return [motion if motion is not None and next(kept) else None for motion in motions]
 
-    def _kept(self, q: Array, dq: Array, ddq: Array) -> Array:
+    def _kept(self, q: Array, dq: Array, ddq: Array, seams: NDArray[np.int64]) -> Array:
         ok = np.ones(len(q), dtype=bool)
         if self._model is not None and np.any(np.isfinite(self._torque)):
-            ok &= np.all(np.abs(self._model.torque(q, dq, ddq)) <= self._torque, axis=1)
+            torque = self._model.torque(q, dq, ddq)
+            most = (1.0 - self._near) * self._torque
+            ok &= np.all((peaks(torque, seams) <= most) & (peaks(-torque, seams) <= most), axis=1)
         for heights, upper in self._regions:
-            ok &= np.all(heights({"q": q}) <= upper, axis=1)
+            ok &= np.all(peaks(heights({"q": q}), seams) <= upper - self._near, axis=1)
         return np.asarray(ok)
+
+
+def peaks(f: Array, seams: NDArray[np.int64]) -> Array:
+    """At each sample of `f` (samples, columns): the most that it is there and until the next one.
+
+    A value that rises to a peak between two samples and falls again bends downwards there, as accelerations have it,
+    and is below the two lines through the samples before and through those after it: where they cross is the most it
+    can be. Where it bends upwards there, it may have jumped, as dry friction does at a reversal, and the line on the
+    upper side may hold up to the other sample. `seams` are the samples at which another motion begins; about its ends a
+    motion rests.
+    """
+    step = np.diff(f, axis=0)
+    before, after, back = np.zeros_like(f), np.zeros_like(f), np.zeros_like(f)
+    before[1:], after[:-1], back[:-2] = step, step, -step[1:]
+    last = seams - 1  # has no next sample; the one before it has none after the next
+    before[seams] = after[last] = back[last] = back[np.maximum(last - 1, 0)] = 0.0
+    both = (before > 0.0) & (back > 0.0)
+    rise = np.where(both, before * (after + back) / np.where(both, before + back, 1.0), 0.0)
+    rise = np.where((after > before) & (back > 0.0), after + back, rise)
+    rise = np.where((after < -back) & (before > 0.0), before, rise)
+    return np.asarray(f + np.maximum(np.maximum(after, 0.0), rise))

@@ -149,8 +149,6 @@ class _Evolution:
             )
 
 
-# Torques at samples may be this near their limits; between samples they rise by less, or the winner is slowed down.
-_ROOM = 0.995
 _SLOWER = 40
 # What slower programs keep to sooner; and how far back in the row of best individuals one is looked for where that does
 # not help: the last ones differ little, the first one of all is far from every limit.
@@ -197,7 +195,8 @@ def evolve(
 
     Those of `excite` are `terms`, `rate`, `criterion`, `scaling`, `equations`, `parameters`, `wanted`, `weights`,
     `prior`, `model`, `torque_margin`, `regions`, `constraints`, `seed` and `progress`. An individual that breaks a
-    limit at a sample is rejected; what is delivered keeps to all of them at every instant.
+    limit at a sample, or has a peak next to it that may, is rejected; what is delivered keeps to all of them at every
+    instant.
     """
     chosen = optimiser or Genetic()
     if patience is not None and patience < 1:
@@ -226,7 +225,7 @@ def evolve(
             made = Coefficients(find_centre(families, bounds, needs, seed), needs)
         nominal = model or (Model.nominal(robot) if robot.has_inertia else None)
         # Smooth families test torques and places on their own grids.
-        tests = AtSamples(robot, nominal, (1.0 - torque_margin) * _ROOM * bounds.tau, regions)
+        tests = AtSamples(robot, nominal, (1.0 - torque_margin) * bounds.tau, regions)
 
         def evaluate(population: Array) -> Array:
             motions = made.signals(population, rate)

@@ -33,6 +33,8 @@ from steelyard.robot.spatial import rotations_from_rpy
 _RISES_PER_SECOND = 10.0
 # A program is slowed down by this much at a time: forty times are enough for the slowest one of any region.
 _CALMER = 0.94
+# Via-points stay away from the joints' ends by this much (rad, m): there rounding alone would break the limit.
+_HAIR = 1e-9
 # How far the tool turns about the orientation it has in the middle of a box (rad), and the speeds of programs as shares
 # of the fastest.
 _TURN, _SPEEDS = 0.8, (0.1, 1.0)
@@ -118,7 +120,7 @@ class ViaPoints:
         home = np.broadcast_to(self.home, (len(values), self.robot.dof))
         reached = np.ones(len(values), dtype=bool)
         if self.region.space == "joints":
-            found = list(values.swapaxes(0, 1))
+            found = list(np.clip(values, self.limits.lower + _HAIR, self.limits.upper - _HAIR).swapaxes(0, 1))
         else:
             found, last = [], home.copy()
             for points in values.swapaxes(0, 1):

@@ -198,6 +198,7 @@ class Lab:
             for k, (name, motions) in enumerate(self.trials.items())
         }
 
+    @cache  # noqa: B019
     def training_log(self, plant: str, way: str, region: str, draw: int = 0, again: int = 0) -> sy.Log:
         """Ten seconds of a way's motion; played `again` it has other noise."""
         run = 100 * draw + 10 * WAYS.index(way) + "ABC".find(region) + 1 + 5000 * again
@@ -209,7 +210,7 @@ class Lab:
         played = {r.name: self.motion(way, r.name, draw) for r in self.regions}
         return identify_locally(
             self.robot, logs, self.regions, terms=self.terms, motions=played, physical=physical, prior="none",
-            preparation=FILTER, check=False,
+            preparation=FILTER, check=False, base=self.base,
         )  # fmt: skip
 
     @cache  # noqa: B019
@@ -217,8 +218,9 @@ class Lab:
         """From the one global motion, played once or several times."""
         logs = {GLOBAL: [self.training_log(plant, GLOBAL, "", draw, again) for again in range(plays)]}
         return identify_globally(
-            self.robot, logs, terms=self.terms, physical=physical, prior="none", preparation=FILTER, check=False
-        )
+            self.robot, logs, terms=self.terms, physical=physical, prior="none", preparation=FILTER, check=False,
+            base=self.base,
+        )  # fmt: skip
 
     @cache  # noqa: B019
     def at_home(self, plant: str, noise: float = 0.0) -> BankValidation:

@@ -11,7 +11,7 @@ import numpy as np
 
 import steelyard as sy
 from steelyard.ground import Array
-from steelyard.papers.paper import Item, PaperFigure, PaperTable, Statement, asserted, paper_table, shown
+from steelyard.papers.paper import Item, PaperFigure, PaperTable, Statement, asserted, holm, paper_table, shown
 from steelyard.papers.rotradi.lab import (
     PAPER_SCHEMES,
     SMOOTHING,
@@ -85,15 +85,6 @@ class Runs:
             return None
         p = self.significance
         return self.first == name and all(x < _LEVEL for pair, x in p.items() if name in pair)
-
-
-def holm(p: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Values `p` of a family of tests, each made safe against there being many of them (Holm 1979)."""
-    out, least = {}, 0.0
-    for rank, pair in enumerate(sorted(p, key=lambda key: p[key])):
-        least = max(least, min(1.0, (len(p) - rank) * p[pair]))
-        out[pair] = least
-    return {pair: out[pair] for pair in p}
 
 
 def ranking(lab: Lab) -> Item:
