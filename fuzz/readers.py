@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from fuzz import mutators as change
+from fuzz.logs import log_targets
 from steelyard.check import check_log
 from steelyard.compare.monte_carlo import _Records
 from steelyard.dynamics.model import Model
@@ -193,7 +194,7 @@ def make_readers(folder: Path) -> Iterator[Reader]:
     archive = _saved(folder, "log.npz")
     yield Reader("npz", ".npz", (archive, _fortran()), change.change_npz, lambda p: _either(p, robot))
     yield Reader("parquet", ".parquet", (_parquet(),), change.change_parquet, lambda p: read_log(p, robot))
-    yield from _bags(folder, robot)
+    yield from (Reader(*target) for target in log_targets(folder, robot, _log(), table))
     yield Reader("regions", ".yaml", (REGIONS,), change.change_yaml, lambda p: read_regions(p, robot))
     yield Reader(
         "control-loop", ".yaml", (LOOP,), change.change_yaml, lambda p: read_control_loop(_beside(p, folder), robot)
@@ -234,26 +235,6 @@ def _parquet() -> bytes:
     columns = {"t": log.t, **{f"{s}{k + 1}": getattr(log, s)[:, k] for s in ("q", "dq", "tau") for k in range(3)}}
     pq.write_table(pa.table(columns), out, row_group_size=16)
     return out.getvalue()
-
-
-def _bags(folder: Path, robot: Robot) -> Iterator[Reader]:
-    """Bags of ROS 2, where the package that reads them is installed."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "signals"))
-    try:
-        from bags import joint_states, write_bag
-    except ImportError:
-        return
-    finally:
-        sys.path.pop(0)
-    log = _log(10)
-    messages = {"/joint_states": joint_states(list(log.joints), {"t": log.t, "q": log.q, "dq": log.dq, "tau": log.tau})}
-    for kind, storage, suffix in (("mcap", "mcap", ".mcap"), ("rosbag2", "sqlite3", ".db3")):
-        try:
-            bag = write_bag(folder / f"bag-{kind}", messages, storage)
-        except ImportError:
-            return
-        seed = next(bag.glob(f"*{suffix}")).read_bytes()
-        yield Reader(kind, suffix, (seed,), change.change_bytes, lambda p: read_log(p, robot))
 
 
 def _documents(folder: Path, robot: Robot) -> Iterator[Reader]:

@@ -1,4 +1,4 @@
-"""Write bags of ROS 2 messages without ROS."""
+"""Write bags of ROS 2 and ROS 1 messages without ROS."""
 
 from __future__ import annotations
 
@@ -36,6 +36,27 @@ def write_bag(path: Path, topics: dict[str, list[dict[str, Any]]], storage: str 
                 bag.write(
                     connection, int(message.get("log_time", message.get("stamp", 1))), store.serialize_cdr(value, kind)
                 )
+    return path
+
+
+def write_bag1(path: Path, topics: dict[str, list[dict[str, Any]]]) -> Path:
+    """The same, of ROS 1."""
+    from rosbags.rosbag1 import Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC)
+    kinds = store.types
+    with Writer(path) as bag:
+        for topic, messages in topics.items():
+            kind = "sensor_msgs/msg/JointState"
+            connection = bag.add_connection(topic, kind, typestore=store)
+            for number, message in enumerate(messages):
+                stamp = int(message["stamp"])
+                time = kinds["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
+                header = kinds["std_msgs/msg/Header"](seq=number, stamp=time, frame_id="base")
+                arrays = {s: np.asarray(message.get(s, []), float) for s in ("position", "velocity", "effort")}
+                value = kinds[kind](header=header, name=list(message["name"]), **arrays)
+                bag.write(connection, stamp, store.serialize_ros1(value, kind))
     return path
 
 

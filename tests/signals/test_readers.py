@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,15 +10,20 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
 import pytest
+from bags import joint_states, write_bag, write_bag1
+from lerobot_sets import write_lerobot
 from log_files import chain, columns, motion, write_csv, write_parquet
+from scipy.io import savemat
 
 from steelyard.errors import LogError
 from steelyard.ground import registry
 from steelyard.ground.registry import PluginWarning, Registry
-from steelyard.signals import source, table
+from steelyard.signals import _arrays, source, table
 from steelyard.signals.read import log_chunks, read_log
-from steelyard.signals.readers import bags, csv, npz
+from steelyard.signals.readers import bags, csv, npz, parquet
 from steelyard.signals.source import LogFile, open_log
 from steelyard.signals.table import READERS, LogReader, TableBlock, count_rows, later_rows, open_reader, read_table
 
@@ -26,9 +32,38 @@ SIGNALS = motion(samples=1030)
 
 
 def _bag(path: Path, storage: str) -> Path:
-    from bags import joint_states, write_bag
-
     return write_bag(path, {"/js": joint_states(["a", "b"], SIGNALS)}, storage)
+
+
+def _feather(path: Path) -> Path:
+    pa.feather.write_feather(pa.table(columns(SIGNALS)), path, chunksize=100)
+    return path
+
+
+def _hdf5(path: Path) -> Path:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for name, x in SIGNALS.items():
+            file.create_dataset(f"run/{name}", data=x, chunks=(100, *x.shape[1:]), compression="gzip")
+    return path
+
+
+def _mat(path: Path) -> Path:
+    savemat(path, {"log": SIGNALS}, do_compression=True)
+    return path
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    for name in ("q", "dq", "tau"):
+        np.savetxt(path / f"{name}.txt", np.column_stack([SIGNALS["t"], SIGNALS[name]]), header=f"t {name}1 {name}2")
+    return path
+
+
+def _gzipped(path: Path) -> Path:
+    plain = write_csv(path.with_suffix(""), columns(SIGNALS)).read_bytes()
+    path.write_bytes(gzip.compress(plain))
+    return path
 
 
 def _by_columns(path: Path) -> Path:
@@ -48,6 +83,13 @@ WRITERS = {
     "npz by columns": lambda folder: _by_columns(folder / "run.npz"),
     "mcap": lambda folder: next(_bag(folder / "bag", "mcap").glob("*.mcap")),
     "rosbag2": lambda folder: _bag(folder / "bag", "sqlite3"),
+    "rosbag1": lambda folder: write_bag1(folder / "run.bag", {"/js": joint_states(["a", "b"], SIGNALS)}),
+    "feather": lambda folder: _feather(folder / "run.feather"),
+    "hdf5": lambda folder: _hdf5(folder / "run.h5"),
+    "mat": lambda folder: _mat(folder / "run.mat"),
+    "signals": lambda folder: _folder(folder / "run"),
+    "lerobot": lambda folder: write_lerobot(folder / "set", ["a.pos", "b.pos"], SIGNALS, episodes=1),
+    "csv packed": lambda folder: _gzipped(folder / "run.csv.gz"),
 }
 
 
@@ -56,6 +98,8 @@ def small_blocks(monkeypatch):
     """Blocks so short that a small file has many, and a bag that is not kept."""
     monkeypatch.setattr(csv, "PIECE_BYTES", 5000)
     monkeypatch.setattr(npz, "ROWS", 64)
+    monkeypatch.setattr(_arrays, "ROWS", 64)
+    monkeypatch.setattr(parquet, "BATCH", 100)
     monkeypatch.setattr(bags, "MESSAGES", 64)
     monkeypatch.setattr(bags, "KEPT", 100)
 
@@ -231,9 +275,9 @@ def test_formats_of_other_packages(tmp_path, monkeypatch):
         log = read_log(tmp_path / "run.pairs", chain("a"))
     np.testing.assert_array_equal(log.q[:, 0], np.sin(t))
     assert len(read_log(write_csv(tmp_path / "run.csv", columns(SIGNALS)), ARM)) == 1030
-    (tmp_path / "run.mat").write_bytes(b"MATLAB 5.0")
+    (tmp_path / "run.odd").write_bytes(b"odd")
     with pytest.raises(LogError, match=r"known are .*\.pairs"):
-        read_log(tmp_path / "run.mat", ARM)
+        read_log(tmp_path / "run.odd", ARM)
 
 
 def test_the_page_on_logs_tells_of_every_format():

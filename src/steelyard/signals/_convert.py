@@ -10,8 +10,9 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals._layout import Layout
-from steelyard.signals.mapping import LogMapping, unit_dimension, unit_size
+from steelyard.signals.mapping import LogMapping
 from steelyard.signals.table import Table
+from steelyard.signals.units import unit_dimension, unit_size
 
 # s, of a log; and what the largest signed number counts.
 _LONGEST, _LARGEST_COUNT = 1e11, 2**63 - 1

@@ -9,126 +9,22 @@ from typing import Literal
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Finding
+from steelyard.signals.log import CHANNEL, Finding
 from steelyard.signals.mapping import LogMapping
-
-# Recognise what columns mean by their names, for the layouts that most logs have.
-
-
-# Earlier names win where a file has several. Capitals do not matter.
-NAMES = {
-    "time": ("t", "time", "timestamp", "stamp", "time_s", "t_s", "seconds"),
-    "position": (
-        "q",
-        "position",
-        "pos",
-        "positions",
-        "joint_position",
-        "joint_positions",
-        "actual_q",
-        "angle",
-        "theta",
-    ),
-    "velocity": (
-        *("dq", "qd", "qdot", "velocity", "vel", "velocities", "joint_velocity", "joint_velocities", "actual_qd"),
-    ),
-    "acceleration": ("ddq", "qdd", "qddot", "acceleration", "acc"),
-    "torque": ("tau", "torque", "effort", "torques", "efforts", "joint_torque", "joint_torques", "trq", "force"),
-    "temperature": ("temperature", "temp", "joint_temperature", "motor_temperature"),
-    "current": ("i", "current", "cur", "currents", "motor_current", "joint_current", "actual_current"),
-}
-# Of a force–torque sensor: three forces, three torques.
-WRENCHES = (
-    ("fx", "fy", "fz", "tx", "ty", "tz"),
-    ("fx", "fy", "fz", "mx", "my", "mz"),
-    ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z"),
+from steelyard.signals.recognise import (
+    recognise_named,
+    recognise_numbered,
+    recognise_time,
+    recognise_wrench,
+    same_joint,
 )
-GAP = r"[ _./:-]?"
-
-
-def recognise_time(names: Sequence[str]) -> str | None:
-    """The column that holds the time."""
-    lower = {name.lower(): name for name in reversed(names)}
-    return next((lower[name] for name in NAMES["time"] if name in lower), None)
-
-
-def recognise_wrench(names: Sequence[str]) -> tuple[str, ...]:
-    """The six columns of a force–torque sensor, or none."""
-    lower = {_plain(name): name for name in reversed(names)}
-    return next((tuple(lower[n] for n in six) for six in WRENCHES if all(n in lower for n in six)), ())
-
-
-def recognise_named(signal: str, names: Sequence[str], joints: Sequence[str]) -> tuple[str, ...] | None:
-    """The columns of a signal that carry the joints' names, in the order of the joints; None if there are none.
-
-    Some joints found and others not is an error.
-    """
-    lower = {_plain(name): name for name in reversed(names)}
-    for word in NAMES[signal]:
-        for pattern in ("{word}/{joint}", "{joint}/{word}"):
-            wanted = [_plain(pattern.format(word=word, joint=joint)) for joint in joints]
-            found = [lower.get(name) for name in wanted]
-            there = [name for name in found if name is not None]
-            if len(there) == len(joints):
-                return tuple(there)
-            # A joint called "1" is a number, and numbers are counted elsewhere.
-            missing = [joint for joint, name in zip(joints, found, strict=True) if name is None]
-            if there and not any(joint.isdigit() for joint in joints):
-                raise LogError(
-                    f"no {signal} column for joint {_quoted(missing)}; there is '{there[0]}', so a column such as "
-                    f"'{there[0].replace(_other(joints, missing), missing[0])}' is expected."
-                )
-    return None
-
-
-def recognise_numbered(signal: str, names: Sequence[str], joints: Sequence[str]) -> tuple[str, ...] | None:
-    """The columns of a signal that are numbered from 0 or 1, one per joint; None if there are none."""
-    for word in NAMES[signal]:
-        part = re.escape(word)
-        after = re.compile(rf"{part}{GAP}(?:(?:joint|axis|j){GAP})?[\[(]?(\d+)[\])]?", re.IGNORECASE)
-        before = re.compile(rf"(?:joint|axis|j){GAP}(\d+){GAP}{part}", re.IGNORECASE)
-        for pattern in (after, before):
-            numbers = {int(match[1]): name for name in names if (match := pattern.fullmatch(name))}
-            if numbers:
-                return _counted(signal, numbers, joints)
-        single = next((name for name in names if name.lower() == word and word != "i"), None)
-        if single is not None and len(joints) == 1:
-            return (single,)
-    return None
-
-
-def _counted(signal: str, numbers: dict[int, str], joints: Sequence[str]) -> tuple[str, ...]:
-    first = 0 if 0 in numbers else 1
-    example = numbers[min(numbers)]
-    if len(numbers) != len(joints):
-        raise LogError(
-            f"there are {len(numbers)} {signal} columns ({', '.join(numbers[k] for k in sorted(numbers))}), but "
-            f"{len(joints)} joints: {', '.join(joints)}. Name the joints of the columns with the mapping's key joints."
-        )
-    missing = next((k for k in range(first, first + len(joints)) if k not in numbers), None)
-    if missing is not None:
-        raise LogError(
-            f"{signal} column number {missing} is missing (such as '{re.sub(r'[0-9]+', str(missing), example)}')."
-        )
-    return tuple(numbers[k] for k in range(first, first + len(joints)))
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[ ./:-]", "_", name.lower())
-
-
-def _other(joints: Sequence[str], missing: Sequence[str]) -> str:
-    return next(joint for joint in joints if joint not in missing)
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
+from steelyard.signals.table import NAMELESS
 
 Effort = Literal["torque", "current"]
 TorqueKind = Literal["torque", "current", "none"]
 
 MOTION = ("position", "velocity", "acceleration")
+_SPAN = re.compile(r"(\d{1,4})-(\d{1,4})")  # columns by number: from the first to the last
 
 
 @dataclass(frozen=True)
@@ -171,7 +67,10 @@ def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, 
         signal: found for signal in MOTION if (found := _columns(signal, names, joints, needed, mapping)) is not None
     }
     if "position" not in columns:
-        raise LogError(f"no column holds the joints' positions; name them in a mapping. Columns: {_listed(names)}.")
+        numbers = " by number (position = [2, 3, …])" if names[0].startswith(NAMELESS) else ""
+        raise LogError(
+            f"no column holds the joints' positions; name them in a mapping{numbers}. Columns: {_listed(names)}."
+        )
     kind: TorqueKind = "none"
     for signal in _efforts(mapping):
         found = _columns(signal, names, joints, needed, mapping)
@@ -200,6 +99,17 @@ def _channels(
     wrench = tuple(_known(name, names) for name in mapping.wrench) or recognise_wrench(names)
     if wrench:
         out["wrench"] = wrench
+    for name, columns in _saved_channels(names).items():  # as `Log.save` wrote them
+        of_joints = name == "temperature" and len(columns) == len(joints)
+        out.setdefault(name, tuple(columns[k] for k in needed) if of_joints else columns)
+    return out
+
+
+def _saved_channels(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    out: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        if match := re.fullmatch(rf"{CHANNEL}(.+?)_?(\d+)", name):
+            out[match[1]] = (*out.get(match[1], ()), name)
     return out
 
 
@@ -208,7 +118,11 @@ def _joints(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapp
         return mapping.joints
     # Columns that carry the joints' names may come in any order; numbered ones come in the file's.
     named = all(f"position/{name}" in names for name in robot.joint_names)
-    return tuple(file_joints) if file_joints and not named else robot.joint_names
+    if not file_joints or named:
+        return robot.joint_names
+    return tuple(
+        next((own for own in robot.joint_names if same_joint(own, name, mapping.prefix)), name) for name in file_joints
+    )
 
 
 def _time(names: Sequence[str], mapping: LogMapping) -> str | None:
@@ -242,11 +156,13 @@ def _columns(
         return None
     if stated is None:
         wanted = [joints[k] for k in needed]
-        by_name = recognise_named(signal, names, wanted)
+        by_name = recognise_named(signal, names, wanted, mapping.prefix)
         if by_name is not None:
             return by_name
-        by_number = recognise_numbered(signal, names, joints)
+        by_number = recognise_numbered(signal, names, joints, mapping.prefix)
         return None if by_number is None else tuple(by_number[k] for k in needed)
+    if isinstance(stated, str) and (span := _SPAN.fullmatch(stated)) and stated not in names:
+        stated = tuple(str(k) for k in range(int(span[1]), int(span[2]) + 1))
     if isinstance(stated, str):
         if "{}" not in stated and "{joint}" not in stated and len(joints) > 1:
             raise LogError(
@@ -263,6 +179,9 @@ def _columns(
 
 
 def _known(name: str, names: Sequence[str]) -> str:
+    """The column called `name`, or of that number, from 1."""
+    if name not in names and name.isdecimal() and 1 <= int(name[:9]) <= len(names):
+        return names[int(name[:9]) - 1]
     if name not in names:
         raise LogError(str(UnknownNameError("column", name, names)))
     return name

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,15 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError, ShapeError, UnknownNameError
-from steelyard.ground.archives import opened_archive
 from steelyard.ground.arrays import Array
-from steelyard.ground.field import Field
-from steelyard.ground.untrusted import parse_json
 from steelyard.robot.robot import Robot
 from steelyard.signals._clock import Clock, mend_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
-from steelyard.signals.log import CHANNEL, SIGNALS, Finding, Log, saved_kind
+from steelyard.signals.log import Finding, Log
 from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.repeats import without_repeats
+from steelyard.signals.saved import load_log, placed
 from steelyard.signals.table import (
     LogReader,
     Table,
@@ -32,11 +29,12 @@ from steelyard.signals.table import (
     cut_blocks,
     first_rows,
     open_reader,
-    read_table,
 )
 
 # A robot is sampled neither once in ten seconds nor every hundred nanoseconds; such a clock is in another unit.
 SLOWEST, FASTEST = 10.0, 1e-7
+
+__all__ = ["load_log", "log_chunks", "read_log"]
 
 AnyFile = str | os.PathLike[str] | LogReader
 RowRange = tuple[int, int | None]  # a window that may be open to the end
@@ -113,7 +111,7 @@ def _logs(
     """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
     source = path.path if isinstance(path, LogReader) else Path(path)
     try:
-        reader = path if isinstance(path, LogReader) else open_reader(path, mapping.topic)
+        reader = path if isinstance(path, LogReader) else open_reader(path, mapping.part)
         layout = find_layout(reader.names, reader.joints, robot, mapping)
         start, stop = _row_range(rows or mapping.window_of(source), reader.row_count)
         blocks = _windowed(reader, layout.names, start, stop)
@@ -126,7 +124,7 @@ def _logs(
             yield log
             del log
     except (LogError, ShapeError) as error:
-        raise _placed(error, source, mapping) from None
+        raise placed(error, source, mapping.source) from None
 
 
 def _windowed(reader: LogReader, names: tuple[str, ...], start: int, stop: int | None) -> Iterator[TableBlock]:
@@ -197,12 +195,13 @@ def _present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[T
     if not table.sparse:
         return table, own
     joints = [table.column(name) for names in layout.columns.values() for name in names]
-    present = ~np.all([np.isnan(column) for column in joints], axis=0)
-    if present.all():
+    empty = [np.isnan(column) for column in joints if column.dtype.kind == "f"]
+    if len(empty) < len(joints) or not (absent := np.all(empty, axis=0)).any():
         return table, own
+    present = ~absent
     block = {name: table.column(name)[present] for name in table.names}
-    others = int((~present).sum())
-    finding = Finding("remark", "note", f"{others} messages are about other joints; left out.", count=others)
+    others = int(absent.sum())
+    finding = Finding("remark", "note", f"{others} rows concern other things; left out.", count=others)
     first, last = (int(np.count_nonzero(present[:row])) for row in own)
     kept = replace(table, blocks=(block,), sparse=False, findings=(*table.findings, finding))
     return kept, (first, last)
@@ -270,7 +269,7 @@ def _channels(table: Table, layout: Layout, mapping: LogMapping) -> dict[str, Ar
         try:
             out[name] = side_by_side(table, columns)
         except LogError:
-            if getattr(mapping, name):
+            if getattr(mapping, name, None):
                 raise
     return out
 
@@ -305,91 +304,3 @@ def _odd_torques(tau: Array | None, robot: Robot) -> list[Finding]:
         return []
     whose = "every joint" if len(zero) == robot.dof else f"joint {', '.join(zero)}"
     return [Finding("zero_torque", "warning", f"The torque of {whose} is zero in every sample.", count=len(zero))]
-
-
-def _placed(error: Exception, path: str | os.PathLike[str], mapping: LogMapping) -> LogError:
-    """The error with the file's name in front, unless it already knows its place."""
-    text = str(error)
-    known = text.startswith((f"{path}: ", f"{Path(path)}: ", f"{mapping.source}: "))
-    return LogError(text if known else f"{path}: {text}")
-
-
-def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:
-    """A log as `Log.save` wrote it, for which no robot is needed; any other is read by `read_log`.
-
-    Args:
-        path: the .csv or .npz file.
-        joints: their names, which a .csv does not know; default joint1, joint2, …
-    """
-    source = Path(path)
-    kind = saved_kind(source)
-    try:
-        log = _saved_npz(source) if kind == ".npz" else _saved_csv(source, joints)
-    except (LogError, ShapeError) as error:
-        raise _placed(error, source, LogMapping()) from None
-    if joints is not None and log.joints != tuple(joints):
-        raise LogError(f"{source}: its joints are {', '.join(log.joints)}, not {', '.join(joints)}.")
-    return log
-
-
-def _saved_csv(path: Path, joints: Sequence[str] | None) -> Log:
-    table = read_table(path)
-    places: dict[str, list[str]] = {}
-    for name in table.names:
-        match = re.fullmatch(r"(t)|(q|dq|ddq|tau)([1-9]\d*)", name)
-        if match is None:
-            raise LogError(f"column '{name}' is not one of t, q1…, dq1…, ddq1…, tau1….")
-        signal = match[1] or match[2]
-        if int(match[3] or 1) != len(places.setdefault(signal, [])) + 1:
-            raise LogError(f"column '{name}' is out of order; joints count from 1 in every signal.")
-        places[signal].append(name)
-    for needed, column in (("t", "t"), ("q", "q1")):
-        if needed not in places:
-            raise LogError(f"the column '{column}' is missing.")
-    t = table.numbers(places.pop("t")[0])
-    names = tuple(joints) if joints is not None else tuple(f"joint{k + 1}" for k in range(len(places["q"])))
-    signals: dict[str, Any] = {signal: side_by_side(table, columns) for signal, columns in places.items()}
-    return Log(names, t, **signals)
-
-
-def _numbers_of(path: Path, name: str, array: Any) -> Any:
-    if array.dtype.kind not in "biuf":
-        raise LogError(f"{path}: the array '{name}' holds no numbers.")
-    return array
-
-
-def _meta_of(path: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    if "meta" not in arrays:
-        return {}
-    meta = parse_json(str(arrays["meta"]), f"{path}: meta", LogError)
-    return {name: entry.value for name, entry in Field(meta, f"{path}: meta", error=LogError).entries().items()}
-
-
-def _segments_of(path: Path, arrays: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
-    if "segments" not in arrays:
-        return ()
-    segments = arrays["segments"]
-    if segments.ndim != 2 or segments.shape[1] != 2 or segments.dtype.kind not in "iu":
-        raise LogError(f"{path}: segments must be pairs of whole numbers.")
-    return tuple((int(start), int(stop)) for start, stop in segments)
-
-
-def _saved_npz(path: Path) -> Log:
-    reader = open_reader(path)
-    with opened_archive(path, LogError) as archive:
-        arrays = archive.arrays()
-    missing = [name for name in ("t", "q", "joints") if name not in arrays]
-    if missing:
-        raise LogError(f"the array '{missing[0]}' is missing; there are {', '.join(arrays) or 'none'}.")
-    return Log(
-        reader.joints,
-        _numbers_of(path, "t", arrays["t"]),
-        **{name: _numbers_of(path, name, arrays[name]) for name in SIGNALS if name in arrays},
-        meta=_meta_of(path, arrays),
-        segments=_segments_of(path, arrays),
-        channels={
-            name.removeprefix(CHANNEL): _numbers_of(path, name, x)
-            for name, x in arrays.items()
-            if name.startswith(CHANNEL)
-        },
-    )

@@ -68,7 +68,7 @@ class LogFile:
     @cached_property
     def reader(self) -> LogReader:
         """The file, opened once for all passes: some formats must be gone through to know their columns."""
-        return self.opened or open_reader(self.path, as_mapping(self.mapping).topic)
+        return self.opened or open_reader(self.path, as_mapping(self.mapping).part)
 
     @cached_property
     def start_time(self) -> float | int:

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from steelyard.errors import LONGEST_NAME, LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.ground.unpacked import PACKED, is_packed
 from steelyard.ground.untrusted import regular_file
 from steelyard.signals.log import Finding
 
 # A log of a humanoid with everything that its controller knows has some thousand.
 MOST_COLUMNS = 4096
+NAMELESS = "column "  # and its number, from 1: how a column without a name is called
 
 ColumnValues = NDArray[Any]
 TableBlock = Mapping[str, ColumnValues]
@@ -111,13 +113,14 @@ class LogReader(ABC):
 
     Args:
         path: the file, or the folder.
-        topic: which of several topics, for formats that have such; others ignore it.
+        topic: which part of it, for formats that have such: a topic, episodes, a group; others ignore it.
     """
 
     suffixes: ClassVar[tuple[str, ...]]  # of its files, in lower case, with the dot
     description: ClassVar[str]  # how it is read, in one line, for the table of formats
     magic: ClassVar[bytes] = b""  # the first bytes of such a file, by which one with another suffix is known
     folders: ClassVar[bool] = False  # whether a folder may be such a log
+    packed: ClassVar[bool] = False  # whether its files may be compressed: .csv.gz
     extra: ClassVar[str] = ""  # what must be installed beside Steelyard: an extra of pyproject.toml
 
     names: tuple[str, ...]  # of the columns
@@ -128,6 +131,11 @@ class LogReader(ABC):
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         self.path, self.topic = path, topic
+
+    @classmethod
+    def claims(cls, path: Path) -> bool:
+        """Whether the folder at `path` looks like such a log; asked of formats that may be folders."""
+        return cls.folders
 
     @abstractmethod
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
@@ -159,22 +167,59 @@ def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogRe
         topic: which topic of joint states, in a bag that has several.
     """
     source = Path(path)
-    folder, suffix = os.path.isdir(source), source.suffix.lower()
-    if not folder:
+    if named_files(source):
+        from steelyard.signals.readers.folder import FolderReader
+
+        return FolderReader(source, topic)
+    folder = os.path.isdir(source)
+    if folder:
+        fitting = [kind for kind in READERS.values() if kind.folders and kind.claims(source)]
+    else:
         regular_file(source, LogError)
-    formats = [kind for kind in READERS.values() if kind.folders or not folder]
-    fitting = [kind for kind in formats if suffix in kind.suffixes]
-    if not fitting and folder:
-        fitting = formats
-    elif not fitting:
-        with source.open("rb") as file:
-            start = file.read(64)
-        fitting = [kind for kind in formats if kind.magic and start.startswith(kind.magic)]
+        fitting = _by_name(source) or _by_start(source)
     if not fitting:
-        raise LogError(f"{source}: is not a log that can be read; known are {known_formats()}.")
+        raise LogError(
+            f"{source}: is a folder, but none of {known_formats(folders=True)}; name the log file itself."
+            if folder
+            else f"{source}: is not a log that can be read; known are {known_formats()}."
+        )
     reader = fitting[0](source, topic)
     _check_names(source, reader.names)
     return reader
+
+
+def has_reader(path: Path) -> bool:
+    """Whether the name of the file at `path` is that of a log."""
+    return bool(_by_name(path))
+
+
+def _by_name(path: Path) -> list[type[LogReader]]:
+    packed = is_packed(path)
+    suffix = Path(path.stem if packed else path.name).suffix.lower()
+    return [kind for kind in READERS.values() if suffix in kind.suffixes and (kind.packed or not packed)]
+
+
+def _by_start(path: Path) -> list[type[LogReader]]:
+    with path.open("rb") as file:
+        start = file.read(64)
+    return [kind for kind in READERS.values() if kind.magic and start.startswith(kind.magic)]
+
+
+def named_files(path: Path) -> dict[str, Path]:
+    """What NAME=FILE,NAME=FILE says, by name, if `path` is not a path but such a list."""
+    text = str(path)
+    if "=" not in text or os.path.lexists(path):
+        return {}
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not (name.strip() and file.strip()) for name, _, file in pairs):
+        return {}
+    return {name.strip(): Path(file.strip()) for name, _, file in pairs}
+
+
+def numbered(name: str, width: int) -> tuple[str, ...]:
+    """The names of the columns of `name`, which has `width` of them: q1, q2, …; of q_1: q_1_1, q_1_2, …"""
+    gap = "_" if name[-1:].isdigit() else ""
+    return tuple(f"{name}{gap}{k + 1}" for k in range(width))
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -189,11 +234,13 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def known_formats() -> str:
-    """All suffixes of logs, and the formats that are folders, as a list for people."""
+def known_formats(folders: bool = False) -> str:
+    """All suffixes of logs, or (`folders`) the formats that are folders, as a list for people."""
+    if folders:
+        return ", ".join(name for name, kind in READERS.items() if kind.folders)
     suffixes = [suffix for kind in READERS.values() for suffix in kind.suffixes]
-    folders = [f"{name} folders" for name, kind in READERS.items() if kind.folders]
-    return " and ".join([", ".join(suffixes), *folders])
+    packed = [suffix for kind in READERS.values() if kind.packed for suffix in kind.suffixes]
+    return f"{', '.join(suffixes)}; of these {', '.join(packed)} also packed ({', '.join(PACKED)})"
 
 
 def read_table(

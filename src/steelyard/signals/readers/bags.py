@@ -1,4 +1,4 @@
-"""Joint states in bags of ROS 2: MCAP files, and rosbag2 (a folder with metadata.yaml, or a bare .db3 file)."""
+"""Joint states in bags: of ROS 2 (MCAP files; rosbag2: a folder with metadata.yaml, or a bare .db3 file) and ROS 1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class BagReader(LogReader):
 
     The time is that of the messages' headers, or that of recording if the headers have none.
     """
+
+    cdr: ClassVar[bool] = True  # how messages are encoded: aligned, as in ROS 2
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
@@ -69,19 +71,19 @@ class BagReader(LogReader):
 
     def _raw_blocks(self) -> Iterator[tuple[list[tuple[str, ...]], dict[str, ColumnValues]]]:
         """The messages in blocks: the lists of names that occur, both clocks, and the signals of the joints named."""
-        from rosbags.rosbag2 import Reader
         from rosbags.typesys import Stores, get_typestore
 
-        # The message has been the same in every ROS 2; a fixed definition needs nothing of what the bag says of types.
-        store = get_typestore(Stores.ROS2_HUMBLE)
+        # The message has been the same in every ROS; a fixed definition needs nothing of what the bag says of types.
+        store = get_typestore(Stores.ROS2_HUMBLE if self.cdr else Stores.ROS1_NOETIC)
+        decode = store.deserialize_cdr if self.cdr else store.deserialize_ros1
         try:
-            with Reader(self.path) as bag:
+            with self._opened() as bag:
                 self.topic = _chosen(self.path, [(c.topic, c.msgtype) for c in bag.connections], self.topic)
                 connections = [c for c in bag.connections if c.topic == self.topic]
                 messages = bag.messages(connections=connections)
                 first = 1
                 while some := list(itertools.islice(messages, MESSAGES)):
-                    yield _raw_block(self.path, store, some, first)
+                    yield _raw_block(self.path, decode, self.cdr, some, first)
                     first += len(some)
         except LogError:
             raise
@@ -90,6 +92,11 @@ class BagReader(LogReader):
             raise LogError(
                 f"{self.path}: is not a readable bag, or is cut short ({reason}); record or copy it again."
             ) from None
+
+    def _opened(self) -> Any:
+        from rosbags.rosbag2 import Reader
+
+        return Reader(self.path)
 
 
 def _check_tables(path: Path) -> None:
@@ -124,7 +131,7 @@ def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -
 
 
 def _raw_block(
-    path: Path, store: Any, messages: list[tuple[Any, int, bytes]], first: int
+    path: Path, decode: Any, cdr: bool, messages: list[tuple[Any, int, bytes]], first: int
 ) -> tuple[list[tuple[str, ...]], dict[str, ColumnValues]]:
     """The clocks and signals of some messages, the first of which has the number `first`.
 
@@ -141,7 +148,7 @@ def _raw_block(
     while left.any():
         row = int(np.argmax(left))
         model = messages[row][2]
-        message = store.deserialize_cdr(model, JOINT_STATE)
+        message = decode(model, JOINT_STATE)
         names = tuple(message.name)
         groups[names] = None
         for signal in _SIGNALS:
@@ -151,7 +158,7 @@ def _raw_block(
                     f"of {signal}."
                 )
         alike = np.flatnonzero(left & (lengths == len(model))) if kinds < MOST_KINDS else np.array([row])
-        places = _places(message, model)
+        places = _places(message, model, cdr)
         kinds += 1
         if places is None or len(alike) == 1:
             rows = np.array([row])
@@ -160,11 +167,12 @@ def _raw_block(
         else:
             raw = np.frombuffer(b"".join(messages[k][2] for k in alike), np.uint8).reshape(len(alike), -1)
             fixed = np.ones(len(model), dtype=bool)
-            for place in ((4, 12), *places.values()):
+            for place in ((4, 12) if cdr else (0, 12), *places.values()):  # the number of a message, its stamp
                 fixed[slice(*place)] = False
             same = (raw[:, fixed] == np.frombuffer(model, np.uint8)[fixed]).all(axis=1)
             rows, raw = alike[same], raw[same]
-            seconds, rest = raw[:, 4:8].copy().view("<i4")[:, 0], raw[:, 8:12].copy().view("<u4")[:, 0]
+            seconds = raw[:, 4:8].copy().view("<i4" if cdr else "<u4")[:, 0]
+            rest = raw[:, 8:12].copy().view("<u4")[:, 0]
             stamps = seconds.astype(np.int64) * 1_000_000_000 + rest
             values = {signal: raw[:, slice(*place)].copy().view("<f8") for signal, place in places.items()}
         left[rows] = False
@@ -175,21 +183,23 @@ def _raw_block(
     return list(groups), out
 
 
-def _places(message: Any, data: bytes) -> dict[str, tuple[int, int]] | None:
+def _places(message: Any, data: bytes, cdr: bool) -> dict[str, tuple[int, int]] | None:
     """From which byte to which the values of each signal lie in an encoded message; None where it is not certain.
 
     CDR (OMG, "DDS Interoperability Wire Protocol", 10.2): four bytes that tell the order of bytes, the stamp, strings
-    and arrays behind their lengths, each number at a multiple of its own size.
+    and arrays behind their lengths, each number at a multiple of its own size. ROS 1: a number in place of the order,
+    then the same, without gaps and without a zero at the end of a text.
     """
+    whole, half, end = (8, 4, 1) if cdr else (1, 1, 0)
     at = 8  # counted from behind the first four bytes
     for text in (message.header.frame_id, None, *message.name):  # None: how many names
-        at = -(-at // 4) * 4 + 4 + (0 if text is None else len(text.encode()) + 1)
+        at = -(-at // half) * half + 4 + (0 if text is None else len(text.encode()) + end)
     places: dict[str, tuple[int, int]] = {}
     for signal in _SIGNALS:
         values = getattr(message, signal)
-        at = -(-at // 4) * 4 + 4
+        at = -(-at // half) * half + 4
         if len(values):
-            at = -(-at // 8) * 8
+            at = -(-at // whole) * whole
             places[signal] = (at + 4, at + 4 + 8 * len(values))
             at += 8 * len(values)
             if data[slice(*places[signal])] != np.asarray(values, "<f8").tobytes():
@@ -229,9 +239,11 @@ class Rosbag2Reader(BagReader):
     magic = b"SQLite format 3"
     folders = True
 
+    @classmethod
+    def claims(cls, path: Path) -> bool:
+        return (path / "metadata.yaml").exists()
+
     def __init__(self, path: Path, topic: str | None = None) -> None:
-        if path.is_dir() and not (path / "metadata.yaml").exists():
-            raise LogError(f"{path}: is a folder without metadata.yaml, so not a rosbag2; name the log file itself.")
         if path.is_dir():
             for file in path.iterdir():
                 regular_file(file, LogError)
@@ -239,3 +251,18 @@ class Rosbag2Reader(BagReader):
         for file in sorted(path.glob("*.db3")) if path.is_dir() else [path]:
             _check_tables(file)
         super().__init__(path, topic)
+
+
+@READERS.register("rosbag1")
+class Rosbag1Reader(BagReader):
+    """A bag of ROS 1."""
+
+    suffixes = (".bag",)
+    description = "the same message of ROS 1"
+    magic = b"#ROSBAG V2.0"
+    cdr = False
+
+    def _opened(self) -> Any:
+        from rosbags.rosbag1 import Reader
+
+        return Reader(self.path)

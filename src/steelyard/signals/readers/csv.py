@@ -1,4 +1,4 @@
-"""Tables of text: values parted by commas, semicolons or tabs under one line of names."""
+"""Tables of text: values parted by commas, semicolons, tabs or spaces, under one line of names or under none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import LogError
-from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, later_rows
+from steelyard.ground.unpacked import opened, times_larger
+from steelyard.signals._arrow import numpy_column
+from steelyard.signals.table import NAMELESS, READERS, LogReader, TableBlock, later_rows
 
 # Text is parsed in pieces of this many bytes: long enough for Arrow to be busy, short enough to stay in the cache. With
 # sixteen times as many it takes a third more processor time, and eight times the memory.
@@ -29,30 +31,35 @@ _QUOTED = re.compile('"[^"]*"')
 class CsvReader(LogReader):
     """A text file.
 
-    Lines before the data that begin with # are comments; if no other header follows, the last of them holds the
-    names. With semicolons (or tabs) a comma may stand for the decimal point.
+    Lines before the data that begin with # or % are comments; if no other header follows, the last of them may hold the
+    names. Where there are none the columns are called "column 1", …, and a mapping names them by number. With other
+    delimiters a comma may stand for the decimal point. In PlotJuggler's tables, which begin with `__time`, a row may
+    concern some of the columns only.
     """
 
-    suffixes = (".csv", ".tsv", ".txt")
+    suffixes = (".csv", ".tsv", ".txt", ".dat", ".asc")
+    packed = True
     description = (
-        "commas, semicolons or tabs; one line of names; lines that begin with `#` before it are comments, and the last "
-        "of them may hold the names; with semicolons or tabs a decimal comma is understood"
+        "commas, semicolons, tabs or spaces; one line of names; lines that begin with `#` or `%` before it are "
+        "comments, and the last of them may hold the names; without names, columns by number; a decimal comma is "
+        "understood unless commas part the columns; PlotJuggler's export (`__time`) with its empty cells"
     )
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
         names, self._delimiter, self._skip, rows = _header(path)
         self.names = tuple(names)
+        self.sparse = "__time" in self.names
         self._decimal = "," if self._delimiter != "," and "," in rows and "." not in rows else "."
-        self._row_bytes = len(rows.encode()) / max(1, rows.count("\n"))
+        self._row_bytes = len(rows.encode()) / max(1, rows.count("\n")) / times_larger(path, LogError, LONGEST_LINE)
 
     def estimated_rows(self) -> int:
-        return round(self.path.stat().st_size / max(1.0, self._row_bytes))
+        return round(self.path.stat().st_size / max(0.01, self._row_bytes))
 
     def counted_rows(self) -> int:
         part, lines = np.empty(1 << 20, np.uint8), 0
-        with self.path.open("rb", buffering=0) as file:
-            while count := file.readinto(part.data):
+        with opened(self.path, LogError) as file:
+            while count := file.readinto(part.data):  # type: ignore[attr-defined]
                 lines += int(np.count_nonzero(part[:count] == ord("\n")))  # three times as fast as bytes.count
         return lines - self._skip
 
@@ -73,9 +80,9 @@ class CsvReader(LogReader):
 
     def _texts(self) -> Iterator[memoryview]:
         """The file in pieces of whole lines, the first with the header and more; each lasts until the next is read."""
-        with self.path.open("rb", buffering=0) as file:
+        with opened(self.path, LogError) as file:
             buffer, filled, lines = bytearray(PIECE_BYTES), 0, self._skip + 1
-            while count := file.readinto(memoryview(buffer)[filled:]):
+            while count := file.readinto(memoryview(buffer)[filled:]):  # type: ignore[attr-defined]
                 filled += count
                 end = buffer.rfind(b"\n", 0, filled) + 1
                 if end == 0 or (lines and buffer.count(b"\n", 0, filled) < lines):
@@ -89,10 +96,13 @@ class CsvReader(LogReader):
             if filled or lines:
                 yield memoryview(buffer)[:filled]
 
-    def _parsed(self, text: memoryview, columns: Sequence[str], row: int, skip: int, schema: Any) -> Any:
+    def _parsed(self, text: memoryview | bytes, columns: Sequence[str], row: int, skip: int, schema: Any) -> Any:
         """A piece as Arrow's table; `schema` is that of the piece before, which this one is likely to have, too."""
         import pyarrow as pa
         from pyarrow import csv as arrow
+
+        if self._delimiter == " ":
+            text, skip = _single_spaced(text, skip), 0
 
         # Each piece finds out the types of its columns by itself: where a number is not one, that piece alone is text.
         # In one thread: an error then knows its row, and a second saves nobody time who works on the piece before.
@@ -116,31 +126,15 @@ class CsvReader(LogReader):
             raise LogError(f"{self.path}: cannot be read as a table ({_reason(error, row - skip)}).") from None
 
 
-def numpy_column(column: Any) -> ColumnValues:
-    """A batch's Arrow `column` as NumPy's: empty cells become NaN in numbers, NaT in time stamps, None elsewhere."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_decimal(kind):
-        column, kind = column.cast(pa.float64()), pa.float64()
-    if pa.types.is_timestamp(kind):
-        stamps = column.cast(pa.timestamp(kind.unit)).to_numpy(zero_copy_only=False)
-        return np.asarray(stamps.astype(f"datetime64[{kind.unit}]"))
-    if pa.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if (pa.types.is_integer(kind) or pa.types.is_boolean(kind)) and column.null_count:
-        column = column.cast(pa.float64())
-    if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and column.null_count == 0 and len(column):
-        # Arrow's own way to NumPy loads Pandas where it is installed, which takes half a second.
-        return np.asarray(np.from_dlpack(column))
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+def _single_spaced(text: memoryview | bytes, skip: int) -> bytes:
+    """The lines of `text` after the first `skip`, one space between two numbers and none around them."""
+    lines = bytes(text).splitlines()[skip:]
+    return b"".join(b" ".join(line.split()) + b"\n" for line in lines)
 
 
 def _header(path: Path) -> tuple[list[str], str, int, str]:
     """Names, delimiter, lines to skip before the first row, and a few rows as text."""
-    with path.open("rb") as file:
+    with opened(path, LogError) as file:
         start = file.read(LONGEST_LINE)
     if len(start) == LONGEST_LINE:
         start = start[: max(start.rfind(b"\n"), start.rfind(b"\r")) + 1]
@@ -152,16 +146,16 @@ def _header(path: Path) -> tuple[list[str], str, int, str]:
         raise LogError(f"{path}: is not text in UTF-8; save it as UTF-8.") from None
     lines = [line.rstrip("\n") for line in itertools.islice(text, 1000)]
     at, comment = 0, ""
-    while at < len(lines) and (not lines[at].strip() or lines[at].lstrip().startswith("#")):
-        comment = lines[at].lstrip().lstrip("#").strip() or comment
+    while at < len(lines) and (not lines[at].strip() or lines[at].lstrip().startswith(("#", "%"))):
+        comment = lines[at].lstrip().lstrip("#%").strip() or comment
         at += 1
     if at == len(lines):
         raise LogError(f"{path}: is empty; a log needs a line with the names of its columns, and rows under it.")
     delimiter = _delimiter(lines[at], next(filter(str.strip, lines[at + 1 :]), ""))
     if _numeric(lines[at], delimiter):  # no header of its own: the comment above may be it
-        if comment.count(delimiter) != lines[at].count(delimiter) or _numeric(comment, delimiter):
-            raise LogError(f"{path}: the first line holds numbers; put a line with the columns' names above it.")
-        names, skip = _split(comment, delimiter), at
+        count, names, skip = len(_split(lines[at], delimiter)), _split(comment, delimiter), at
+        if len(names) != count or _numeric(comment, delimiter):
+            names = [f"{NAMELESS}{k + 1}" for k in range(count)]
     else:
         names, skip = _split(lines[at], delimiter), at + 1
     return names, delimiter, skip, "\n".join([*lines[skip : skip + 50], ""])
@@ -171,20 +165,26 @@ def _delimiter(head: str, row: str) -> str:
     """What parts the names of the line `head`: as often as the numbers of the `row` below, or else by its looks."""
     # A comma may be a decimal point where there is another delimiter; in quotes anything is a part of a name.
     names = _QUOTED.sub("", head)
-    alike = [d for d in ";\t," if 0 < names.count(d) == _QUOTED.sub("", row).count(d)]
+    cells = _QUOTED.sub("", row)
+    alike = [d for d in ";\t," if 0 < names.count(d) == cells.count(d)]
+    if alike == [","] and _numeric(cells, " ") and not _numeric(cells, ","):
+        return " "
+    if not alike and len(names.split()) > 1 and (len(names.split()) == len(cells.split()) or not cells):
+        alike = [" "] if not any(d in names for d in ";\t,") or _numeric(names, " ") else []
     return next(iter(alike), next((d for d in ";\t" if d in names), ","))
 
 
 def _split(line: str, delimiter: str) -> list[str]:
     try:
+        line = " ".join(line.split()) if delimiter == " " else line
         names = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
     except csv.Error:  # longer than any name
         names = line.split(delimiter)
-    return [name.strip() or f"column {k + 1}" for k, name in enumerate(names)]
+    return [name.strip() or f"{NAMELESS}{k + 1}" for k, name in enumerate(names)]
 
 
 def _numeric(line: str, delimiter: str) -> bool:
-    cells = [cell.strip() for cell in line.split(delimiter)]
+    cells = line.split() if delimiter == " " else [cell.strip() for cell in line.split(delimiter)]
     try:
         [float(cell.replace(",", ".")) for cell in cells if cell]
     except ValueError:

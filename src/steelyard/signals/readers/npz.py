@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.errors import LogError, shortened
 from steelyard.ground.archives import Member, opened_archive
-from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock
+from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock, numbered
 
 ROWS = 1 << 16  # in a block
 _SIGNAL_TYPES = "biufM"  # kinds of numbers that can be a signal; text is a remark
@@ -87,4 +87,4 @@ class NpzReader(LogReader):
 def _columns(member: Member) -> tuple[str, ...]:
     if len(member.shape) == 1:
         return (member.name,)
-    return tuple(f"{member.name}{k + 1}" for k in range(member.shape[1]))
+    return numbered(member.name, member.shape[1])

@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.errors import LogError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.ground.pages import odd_page
-from steelyard.signals.readers.csv import numpy_column
+from steelyard.signals._arrow import ArrowColumns, is_list
 from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
 # Rows of a batch, and bytes that are read ahead of each column: four, and sixteen, times as many take twice the memory.
@@ -21,16 +21,29 @@ class ParquetReader(LogReader):
     """A Parquet file; never more of it is held than a few pages."""
 
     suffixes = (".parquet", ".pq")
-    description = "only the columns and groups of rows that are needed"
+    description = (
+        "only the columns and groups of rows that are needed; a column `q` of lists becomes the columns `q1`, `q2`, …, "
+        "and one of names (`name`, `joint_names`) names the joints"
+    )
     magic = b"PAR1"
 
     def __init__(self, path: Path, topic: str | None = None) -> None:
         super().__init__(path, topic)
         self._looked_at: set[tuple[str, ...]] = set()
         with self._opened() as file:
-            self.names = tuple(str(name) for name in file.schema_arrow.names)
+            schema = file.schema_arrow
             self._check_size(file.metadata)
             self.row_count = int(file.metadata.num_rows)
+            lists = tuple(str(field.name) for field in schema if is_list(field.type))
+            self._arrow = ArrowColumns(path, schema, self._first_rows(file, lists) if lists else None)
+            self.names, self.joints = self._arrow.names, self._arrow.joints
+
+    def _first_rows(self, file: Any, columns: tuple[str, ...]) -> Any:
+        self._check_pages(file.schema, 0, columns)
+        try:
+            return next(file.iter_batches(1, columns=list(columns), use_threads=False), None)
+        except Exception as error:  # as below
+            raise _broken(self.path, error) from None
 
     def _check_size(self, metadata: Any) -> None:
         """What a group of rows unpacks to must be in proportion to the file: repeated values shrink to nothing."""
@@ -69,11 +82,14 @@ class ParquetReader(LogReader):
                     break
                 skipped, first = skipped + count, first + 1
             groups = list(range(first, file.metadata.num_row_groups))
-            self._check_pages(file.schema, first, tuple(columns))
+            sources = self._arrow.sources(columns)
+            self._check_pages(file.schema, first, tuple(sources))
             try:
-                batches = file.iter_batches(BATCH, row_groups=groups, columns=list(columns), use_threads=False)
-                found = ({name: numpy_column(batch.column(name)) for name in columns} for batch in batches)
+                batches = file.iter_batches(BATCH, row_groups=groups, columns=sources, use_threads=False)
+                found = (self._arrow.block(batch, columns, skipped + k * BATCH) for k, batch in enumerate(batches))
                 yield from later_rows(found, start - skipped)
+            except LogError:
+                raise
             except Exception as error:  # as below
                 raise _broken(self.path, error) from None
 

@@ -1,0 +1,199 @@
+"""Check the keys of a mapping file one by one, naming the place of every mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import UnknownNameError
+from steelyard.ground.field import Field
+from steelyard.signals.units import LOG_UNITS, unit_size
+
+COLUMN_KEYS = ("position", "velocity", "acceleration", "torque", "current")
+_SIDES = ("position", "velocity", "torque")
+KEYS = (
+    *(
+        "joints",
+        "time",
+        *COLUMN_KEYS,
+        "torque_constants",
+        "torque_scale",
+        "gear_ratio",
+        "side",
+        "coupling",
+        "units",
+        "sign",
+    ),
+    *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench", "prefix", "episodes"),
+)
+
+
+def parse_mapping(document: Field) -> dict[str, Any]:
+    """The arguments of a `LogMapping`."""
+    entries = document.table(optional=KEYS)
+    out: dict[str, Any] = {}
+    count: int | None = None
+    if "joints" in entries:
+        out["joints"] = _names(entries["joints"])
+        count = len(out["joints"])
+    if "time" in entries:
+        out |= _time(entries["time"])
+    for key in (*COLUMN_KEYS, "temperature"):
+        if key in entries:
+            out[key] = _columns(entries[key], count)
+    for key in ("torque_constants", "torque_scale", "gear_ratio", "offset"):
+        if key in entries:
+            out[key] = _numbers(entries[key], count)
+    for key in ("torque_constants", "torque_scale", "gear_ratio"):
+        if 0.0 in out.get(key, ()):
+            entries[key].fail("0 makes every torque vanish; state it, or leave its joint out of torque_used.")
+    if "side" in entries:
+        out["side"] = _side(entries["side"])
+    if "coupling" in entries:
+        out["coupling"] = _coupling(entries["coupling"], count)
+    if "units" in entries:
+        table = entries["units"].table(optional=tuple(LOG_UNITS))
+        out["units"] = {key: _units(value, key, count) for key, value in table.items()}
+    if "sign" in entries:
+        out["sign"] = _sign(entries["sign"], count)
+    if "gravity" in entries:
+        out["gravity"] = tuple(entries["gravity"].vector(3))
+    if "torque_used" in entries:
+        out["torque_used"] = _names(entries["torque_used"])
+    if "window" in entries:
+        out["window"] = _window(entries["window"])
+    if "wrench" in entries:
+        out["wrench"] = _names(entries["wrench"])
+        if len(out["wrench"]) != 6:
+            entries["wrench"].fail("names the columns of three forces and three torques, six in all.")
+    if "topic" in entries:
+        out["topic"] = entries["topic"].text()
+    if "prefix" in entries:
+        out["prefix"] = (
+            (entries["prefix"].text(),) if isinstance(entries["prefix"].value, str) else _names(entries["prefix"])
+        )
+    if "episodes" in entries:
+        out["episodes"] = _episodes(entries["episodes"])
+    return out
+
+
+def _episodes(entry: Field) -> str:
+    """Which, as "0-4,7"."""
+    if isinstance(entry.value, str):
+        return entry.text()
+    items = entry.items("number") if isinstance(entry.value, list | tuple) else [entry]
+    numbers = [item.number(low=0.0, high=1e9) for item in items]
+    if not numbers or any(number != int(number) for number in numbers):
+        entry.fail('write whole numbers, or a text such as "0-4,7".')
+    return ",".join(str(int(number)) for number in numbers)
+
+
+def _names(entry: Field) -> tuple[str, ...]:
+    names = entry.texts()
+    if len(set(names)) < len(names):
+        entry.fail(f"'{next(n for n in names if names.count(n) > 1)}' appears twice.")
+    if not names:
+        entry.fail("is empty; name at least one joint.")
+    return tuple(names)
+
+
+def _time(entry: Field) -> dict[str, Any]:
+    if isinstance(entry.value, str | int) and not isinstance(entry.value, bool):
+        return {"time": _column(entry)}
+    table = entry.table(optional=("column", "rate", "gap"))
+    if "column" in table and "rate" in table:
+        entry.fail("give a column or a rate, not both.")
+    out: dict[str, Any] = {key: table[key].positive() for key in ("rate", "gap") if key in table}
+    return out | ({"time": _column(table["column"])} if "column" in table else {})
+
+
+def _column(entry: Field) -> str:
+    """A column's name, or its number from 1."""
+    if isinstance(entry.value, int) and not isinstance(entry.value, bool):
+        return str(int(entry.number(low=1.0, high=1e6)))
+    return entry.text()
+
+
+def _columns(entry: Field, count: int | None) -> tuple[str, ...] | str:
+    if entry.value is False:
+        return ()
+    if isinstance(entry.value, str):
+        pattern = entry.text()
+        if "{}" in pattern and "{joint}" in pattern:
+            entry.fail(f"'{pattern}' has both {{}} and {{joint}}; use one.")
+        return pattern
+    names = [_column(item) for item in entry.items("column")]
+    if names and count is not None and len(names) != count:
+        entry.fail(f"names {len(names)} columns, but there are {count} joints.")
+    if len(set(names)) < len(names):
+        entry.fail(f"column '{next(n for n in names if names.count(n) > 1)}' appears twice.")
+    return tuple(names)
+
+
+def _numbers(entry: Field, count: int | None) -> tuple[float, ...]:
+    if not isinstance(entry.value, list | tuple):
+        return (entry.number(),)
+    items = entry.items("number")
+    if count is not None and len(items) != count:
+        entry.fail(f"has {len(items)} numbers, but there are {count} joints.")
+    return tuple(item.number() for item in items)
+
+
+def _side(entry: Field) -> dict[str, str]:
+    if isinstance(entry.value, Mapping):
+        return {key: value.choice(("motor", "joint")) for key, value in entry.table(optional=_SIDES).items()}
+    side = entry.choice(("motor", "joint"))
+    return dict.fromkeys(_SIDES, side)
+
+
+def _coupling(entry: Field, count: int | None) -> tuple[tuple[float, ...], ...]:
+    rows = entry.matrix(count if count is not None else len(entry.items("row")))
+    matrix = np.array(rows)
+    if len(rows) == 0 or matrix.shape[0] != matrix.shape[1]:
+        entry.fail(
+            f"has {len(rows)} rows of {len(rows[0]) if rows else 0}; write one row per motor, as many as joints."
+        )
+    if np.linalg.cond(matrix) > 1e8:
+        entry.fail("is singular: two motors move the same way; no joint positions follow from it.")
+    return tuple(tuple(row) for row in rows)
+
+
+def _units(entry: Field, signal: str, count: int | None) -> tuple[str, ...]:
+    units = [entry] if isinstance(entry.value, str) else entry.items("unit")
+    if signal == "time" and len(units) != 1:
+        entry.fail("write one unit, such as 'ms'.")
+    if len(units) != 1 and count is not None and len(units) != count:
+        entry.fail(f"has {len(units)} units, but there are {count} joints.")
+    for unit in units:
+        try:
+            unit_size(signal, unit.text())
+        except UnknownNameError as error:
+            unit.fail(str(error))
+    return tuple(unit.text() for unit in units)
+
+
+def _sign(entry: Field, count: int | None) -> dict[str, tuple[float, ...]]:
+    """One list is about the torque; a table tells position, velocity and torque apart."""
+    tables = entry.table(optional=_SIDES) if isinstance(entry.value, Mapping) else {"torque": entry}
+    out = {key: _numbers(value, count) for key, value in tables.items()}
+    for key, numbers in out.items():
+        if any(abs(number) != 1.0 for number in numbers):
+            tables[key].fail("a sign is 1 or -1.")
+    return out
+
+
+def _window(entry: Field) -> Any:
+    if isinstance(entry.value, Mapping):
+        return {str(stem): _pair(entry.inside(pair, str(stem))) for stem, pair in entry.value.items()}
+    return _pair(entry)
+
+
+def _pair(entry: Field) -> tuple[int, int]:
+    first, last = entry.vector(2)
+    if first != int(first) or last != int(last) or first < 1:
+        entry.fail(f"[{first:g}, {last:g}] must be two whole row numbers, the first row being 1.")
+    if last < first:
+        entry.fail(f"the last row, {last:g}, comes before the first, {first:g}.")
+    return int(first), int(last)

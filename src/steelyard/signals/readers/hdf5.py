@@ -1,0 +1,151 @@
+"""HDF5 files: the data sets whose first or second axis is the samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from steelyard.errors import LogError, UnknownNameError
+from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
+from steelyard.ground.extras import import_extra
+from steelyard.signals._arrays import ArrayColumns, StoredArray
+from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock
+
+MOST_SETS = 10_000
+_JOINTS = ("joints", "joint_names", "names", "name")
+
+
+@READERS.register("hdf5")
+class Hdf5Reader(LogReader):
+    """The data sets of a file, by their paths in it, read row by row.
+
+    Only what lies in the file itself is read: links to other files, virtual data sets, external storage and objects are
+    left alone. What all of them share of their paths is not part of their names; `topic` chooses a group.
+    """
+
+    suffixes = (".h5", ".hdf5", ".hdf")
+    description = (
+        "data sets `(samples,)`, `(samples, joints)` or `(joints, samples)`, and tables of named fields; one of text "
+        "`joint_names` names the joints; the mapping's key `topic` chooses a group; links out of the file are not "
+        "followed"
+    )
+    magic = b"\x89HDF\r\n\x1a\n"
+    extra: ClassVar[str] = "hdf5"
+
+    def __init__(self, path: Path, topic: str | None = None) -> None:
+        super().__init__(path, topic)
+        with self._opened() as file:
+            found = self._arrays(file)
+            self._columns = ArrayColumns(path, found)
+        self.names, self.row_count = self._columns.names, self._columns.row_count
+        self.findings = self._columns.findings
+
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
+        with self._opened() as file:
+            yield from ArrayColumns(self.path, self._arrays(file)).blocks(columns, start)
+
+    def _opened(self) -> Any:
+        return _Opened(self.path)
+
+    def _arrays(self, file: Any) -> list[StoredArray]:
+        import h5py
+
+        root = file
+        if self.topic is not None:
+            root = file.get(self.topic, getclass=False) if self.topic in file else None
+            if not isinstance(root, h5py.Group):
+                groups = [name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
+                raise LogError(f"{self.path}: {UnknownNameError('group', self.topic, groups)}")
+        sets: dict[str, Any] = {}
+
+        def visit(name: str, item: Any) -> str | None:  # hard links only, each once
+            if isinstance(item, h5py.Dataset) and not name.startswith("#"):
+                sets[name] = item
+            return name if len(sets) > MOST_SETS else None
+
+        if root.visititems(visit) is not None:
+            raise LogError(f"{self.path}: has more than {MOST_SETS} data sets; choose a group with the key topic.")
+        self._find_joints(sets)
+        usable = {name: item for name, item in sets.items() if self._is_plain(item)}
+        shared = _shared_group(list(usable))
+        out: list[StoredArray] = []
+        for name, item in usable.items():
+            short = name[len(shared) :]
+            if item.dtype.names is None:
+                out.append(StoredArray(short, item.shape, item.dtype.kind, item))
+                continue
+            for field in item.dtype.names:
+                kind = item.dtype[field]
+                full = field if len(usable) == 1 else f"{short}.{field}"
+                out.append(StoredArray(full, item.shape + kind.shape, kind.base.kind, _Field(item, field)))
+        return out
+
+    def _is_plain(self, item: Any) -> bool:
+        """Numbers that lie in this file, in pieces in proportion to it."""
+        if item.dtype.hasobject or not item.shape or item.is_virtual or item.external:
+            return False
+        piece = math.prod(item.chunks) * item.dtype.itemsize if item.chunks else 0
+        if piece > max(BUDGET, MOST_TIMES_SMALLER * self.path.stat().st_size):
+            raise LogError(
+                f"{self.path}: the data set '{item.name}' is packed in pieces of {piece / 1e6:.3g} MB, more than a log "
+                "would be."
+            )
+        return True
+
+    def _find_joints(self, sets: dict[str, Any]) -> None:
+        import h5py
+
+        for name, item in sets.items():
+            text = h5py.check_string_dtype(item.dtype) is not None
+            if name.rsplit("/", 1)[-1] in _JOINTS and text and item.shape and item.size <= MOST_COLUMNS:
+                self.joints = tuple(str(x) for x in np.ravel(item.asstr(errors="replace")[()]))
+
+
+class _Field:
+    """One field of a table, sliced like an array."""
+
+    def __init__(self, item: Any, field: str) -> None:
+        self._item, self._field = item, field
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._item[rows][self._field]
+
+
+class _Opened:
+    """The file, opened to be read; whatever the library says of it is a sentence about the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Any:
+        h5py = import_extra("h5py", "hdf5", f"{self._path}: reading HDF5", LogError)
+        try:
+            self._file = h5py.File(self._path, "r", locking=False)
+        except Exception as why:
+            raise _broken(self._path, why) from None
+        return self._file
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._file.close()
+        if isinstance(error, Exception) and not isinstance(error, LogError):
+            raise _broken(self._path, error) from None
+
+
+def _broken(path: Path, why: Exception) -> LogError:
+    reason = str(why).splitlines()[0] if str(why) else type(why).__name__
+    return LogError(f"{path}: is not a readable HDF5 file, or is cut short ({reason}); write or copy it again.")
+
+
+def _shared_group(names: list[str]) -> str:
+    """What the paths of all `names` begin with, up to a slash."""
+    groups = [name.split("/")[:-1] for name in names]
+    shared: list[str] = []
+    for parts in zip(*groups, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return "".join(f"{part}/" for part in shared)
