@@ -41,7 +41,9 @@ def synthetic_report(samples: int = 20_000) -> str:
     ]
     rows = [[n, a, 0.01 * k, u] for k, (n, a, u) in enumerate(zip(names, after, unit, strict=True))]
     figures = {
-        "Torque, measured and predicted": torque_measured_predicted(t, tau + left, tau, JOINTS, UNITS),
+        "Torque, measured and predicted": torque_measured_predicted(
+            t, tau + left, tau, JOINTS, UNITS, band=np.full_like(tau, 1.5), standing=np.abs(velocity) < 0.1, clock="run"
+        ),
         "Residuals over time": residuals(t, left, JOINTS, "time", UNITS),
         "Residuals over velocity": residuals(velocity, left, JOINTS, "velocity", UNITS),
         "Residuals over position": residuals(position, left, JOINTS, "position", UNITS),

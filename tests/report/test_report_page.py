@@ -16,7 +16,14 @@ from steelyard.errors import ShapeError
 from steelyard.excitation.page import _skeleton
 from steelyard.report.elements import Html, TableColumn, callout, figure_html, table_html
 from steelyard.report.html import Section, render_report
-from steelyard.report.plots import autocorrelation, residuals, singular_values
+from steelyard.report.plots import (
+    autocorrelation,
+    correlations,
+    residual_map,
+    residual_spectrum,
+    residuals,
+    singular_values,
+)
 from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.series import decimate, decimate_over, in_steps
 from steelyard.robot.library import builtin
@@ -69,7 +76,7 @@ def test_titles_units_and_legends(page):
         assert any(trace.get("showlegend") and trace["name"] for trace in figure["data"])
     first = figures(page)[0]
     assert [a["text"] for a in first["layout"]["annotations"]] == list(JOINTS)
-    assert {t["name"] for t in first["data"]} == {"measured", "predicted"}
+    assert {t["name"] for t in first["data"]} == {"measured", "predicted", "95 % band", "standing"}
 
 
 def test_it_fits_phones_and_the_dark(page):
@@ -143,6 +150,35 @@ def test_white_noise_and_a_sine_are_told_apart():
     assert np.all(rho[:, 2] == 0.0)  # a constant has no correlation, and no 0/0 either
 
 
+def test_a_hum_stands_out_of_noise_at_its_frequency():
+    """White noise of σ at a rate has σ √(2/rate) per √Hz; a sine is a peak where it hums."""
+    rng = np.random.default_rng(0)
+    t = np.arange(40_000) / 200.0
+    noise = 0.5 * rng.normal(size=t.size)
+    figure = residual_spectrum(noise + np.sin(2 * np.pi * 25.0 * t), noise, 200.0, ["a"])
+    measured, left = ({"x": np.array(trace["x"]), "y": np.array(trace["y"])} for trace in figure.data)
+    assert np.median(measured["y"]) == pytest.approx(0.5 * np.sqrt(2.0 / 200.0), rel=0.05)
+    assert left["x"][np.argmax(left["y"])] == pytest.approx(25.0, abs=0.5)
+    assert left["y"].max() > 10.0 * np.median(left["y"])
+
+
+def test_a_map_has_the_mean_of_each_cell_and_gaps_where_nothing_was():
+    rng = np.random.default_rng(0)
+    q, dq = rng.uniform(-1.0, 1.0, (2, 20_000, 1))
+    keep = np.flatnonzero(~((q[:, 0] > 0.5) & (dq[:, 0] > 0.5)))
+    q, dq = q[keep], dq[keep]
+    (trace,) = residual_map(q, dq, np.sign(q), ["a"]).data
+    z = np.array([[np.nan if v is None else v for v in row] for row in trace["z"]])
+    assert np.all(z[:6, :12] == -1.0)  # rows are velocities, columns positions
+    assert np.all(z[:6, 12:] == 1.0)
+    assert np.all(np.isnan(z[-5:, -5:]))
+
+
+def test_correlations_are_those_of_the_covariance():
+    (trace,) = correlations(["a", "b"], [[4.0, -3.0], [-3.0, 9.0]]).data
+    assert trace["z"] == [[1.0, -0.5], [-0.5, 1.0]]
+
+
 def test_bad_shapes_are_named():
     with pytest.raises(ShapeError, match="residual has shape"):
         residuals(np.arange(3.0), np.zeros((3, 2)), ["a"])
@@ -170,5 +206,5 @@ def test_a_usual_run_is_small_and_does_not_need_plotly(tmp_path):
     code = "import sys; sys.modules['plotly'] = None; from steelyard.demo import run_demo; run_demo(sys.argv[1])"
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
     written = tmp_path / "run" / "report.html"
-    assert written.stat().st_size <= 1_500_000
-    assert len(figures(written.read_text("utf-8"))) == 8
+    assert written.stat().st_size <= 2_000_000
+    assert len(figures(written.read_text("utf-8"))) == 11

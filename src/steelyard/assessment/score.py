@@ -77,7 +77,10 @@ def _told(figures: dict[str, float]) -> dict[str, float]:
 @renamed(cutoff="cutoff_hz")
 @dataclass(frozen=True, eq=False)
 class Score:
-    """All joints' scores on one log, with the signals behind them for plotting."""
+    """All joints' scores on one log, with the signals behind them for plotting.
+
+    `standing` `(rows, joints)` tells where a joint stands, of those whose torque is used.
+    """
 
     log: str
     cutoff_hz: float
@@ -88,6 +91,8 @@ class Score:
     dq: Array
     measured: Array
     predicted: Array
+    ddq: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    standing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
     @property
     def mean_nrmse_percent(self) -> float:
@@ -147,7 +152,7 @@ def score_models(
     robot = models[0].robot
     used = np.flatnonzero(robot.torque_used)
     sums = [(_Sums(len(used)), _Sums(len(used))) for _ in models]
-    kept: list[tuple[Array, ...]] = []
+    kept: list[tuple[NDArray[Any], ...]] = []
     count = 0
     for m in motions:
         every = slice(m.keep.start, m.keep.stop)
@@ -160,13 +165,15 @@ def score_models(
             # Five rows to a period of the cut-off show all that the filter has left.
             step = max(1, int(0.2 / (score_cutoff_hz * m.filter.period)))
             thin = slice(every.start, every.stop, step)
-            shown = (m.t[thin], m.q[thin], m.dq[thin], measured[::step], *(p[::step] for p, _ in pairs))
+            stood = np.zeros(m.q[thin].shape, dtype=bool) if m.standing is None else m.standing[thin]
+            signals = (m.t[thin], m.q[thin], m.dq[thin], m.ddq[thin], stood[:, used])
+            shown = (*signals, measured[::step], *(p[::step] for p, _ in pairs))
             kept.append(tuple(x.copy() for x in shown))  # a view would keep the whole piece
-            del shown
+            del shown, signals
         del m, raw, measured, pairs, predicted, unfiltered  # or they would live on beside the next
     if not kept:
         raise LogError(f"{name or 'The log'} has no piece long enough to be scored at {score_cutoff_hz:g} Hz.")
-    t, q, dq, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))
+    t, q, dq, ddq, stood, measured, *predictions = (np.concatenate(x) for x in zip(*kept, strict=True))
     out = []
     for (smooth, sharp), predicted in zip(sums, predictions, strict=True):
         joints = tuple(
@@ -179,7 +186,7 @@ def score_models(
             )
             for k, j in enumerate(used)
         )
-        out.append(Score(name, score_cutoff_hz, count, joints, t, q, dq, measured, predicted))
+        out.append(Score(name, score_cutoff_hz, count, joints, t, q, dq, measured, predicted, ddq, stood))
     return tuple(out)
 
 

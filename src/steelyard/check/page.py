@@ -21,6 +21,7 @@ from steelyard.report.elements import (
     join,
     paragraph,
     table_html,
+    tabs,
     text,
 )
 from steelyard.report.html import Section
@@ -94,7 +95,8 @@ def _print_motion(seen: Excitation, out: Console) -> None:
 
 def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
     """Findings of `checks`, (name, check) by log, the gravest first; then singular `values` of the base columns."""
-    pieces = [piece for name, found in checks for piece in _log(name, found)]
+    logs = [(name, join(*_log(name, found))) for name, found in checks]
+    pieces = [tabs(*logs)] if logs else []
     figure = figure_html(
         singular_values(values, "1"),
         "Excitation: singular values",

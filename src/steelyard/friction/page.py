@@ -36,7 +36,7 @@ def friction_curve(
     n, named = len(joints), units(unit, len(joints))
     v, f = by_joint("velocity", velocity, n), by_joint("friction", friction, n)
     cv, c = by_joint("curve_velocity", curve_velocity, n), by_joint("curve", curve, n)
-    figure = Figure.panels(joints, shared=False, height=210)
+    figure = Figure.by_joint(joints, shared=False, height=210)
     marker = {"color": MEASURED, "size": 4, "opacity": 0.6}
     for k in range(n):
         keep = decimate_over(v[:, k], f[:, k], share(2 * n))

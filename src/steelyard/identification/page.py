@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from rich.console import Console
 
 from steelyard.assessment.score import JointScore, Score
 from steelyard.check.page import checked
 from steelyard.estimation.history_page import history_section
-from steelyard.friction.page import friction_curve
-from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number
 from steelyard.identification.identification import Identification
 from steelyard.identification.parameters_page import (
     base_parameters_section,
     between_logs_section,
-    effort_unit,
-    effort_units,
     model_section,
     reduced,
     significance_sentence,
 )
-from steelyard.report.elements import (
-    Html,
-    TableCell,
-    TableColumn,
-    figure_html,
-    join,
-    paragraph,
-    side_by_side,
-    table_html,
+from steelyard.identification.score_page import (
+    friction_section,
+    residuals_section,
+    scores_section,
+    torques_section,
 )
+from steelyard.report.elements import TableCell, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.plots.torque import residual_autocorrelation, residuals, torque_measured_predicted
 from steelyard.report.terminal import bold, say, table
 
 
@@ -44,14 +35,12 @@ def identification_report(found: Identification) -> str:
     history = found.free.parameter_history
     kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
     sections: list[Section | None] = [
-        _scores(found),
+        scores_section(found),
+        torques_section(found),
+        residuals_section(found),
         checked(found.checks, found.singular_values),
-        _torques(found),
-        _residuals(found),
-    ]
-    sections += [
         _structure(found),
-        _friction(found),
+        friction_section(found),
         base_parameters_section(found),
         between_logs_section(found),
         reduced(found),
@@ -72,122 +61,6 @@ def _subtitle(found: Identification) -> str:
     logs = f"{used} log{'s' if used > 1 else ''}"
     rest = f", judged on {judged} other{'s' if judged > 1 else ''}" if judged else ", not judged on others"
     return f"{found.base.rank} base parameters of {found.robot.dof} joints from {logs}{rest}"
-
-
-def _judged(found: Identification) -> tuple[Score, ...]:
-    return found.validation or found.identification
-
-
-def _apart(s: Score, j: JointScore) -> tuple[float | None, ...]:
-    """If a joint of `s` stands: the error of `j` moving and standing, in percent of the std, and how long it stands."""
-    if not s.stands:
-        return ()
-    share = 100.0 * j.standing.get("share", 0.0)
-    return (j.moving.get("nrmse_percent"), j.standing.get("nrmse_percent"), share)
-
-
-def _scores(found: Identification) -> Section:
-    unit = effort_unit(found.robot)
-
-    def table(title: str, scores: Sequence[Score]) -> list[Html]:
-        out = []
-        for s in scores:
-            rows: list[Sequence[TableCell]] = [
-                (j.joint, j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, j.raw["rmse"], *_apart(s, j))
-                for j in (joint.told for joint in s.joints)
-            ]
-            columns: list[TableColumn | str] = [
-                "joint",
-                TableColumn("RMSE", unit),
-                TableColumn("of std", "%", digits=3),
-                TableColumn("R²", places=4),
-                TableColumn("of rms", "%", digits=3),
-                TableColumn("RMSE, unfiltered", unit),
-            ]
-            if s.stands:
-                columns += [TableColumn(name, "%", digits=3) for name in ("moving", "standing", "of the time")]
-            heading = f"{title}: {s.log} ({s.samples:,} samples)"
-            why = "The torque does not vary; or the joint never moves, or never stands."
-            out.append(table_html(columns, rows, heading, dash=why))
-        return out
-
-    pieces = [
-        paragraph(
-            f"Predicted against measured torque, both through a zero-phase Butterworth of order 4 at "
-            f"{number(found.score_cutoff_hz, 3)} Hz. The root mean square error is also given as a share of the "
-            "torque's standard deviation (of std) and of its root mean square (of rms). Where a joint stands, friction "
-            "is whatever holds it, which no model can know: errors while it moves and while it stands are told apart."
-        ),
-        *table("Not used for the fit", found.validation),
-        *table("Used for the fit", found.identification),
-        *table("The description's own parameters", found.nominal),
-    ]
-    return Section("How well it predicts", join(*pieces))
-
-
-def _torques(found: Identification) -> Section:
-    figures = []
-    for s in _judged(found):
-        names = [j.joint for j in s.joints]
-        figure = torque_measured_predicted(s.t, s.measured, s.predicted, names, effort_units(found.robot))
-        figures.append(figure_html(figure, f"Torque measured and predicted: {s.log}"))
-    return Section("Torque", join(*figures))
-
-
-def _residuals(found: Identification) -> Section:
-    s = _judged(found)[0]
-    names, error = [j.joint for j in s.joints], s.measured - s.predicted
-    used = np.flatnonzero(found.robot.torque_used)
-    period = float(np.median(np.diff(s.t)))
-    pieces = [
-        paragraph(
-            "What the model leaves. A curve over velocity is friction that it lacks, a curve over position gravity, "
-            "cables or gears; spikes at the moment of reversal are friction too. Noise shows none of these."
-        ),
-        figure_html(residuals(s.t, error, names, "time", effort_units(found.robot)), f"Residuals over time: {s.log}"),
-        side_by_side(
-            figure_html(
-                residuals(s.dq[:, used], error, names, "velocity", effort_units(found.robot)), "Residuals over velocity"
-            ),
-            figure_html(
-                residuals(s.q[:, used], error, names, "position", effort_units(found.robot)), "Residuals over position"
-            ),
-        ),
-        figure_html(residual_autocorrelation(error, 1.0 / period, names), "Autocorrelation of the residuals"),
-    ]
-    return Section("Residuals", join(*pieces))
-
-
-def _friction(found: Identification) -> Section | None:
-    """Measured torque less the rest of the model, over velocity, beside the model's friction."""
-    terms = found.model.terms
-    if not any(t.potential(0.0) is None and not t.inertial for t in terms.terms):
-        return None
-    s = _judged(found)[0]
-    used = np.flatnonzero(found.robot.torque_used)
-    points = _friction_torque(found, s.q, s.dq)[:, used]
-    speeds = np.linspace(s.dq.min(axis=0), s.dq.max(axis=0), 201)
-    curve = _friction_torque(found, np.zeros_like(speeds), speeds, steady=True)[:, used]
-    names = [j.joint for j in s.joints]
-    figure = friction_curve(
-        s.dq[:, used], points + s.measured - s.predicted, speeds[:, used], curve, names, effort_units(found.robot)
-    )
-    return Section("Friction", figure_html(figure, "Friction: model, and what the rest of the model leaves"))
-
-
-def _friction_torque(found: Identification, q: Array, dq: Array, steady: bool = False) -> Array:
-    """The torque of all terms that dissipate, along a motion or (`steady`) after a long one at each velocity."""
-    model = found.model
-    rubs = [False] * found.robot.inertial_count + model.terms.per_parameter(lambda term, _: term.dissipative)
-    theta = np.where(rubs, model.theta, 0.0)
-    still, past = np.zeros_like(q), None
-    if model.remembers and steady:
-        rigid = list(model.rigid_torque(q, dq, still).T)
-        signals = model.terms.steady(list(q.T), list(dq.T), rigid)
-        past = np.column_stack([np.broadcast_to(s, len(q)) for s in signals])
-    elif model.remembers:
-        past = model.dynamics.history(q, dq, still, model.theta)
-    return model.dynamics.inverse_dynamics(q, dq, still, theta, past)
 
 
 def _structure(found: Identification) -> Section | None:
@@ -221,6 +94,14 @@ def _how(found: Identification) -> Section:
         *(("note", note) for note in found.estimate.notes),
     ]
     return Section("How it was done", table_html(["setting", "value"], rows))
+
+
+def _apart(s: Score, j: JointScore) -> tuple[float | None, ...]:
+    """If a joint of `s` stands: the error of `j` moving and standing, in percent of the std, and how long it stands."""
+    if not s.stands:
+        return ()
+    share = 100.0 * j.standing.get("share", 0.0)
+    return (j.moving.get("nrmse_percent"), j.standing.get("nrmse_percent"), share)
 
 
 def print_identification(found: Identification, console: Console, folder: str = "") -> None:

@@ -12,51 +12,82 @@ from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number, percent, with_error
 from steelyard.identification.identification import Identification
+from steelyard.identification.score_page import effort_unit
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
+from steelyard.report.elements import (
+    Html,
+    TableCell,
+    TableColumn,
+    callout,
+    figure_html,
+    join,
+    paragraph,
+    table_html,
+    tabs,
+    whisker,
+)
 from steelyard.report.html import Section
-from steelyard.report.plots.estimates import parameter_intervals
-from steelyard.robot.robot import Robot
+from steelyard.report.plots.estimates import correlations
 
 # A table with more columns than this cannot be read; the numbers of all logs are in result.json.
 _MOST_LOGS = 6
+# Rows from which on a table scrolls by itself; and pairs of parameters that are named.
+_TALL, _CLOSEST = 16, 8
 
 
 def base_parameters_section(found: Identification) -> Section:
     """The base parameters that were `found`, with intervals, beside the free fit and the description."""
     estimate, errors = found.estimate, found.estimate.standard_errors
-    before = _described(found)
-    figure = parameter_intervals(found.base.names, found.base.units, estimate.beta, errors, before)
+    before = described_base(found)
+    old = np.full(found.base.rank, np.nan) if before is None else before
     rows: list[Sequence[TableCell]] = [
         (
             found.base.formulas[k],
             found.base.units[k],
+            whisker(float(estimate.beta[k]), 1.96 * float(errors[k]), float(old[k])),
             Known(float(estimate.beta[k]), float(errors[k])),
-            float(errors[k]),
-            " … ".join(str(Known(estimate.beta[k] + side * errors[k], errors[k])) for side in (-1.96, 1.96)),
+            1.96 * float(errors[k]),
+            abs(float(estimate.beta[k])) / float(errors[k]) if errors[k] > 0.0 else None,
             "" if abs(estimate.beta[k]) > 2.0 * errors[k] else "maybe zero",
             Known(float(found.free.beta[k]), float(errors[k])),
-            None if before is None or np.isnan(before[k]) else Known(float(before[k]), float(errors[k])),
+            None if np.isnan(old[k]) else Known(float(old[k]), float(errors[k])),
         )
         for k in range(found.base.rank)
     ]
-    columns: list[TableColumn | str] = ["base parameter", "unit", "value", TableColumn("standard error", digits=2)]
-    columns += ["95 % interval", "", "free fit", "description"]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", "value"]
+    columns += [TableColumn("± 95 %", digits=2), TableColumn("value / σ", digits=2), "", "free fit", "nominal"]
     shift = estimate.details.get("rounding_shift")
     wider = "" if shift is None else " They include what the rounding of positions has moved (errors in variables)."
-    return Section(
-        "Parameters",
-        join(
-            paragraph(
-                f"Condition number {number(found.condition_number, 3)} of the base columns (rows weighted by the "
-                "joints' noise, columns scaled to unit norm). Intervals are 95 %, for residuals as correlated as "
-                "they are; they know of noise, not of physics that the model lacks." + wider
-            ),
-            figure_html(figure, "Base parameters: before (description) and after, with 95 % intervals"),
-            table_html(columns, rows, "Base parameters", dash="The description says nothing of it."),
-            paragraph("Description: what the robot's file says (rotors and friction in a sum count as zero there)."),
-        ),
+    above = (
+        f"The combinations that the motion can show (identifiable, or base, parameters). Condition number "
+        f"{number(found.condition_number, 3)} of their columns (rows weighted by the joints' noise, columns scaled to "
+        "unit norm). Intervals are 95 %, for residuals as correlated as they are; they know of noise, not of physics "
+        "that the model lacks." + wider
     )
+    pictures = (
+        "Each picture has a scale of its own: the dot is the value, the line its 95 % interval, the tick zero, the "
+        "open diamond what the robot's file says (nominal; rotors and friction in a sum count as zero there)."
+    )
+    dash = "The description says nothing of it; or the value has no error, since it was taken away."
+    values = join(paragraph(pictures), table_html(columns, rows, "Base parameters", dash=dash, tall=len(rows) > _TALL))
+    return Section("Parameters", join(paragraph(above), tabs(("values", values), ("correlation", _correlation(found)))))
+
+
+def _correlation(found: Identification) -> Html:
+    """All pairs as a picture, and the closest ones in words."""
+    names, C = found.base.names, found.estimate.covariance
+    errors = found.estimate.standard_errors
+    scale = np.where(errors > 0.0, errors, np.inf)
+    rho = np.triu(C / np.outer(scale, scale), 1)
+    closest = np.argsort(-np.abs(rho), axis=None)[:_CLOSEST]
+    pairs = [(int(a), int(b)) for a, b in zip(*np.unravel_index(closest, rho.shape), strict=True)]
+    rows: list[Sequence[TableCell]] = [(names[a], names[b], float(rho[a, b])) for a, b in pairs if a != b]
+    below = "Blue, orange: errors of two parameters that go against or with each other; they are badly told apart."
+    pieces = [figure_html(correlations(names, C), "Correlation of the parameters' errors", below)]
+    if rows:
+        head: list[TableColumn | str] = ["parameter", "with", TableColumn("correlation", places=3)]
+        pieces.append(table_html(head, rows, "The closest pairs"))
+    return join(*pieces)
 
 
 def between_logs_section(found: Identification) -> Section | None:
@@ -87,8 +118,8 @@ def between_logs_section(found: Identification) -> Section | None:
     return Section("Log by log", join(*more, paragraph(words), table))
 
 
-def _described(found: Identification) -> Array | None:
-    """The base parameters of the description; NaN where it is silent, None if it has no inertias at all."""
+def described_base(found: Identification) -> Array | None:
+    """The base parameters that the description of what was `found` has: NaN where it is silent; None: no inertias."""
     robot, base = found.robot, found.base
     if not robot.has_inertia:
         return None
@@ -204,13 +235,3 @@ def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
     errors += [TableColumn(f"of std, {x}", "%", digits=3) for x in which]
     title = f"The free fit with all and with the supported parameters: {whole.log}"
     return table_html(["joint", *errors], rows, title, dash="The torque does not vary.")
-
-
-def effort_units(robot: Robot) -> list[str]:
-    """One per joint of `robot` whose torque is used: N m for those that turn, N for those that slide."""
-    return [j.effort_unit for j, used in zip(robot.joints, robot.torque_used, strict=True) if used]
-
-
-def effort_unit(robot: Robot) -> str:
-    """For the head of a column that holds all joints of `robot`."""
-    return ", ".join(dict.fromkeys(effort_units(robot)))

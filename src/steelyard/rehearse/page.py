@@ -6,7 +6,7 @@ import numpy as np
 from rich.console import Console
 
 from steelyard.ground.numbers import Known
-from steelyard.identification.parameters_page import effort_units
+from steelyard.identification.score_page import effort_units
 from steelyard.rehearse.rehearse import Judgement, Rehearsal
 from steelyard.report.elements import (
     CalloutKind,

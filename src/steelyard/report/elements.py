@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import html
+import json
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -35,7 +36,16 @@ class Html(str):
     __slots__ = ()
 
 
-TableCell = str | float | int | bool | Known | None
+@dataclass(frozen=True)
+class Heat:
+    """A number in a cell that is coloured by a `level` from 0 (nothing) to 1."""
+
+    why_null: ClassVar = {"value": "There is none; below the table it says why."}
+    value: float | None
+    level: float
+
+
+TableCell = str | float | int | bool | Known | Heat | None
 
 
 @dataclass(frozen=True)
@@ -74,17 +84,26 @@ def callout(kind: CalloutKind, message: str, word: str = "") -> Html:
 
 
 def table_html(
-    columns: Sequence[TableColumn | str], rows: Iterable[Sequence[TableCell]], caption: str = "", dash: str = ""
-) -> Html:
+    columns: Sequence[TableColumn | str], rows: Iterable[Sequence[TableCell]], caption: str = "", dash: str = "",
+    above: Sequence[tuple[str, int]] = (), tall: bool = False,
+) -> Html:  # fmt: skip
     """A table of `columns` and `rows` below a `caption`; numbers stand right, few digits, and show all on hover. `dash`
-    says why a cell may be empty, below a table in which one is."""
+    says why a cell may be empty, below a table in which one is. `above` are heads over so many columns each. A
+    `tall` table scrolls by itself."""
     heads = [column if isinstance(column, TableColumn) else TableColumn(column) for column in columns]
     filled = [[_plain(value) for value in row] for row in rows]
     numeric = [any(_is_number(row[k]) for row in filled) for k in range(len(heads))]
     # The title stands above the part that scrolls sideways: inside it would be cut off on a phone.
     lines = [f'<p class="table-title">{text(caption)}</p>'] if caption else []
     label = f' aria-label="{html.escape(caption, quote=True)}"' if caption else ""
-    lines += [f'<div class="scroll" tabindex="0"><table{label}>', "<thead><tr>"]
+    lines += [
+        f'<div class="scroll{" tall" if tall else ""}{" grouped" if above else ""}" tabindex="0"><table{label}>',
+        "<thead>",
+    ]
+    if above:
+        spans = "".join(f'<th scope="colgroup" colspan="{count}">{text(name)}</th>' for name, count in above)
+        lines.append(f'<tr class="above">{spans}</tr>')
+    lines.append("<tr>")
     for column, right in zip(heads, numeric, strict=True):
         unit = f' <span class="unit">[{html.escape(column.unit)}]</span>' if column.unit else ""
         lines.append(f'<th scope="col"{_right(right)}>{text(column.name)}{unit}</th>')
@@ -100,16 +119,35 @@ def table_html(
 
 def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
     """A `figure` with `title` and `caption`, drawn by the page when it comes into view, in the colours of the page."""
-    height = int(figure.layout["height"])
     # At the next level compression takes 1.7 times as long for 1.5 percent; without the time: the same is the same.
     data = base64.b64encode(gzip.compress(figure.json().encode("utf-8"), 5, mtime=0)).decode("ascii")
     space = f" {IN_SPACE}" if figure.in_space else ""
+    if len(figure.joints) > 1:
+        space += f' data-joints="{_attribute(list(figure.joints))}"'
+    if figure.clock:
+        space += f' data-clock="{_attribute(figure.clock)}"'
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return Html(
         f'<figure class="plot"><h3>{text(title)}</h3>'
-        f'<div class="area" style="height:{height}px" role="img" aria-label="{html.escape(title, quote=True)}"></div>'
+        f'<div class="area" style="height:{figure.height_on_page}px" role="img" '
+        f'aria-label="{html.escape(title, quote=True)}"></div>'
         f'<script type="text/plain" {PLOT_DATA}{space}>{data}</script>{below}</figure>'
     )
+
+
+def _attribute(value: Any) -> str:
+    """A `value` as JSON in an attribute of an element."""
+    return html.escape(json.dumps(value, ensure_ascii=False), quote=True)
+
+
+def tabs(*pieces: tuple[str, str]) -> Html:
+    """`pieces`, each a short title and what it shows, of which a page shows one at a time, and paper all."""
+    if len(pieces) == 1:
+        return text(pieces[0][1])
+    made = [
+        f'<div class="tab" data-title="{html.escape(title, quote=True)}">{text(body)}</div>' for title, body in pieces
+    ]
+    return Html('<div class="tabs">' + "\n".join(made) + "</div>")
 
 
 def parameter_table(
@@ -122,6 +160,31 @@ def parameter_table(
         for k, (name, unit) in enumerate(zip(names, units, strict=True))
     ]
     return table_html(["base parameter", "unit", *(head for head, _ in columns)], rows, caption)
+
+
+_WIDE, _HIGH, _EDGE = 170, 18, 6  # pixels of a whisker, and what it keeps free on both sides
+
+
+def whisker(value: float, half: float, before: float | None = None) -> Html:
+    """A `value` with `half` of its interval on a scale of its own, as a small picture: a dot on a line, a tick at zero
+    and an open diamond at the value `before` (None: there is none)."""
+    error = half if math.isfinite(half) else 0.0
+    shown = [0.0, value - error, value + error, *([before] if before is not None and math.isfinite(before) else [])]
+    low, high = min(shown), max(shown)
+    if high == low:
+        return Html("")
+    at = [_EDGE + (_WIDE - 2 * _EDGE) * (x - low) / (high - low) for x in (0.0, value - error, value, value + error)]
+    zero, left, middle, right = (f"{x:.1f}" for x in at)
+    y = _HIGH // 2
+    parts = [
+        f'<path class="zero" d="M{zero} 1V{_HIGH - 1}"/>',
+        f'<path class="bar" d="M{left} {y}H{right}M{left} {y - 3}v6M{right} {y - 3}v6"/>',
+        f'<circle cx="{middle}" cy="{y}" r="3.2"/>',
+    ]
+    if len(shown) == 4:
+        x = _EDGE + (_WIDE - 2 * _EDGE) * (shown[3] - low) / (high - low)
+        parts.append(f'<path class="old" d="M{x - 4:.1f} {y}l4 -4l4 4l-4 4z"/>')
+    return Html(f'<svg class="whisker" width="{_WIDE}" height="{_HIGH}" aria-hidden="true">{"".join(parts)}</svg>')
 
 
 def side_by_side(*figures: str) -> Html:
@@ -146,7 +209,7 @@ def _plain(value: TableCell) -> TableCell:
 
 
 def _is_number(value: TableCell) -> bool:
-    return isinstance(value, int | float | Known) and not isinstance(value, bool)
+    return isinstance(value, int | float | Known | Heat) and not isinstance(value, bool)
 
 
 def _right(right: bool) -> str:
@@ -160,15 +223,20 @@ def _cell(column: TableColumn, value: TableCell, right: bool) -> str:
     if isinstance(value, str):
         whole = ' class="short"' if len(value) <= _SHORT and not right else _right(right)
         return f"<td{whole}>{shown}</td>"
-    whole_number = value.value if isinstance(value, Known) else value
+    whole_number = value.value if isinstance(value, Known | Heat) else value
     full = f' title="{whole_number!r}"' if whole_number is not None and math.isfinite(whole_number) else ""
-    return f"<td{_right(right)}{full}>{shown}</td>"
+    heat = f' style="--level:{100.0 * value.level:.0f}%"' if isinstance(value, Heat) and value.level else ""
+    return f"<td{_right(right)}{full}{heat}>{shown}</td>"
 
 
 def _shown(column: TableColumn, value: TableCell) -> str:
     """What a cell says."""
+    if isinstance(value, Heat):
+        value = value.value
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Html):
+        return value
     if isinstance(value, int | str | Known):
         return str(value)
     if column.places is not None and value is not None and math.isfinite(value):

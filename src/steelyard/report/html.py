@@ -14,6 +14,9 @@ from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import IN_SPACE, PLOT_DATA, CalloutKind, Html, anchor, text
 from steelyard.report.plotly_js import ASSETS, SCRIPTS, compressed, installed_script
 
+# In the order in which they need each other.
+_OWN_SCRIPTS = ("report.js", "joints.js", "clock.js", "tabs.js")
+
 
 @dataclass(frozen=True)
 class Section:
@@ -99,7 +102,8 @@ def _scripts(bodies: str) -> str:
     library = base64.b64encode(_library(space if IN_SPACE in bodies else flat)).decode("ascii")
     return (
         "<noscript><p>The figures need JavaScript; the tables do not.</p></noscript>\n"
-        f'<script type="text/plain" id="plotly-js">{library}</script>\n<script>\n{_own("report.js")}</script>'
+        f'<script type="text/plain" id="plotly-js">{library}</script>\n'
+        f"<script>\n{''.join(_own(name) for name in _OWN_SCRIPTS)}</script>"
     )
 
 

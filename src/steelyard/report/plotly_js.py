@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # Scripts by name and the kinds of traces in them besides scatter, which is always there.
-SCRIPTS = {"plotly-flat.js.gz": ("bar", "box"), "plotly-space.js.gz": ("bar", "box", "scatter3d")}
+SCRIPTS = {"plotly-plane.js.gz": ("bar", "box", "heatmap"), "plotly-space.js.gz": ("bar", "box", "scatter3d")}
 ASSETS = Path(__file__).with_name("assets")
 
 _BEGIN = "var Plotly=(()=>{"

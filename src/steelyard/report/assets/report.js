@@ -1,12 +1,21 @@
 // Draws each figure when it comes near the screen, in the colours of the page, and again when those change.
-(function () {
+// What the scripts of a page share is in `Steelyard`; the others follow this one.
+var Steelyard = (function () {
   "use strict";
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var config = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]] };
+  var figures = Array.from(document.querySelectorAll("figure.plot"));
+  var texts = new Map();
+  var shared = {
+    figures: figures, joint: "", dark: dark,
+    // Called with a figure after it has been drawn.
+    drawn: []
+  };
 
-  function colour(name) {
+  shared.colour = function (name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  }
+  };
+  var colour = shared.colour;
 
   function themed(layout) {
     var narrow = window.innerWidth < 600;
@@ -23,48 +32,63 @@
       if (layout.scene && layout.scene[key]) { layout.scene[key].gridcolor = layout.scene[key].zerolinecolor = colour("--grid"); }
     });
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--faint"), activecolor: colour("--ink") };
-    layout.margin = Object.assign({}, layout.margin, narrow ? { l: 8, r: 6 } : { l: 16, r: 16 });
+    layout.margin = Object.assign({}, narrow ? { l: 8, r: 6 } : { l: 16, r: 16 }, layout.margin);
     if (narrow) { layout.dragmode = false; }
     return layout;
   }
 
-  // The library and the data of the figures are gzip in base64. Gives a promise of text.
-  function unpacked(element) {
+  // The library and the data of figures and scenes are gzip in base64. Gives a promise of a response.
+  shared.unpacked = function (element) {
     var bytes = Uint8Array.from(atob(element.textContent), function (c) { return c.charCodeAt(0); });
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-  }
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+  };
 
   function draw(figure) {
     var area = figure.querySelector(".area");
     var text = texts.get(figure);
-    // The blue of the palette is too dark for thin lines on a dark page; its sky blue is as easily told apart.
-    if (dark.matches) { text = text.replace(/#0072B2/g, "#56B4E9"); }
+    // Ink would not be seen on a dark page, and the blue of the palette is too dark for thin lines there; its sky blue
+    // is as easily told apart.
+    if (dark.matches) { text = text.replace(/#0072B2/g, "#56B4E9").replace(/#1B1F24/g, "#E6E8EB"); }
     var made = JSON.parse(text);
+    if (figure.dataset.joints) { shared.arrange(made, JSON.parse(figure.dataset.joints), shared.joint, area.clientWidth); }
+    area.style.height = made.layout.height + "px";
     delete made.layout.height;
     var bar = window.innerWidth < 600 ? { displayModeBar: false } : {};
     var shown = window.Plotly.react(area, made.data, themed(made.layout), Object.assign({}, config, bar));
     if (made.frames.length && !figure.dataset.drawn) { shown.then(function () { window.Plotly.addFrames(area, made.frames); }); }
     figure.dataset.drawn = "yes";
+    shared.drawn.forEach(function (what) { what(figure, area); });
   }
 
-  var figures = Array.from(document.querySelectorAll("figure.plot"));
-  var texts = new Map();
+  var watch = null;
   function each(what) { figures.forEach(function (f) { if (!f.dataset.drawn) { what(f); } }); }
 
+  // Draw again what is seen; what is hidden or far away is drawn when it comes into view.
+  shared.redraw = function (which) {
+    figures.filter(function (f) { return f.dataset.drawn && which(f); }).forEach(function (f) {
+      delete f.dataset.drawn;
+      watch.observe(f);
+    });
+  };
+
   function start() {
-    var watch = new IntersectionObserver(function (entries) {
+    watch = new IntersectionObserver(function (entries) {
       entries.forEach(function (entry) {
         if (entry.isIntersecting && !entry.target.dataset.drawn) {
           watch.unobserve(entry.target);
           draw(entry.target);
         }
       });
-    }, { rootMargin: "600px" });
+      if (!document.documentElement.dataset.ready) { document.documentElement.dataset.ready = Math.round(performance.now()); }
+    }, { rootMargin: "300px" });
     each(function (figure) { watch.observe(figure); });
     // Whoever prints wants all of them, and does not wait: so everything has been unpacked before.
     window.addEventListener("beforeprint", function () { each(draw); });
-    dark.addEventListener("change", function () {
-      figures.forEach(function (f) { if (f.dataset.drawn) { draw(f); } });
+    dark.addEventListener("change", function () { shared.redraw(function () { return true; }); });
+    var width = window.innerWidth;
+    window.addEventListener("resize", function () {
+      if (window.innerWidth !== width) { shared.redraw(function (f) { return f.dataset.joints; }); }
+      width = window.innerWidth;
     });
   }
 
@@ -72,20 +96,25 @@
     each(function (f) { f.querySelector(".area").textContent = "This figure cannot be drawn: " + why; });
   }
 
-  if ("DecompressionStream" in window) {
-    var library = unpacked(document.getElementById("plotly-js")).then(function (code) {
+  // Called when all scripts have been read.
+  shared.start = function () {
+    if (!("DecompressionStream" in window)) {
+      refuse("this browser is too old to unpack it. Chrome and Edge can since 80, Firefox since 113, Safari since 16.4.");
+      return;
+    }
+    if (!figures.length) { return; }
+    var library = shared.unpacked(document.getElementById("plotly-js")).text().then(function (code) {
       var script = document.createElement("script");
       script.textContent = code;
       document.head.appendChild(script);
     });
     var data = figures.map(function (figure) {
-      return unpacked(figure.querySelector(".plot-data")).then(function (text) { texts.set(figure, text); });
+      return shared.unpacked(figure.querySelector(".plot-data")).text().then(function (text) { texts.set(figure, text); });
     });
     Promise.all([library].concat(data)).then(start).catch(function (error) { refuse(error + "."); });
-  } else {
-    refuse("this browser is too old to unpack it. Chrome and Edge can since 80, Firefox since 113, Safari since 16.4.");
-  }
+  };
   if (window.innerWidth < 800) {
     document.querySelectorAll("nav details").forEach(function (d) { d.open = false; });
   }
+  return shared;
 })();

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steelyard.report.plots.figure import AFTER, BEFORE, BLUE, SERIES, Figure
+from steelyard.report.plots.figure import AFTER, AROUND_ZERO, BEFORE, BLUE, SERIES, Figure, Words
 from steelyard.report.plots.series import rounded
 
 _ROW = 22  # pixels per parameter
-_HEAD = 84  # and around each panel
 # Half the width of an interval that holds the truth in 95 of 100 cases, in standard errors.
 _WIDTH = 1.96
 # Below this ratio of the largest to the smallest value an axis has room for 1, 2, 5 and not only for powers of ten.
@@ -28,39 +27,67 @@ def parameter_intervals(
     before: ArrayLike | None = None,
     before_is: str = "before",
 ) -> Figure:
-    """One panel per unit, one row per parameter: value and 95 % interval, and the value before where it is known.
+    """One row per parameter, each on its own scale: value and 95 % interval, and the value before where it is known.
 
     `names` and `unit` are each parameter's, `after` its value with its `standard_error`, `before` another value to show
-    beside (None: there is none), which the legend calls `before_is`.
+    beside (None: there is none), which the legend calls `before_is`. The whole width is the farthest end of the
+    interval, or the value before if that is farther; an interval across the middle may be zero.
     """
-    value, error = np.asarray(after, dtype=float), np.asarray(standard_error, dtype=float)
+    value, error = np.asarray(after, dtype=float), _WIDTH * np.asarray(standard_error, dtype=float)
     old = np.full(len(names), np.nan) if before is None else np.asarray(before, dtype=float)
-    groups = list(dict.fromkeys(unit))
-    members = [[k for k, u in enumerate(unit) if u == group] for group in groups]
-    heights = [_ROW * len(m) for m in members]
-    inside = sum(heights) + _HEAD * (len(groups) - 1)
-    figure = Figure.stacked(inside + 120, heights, _HEAD / inside if len(groups) > 1 else 0.0)
-    for row, (group, which) in enumerate(zip(groups, members, strict=True), start=1):
-        rows = np.arange(len(which))
-        if before is not None:
-            marker = {"color": BEFORE, "symbol": "diamond-open", "size": 9}
-            figure.add("scatter", row, x=old[which], y=rows, mode="markers", name=before_is, marker=marker)
+    scale = np.fmax(np.abs(value) + np.where(np.isfinite(error), error, 0.0), np.abs(np.nan_to_num(old)))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    rows = np.arange(len(names))
+    figure = Figure(_ROW * len(names) + 120)
+    if before is not None:
+        marker = {"color": BEFORE, "symbol": "diamond-open", "size": 9}
+        said = [f"{name}: {x:.5g} {u}" for name, x, u in zip(names, old, unit, strict=True)]
         figure.add(
-            "scatter",
-            row,
-            x=value[which],
-            y=rows,
-            customdata=[names[k] for k in which],
-            mode="markers",
-            name="identified, 95 % interval",
-            marker={"color": AFTER, "size": 7},
-            error_x={"type": "data", "array": _WIDTH * error[which], "color": AFTER, "thickness": 1.5, "width": 4},
-            hovertemplate="%{customdata}: %{x:.5g} ± %{error_x.array:.2g} " + group,
-        )
-        figure.x_axis(row, f"value [{group}]")
-        # The first parameter on top, half a row of air above and below.
-        ends, labels = [len(which) - 0.5, -0.5], [_short(names[k]) for k in which]
-        figure.y_axis(row, tickvals=rows, ticktext=labels, range=ends, zeroline=False)
+            "scatter", x=old / scale, y=rows, mode="markers", name=before_is, marker=marker, customdata=said,
+            hovertemplate="%{customdata}<extra></extra>",
+        )  # fmt: skip
+    said = [f"{n}: {x:.5g} ± {e:.2g} {u}" for n, x, e, u in zip(names, value, error, unit, strict=True)]
+    figure.add(
+        "scatter",
+        x=value / scale,
+        y=rows,
+        customdata=said,
+        mode="markers",
+        name="identified, 95 % interval",
+        marker={"color": AFTER, "size": 7},
+        error_x={"type": "data", "array": error / scale, "color": AFTER, "thickness": 1.5, "width": 4},
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    figure.x_axis(title="value, each on its own scale [1]", range=[-1.08, 1.08], zeroline=True)
+    # The first parameter on top, half a row of air above and below.
+    labels = [_short(f"{name} [{u}]") for name, u in zip(names, unit, strict=True)]
+    figure.y_axis(tickvals=rows, ticktext=labels, range=[len(names) - 0.5, -0.5], zeroline=False)
+    return figure
+
+
+def correlations(names: Sequence[str], covariance: ArrayLike) -> Figure:
+    """How far the errors of parameters `names` go together, by their `covariance`: a square of every pair. Where two
+    are near ±1, the motion shows their sum or difference, and not each."""
+    C = np.asarray(covariance, dtype=float)
+    sigma = np.sqrt(np.maximum(np.diag(C), 0.0))
+    scale = np.where(sigma > 0.0, sigma, np.inf)
+    rho = np.clip(C / np.outer(scale, scale), -1.0, 1.0)
+    figure = Figure(min(620, 160 + 12 * len(names)))
+    labels = [_short(name, 14) for name in names]
+    figure.add(
+        "heatmap",
+        z=[[round(float(x), 2) for x in row] for row in rho],
+        zmin=-1.0,
+        zmax=1.0,
+        colorscale=AROUND_ZERO,
+        colorbar={"title": {"text": "correlation [1]", "side": "right"}, "thickness": 12, "outlinewidth": 0},
+        customdata=[list(names)] * len(names),
+        text=[[name] * len(names) for name in names],
+        hovertemplate="%{text} with %{customdata}: %{z:.2f}<extra></extra>",
+    )
+    ticks: Words = {"tickvals": np.arange(len(names)), "ticktext": labels, "showgrid": False, "zeroline": False}
+    figure.x_axis(**ticks, tickangle=-90, tickfont={"size": 9})
+    figure.y_axis(**ticks, autorange="reversed", tickfont={"size": 9})
     return figure
 
 

@@ -22,11 +22,24 @@ ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8C8C8C"
 # In the order in which series take them; the yellow of the set, too pale for lines on white, is left out.
 SERIES = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, GREY)
+# The colour of text; pages in the dark turn it light, as they do with the blue.
+INK = "#1B1F24"
 # What the same thing looks like in every figure.
-MEASURED, PREDICTED, RESIDUAL, BEFORE, AFTER = GREY, VERMILLION, BLUE, GREY, BLUE
+MEASURED, PREDICTED, RESIDUAL, BEFORE, AFTER = INK, VERMILLION, BLUE, GREY, BLUE
+# From low to high, and on both sides of zero, where nothing shows: to be told apart on light and on dark, by everybody.
+RISING = [[0.0, "#00224E"], [0.25, "#424E6C"], [0.5, "#7D7C78"], [0.75, "#BDB16C"], [1.0, "#FEE838"]]
+AROUND_ZERO = [
+    [0.0, "#0072B2"],
+    [0.25, "#56B4E9"],
+    [0.5, "rgba(140,140,140,0.12)"],
+    [0.75, "#E69F00"],
+    [1.0, "#D55E00"],
+]
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _TOP, _BOTTOM = 64, 56  # pixels for the legend, and for the lowest axis
+# Panels beside each other on a wide page, and pixels of one with what is around it.
+_BESIDE, _SMALL = 3, 165
 
 Words = dict[str, Any]
 
@@ -40,6 +53,10 @@ class Figure:
         inside = max(height - _TOP - _BOTTOM, 1)
         self.data: list[Words] = []
         self.frames: list[Words] = []
+        # Where there is a panel for each of them: a page shows all, small, or the one that the reader has chosen.
+        self.joints: tuple[str, ...] = ()
+        # The log whose time the panels are over, which a page links to the robot's posture.
+        self.clock = ""
         self.layout: Words = {
             "height": height,
             "margin": {"l": 16, "r": 16, "t": _TOP, "b": _BOTTOM},
@@ -79,6 +96,20 @@ class Figure:
             if title
         ]  # fmt: skip
         return made
+
+    @classmethod
+    def by_joint(cls, joints: Sequence[str], *, shared: bool = True, height: int = 170) -> Figure:
+        """A panel for each of `joints`, of `height` pixels, `shared` or not as in `panels`; on a page they stand small
+        and beside each other, or one alone."""
+        made = cls.panels(joints, shared=shared, height=height)
+        made.joints = tuple(joints)
+        return made
+
+    @property
+    def height_on_page(self) -> int:
+        """Pixels that a page leaves for it before it is drawn."""
+        panels = len(self.joints)
+        return int(self.layout["height"]) if panels < 2 else -(-panels // _BESIDE) * _SMALL + _TOP
 
     def _panel(self, row: int, x: Words, y: Words) -> None:
         title = {"title": {"standoff": 8}}
@@ -121,6 +152,17 @@ class Figure:
         line = {"color": colour, "width": width, **words.pop("line", {})}
         self.add("scatter", row, x=in_steps(x), y=in_steps(y), mode="lines", name=name, line=line, **words)
 
+    def area(self, row: int, x: ArrayLike, y: ArrayLike, name: str, colour: str, opacity: float) -> None:
+        """What lies inside the outline `x`, `y` in `row`, filled: `name`, `colour`, and an `opacity` from 0 to 1."""
+        shade = f"rgba({', '.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))}, {opacity})"
+        self.line(row, x, y, name, colour, 0, fill="toself", fillcolor=shade, hoverinfo="skip")
+
+    def band(self, row: int, x: ArrayLike, low: ArrayLike, high: ArrayLike, name: str, colour: str) -> None:
+        """The band between `low` and `high` over `x` in `row`, filled lightly: `name`, `colour`."""
+        across, below, above = (np.asarray(values, dtype=float) for values in (x, low, high))
+        outline = np.concatenate([across, across[::-1]]), np.concatenate([above, below[::-1]])
+        self.area(row, *outline, name, colour, 0.25)
+
     def bound(self, row: int, y: float) -> None:
         """A dashed line at `y` across the panel in `row`, for a limit."""
         shape = {"type": "line", "x0": 0, "x1": 1, "xref": f"{_axis('x', row)} domain", "y0": y, "y1": y,
@@ -134,7 +176,7 @@ class Figure:
 
     def json(self) -> str:
         """What plotly.js takes."""
-        said = _lists({"data": self.data, "layout": self.layout, "frames": self.frames})
+        said = _lists({"data": self.data, "layout": self.layout, "frames": self.frames, "joints": self.joints})
         try:
             return _WRITER.encode(said)
         except ValueError:  # gaps, of which few figures have any, are null
