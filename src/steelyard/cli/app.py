@@ -255,7 +255,6 @@ app = typer.Typer(
     name="steelyard",
     help="Find the true dynamic model of a robot from its own motion.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -266,7 +265,7 @@ def main() -> None:
     """Run the program."""
     on_interrupt()
     warnings_as_notes()
-    app()
+    app(prog_name="steelyard")
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
+from steelyard.cli.completions import some_of
 from steelyard.cli.deliver import say_not_written, show
 from steelyard.errors import SteelyardError
 from steelyard.ground.folders import check_target
@@ -40,7 +41,13 @@ class SchemesOptions:
         float, typer.Option(metavar="SHARE", help="Without --validate: the last part of the log to judge by.")
     ] = 0.3
     only: Annotated[
-        str, typer.Option("--schemes", metavar="S,…", help="Those to run, e.g. dynamic,energy; default: all.")
+        str,
+        typer.Option(
+            "--schemes",
+            metavar="S,…",
+            help="Those to run, e.g. dynamic,energy; default: all.",
+            autocompletion=some_of("schemes"),
+        ),
     ] = ""
     horizon: opt.Horizon = 0.5
     mapping: opt.MapFile = ""
@@ -104,6 +111,7 @@ class EstimatorsOptions:
             "--estimators",
             metavar="E,…",
             help="Names or groups ({groups}); -NAME takes one away.",
+            autocompletion=some_of("estimators"),
         ),
     ] = "all"
     noise: Annotated[str, typer.Option(metavar="N,…", help="{noises}; or NAME=DEG:NM.")] = ""

@@ -9,6 +9,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
+from steelyard.cli.completions import one_of, some_of
 from steelyard.cli.deliver import deliver, told_if_stopped, watching
 from steelyard.errors import SteelyardError
 
@@ -44,9 +45,12 @@ class ExciteOptions:
     duration: Annotated[float, typer.Option(metavar="S", help="Length of the motion.")] = 10.0
     rate: Annotated[float, typer.Option(metavar="HZ", help="Samples of the motion per second.")] = 100.0
     harmonics: Annotated[int, typer.Option(metavar="N", help="Harmonics of a series (spans, knots).")] = 5
-    family: Annotated[str, typer.Option(metavar="F", help="{families:or}; or by joint: q1=quintic,q3=bspline.")] = (
-        "fourier"
-    )
+    family: Annotated[
+        str,
+        typer.Option(
+            metavar="F", help="{families:or}; or by joint: q1=quintic,q3=bspline.", autocompletion=one_of("families")
+        ),
+    ] = "fourier"
     scheme: Annotated[
         str, typer.Option(metavar="S", help="Rows to design for: dynamic, momentum or energy (integrals).")
     ] = "dynamic"
@@ -56,12 +60,19 @@ class ExciteOptions:
     poses: Annotated[
         int, typer.Option(metavar="N", help="Instead of a motion, N postures to stand in, which show gravity.")
     ] = 0
-    criterion: Annotated[str, typer.Option(metavar="C", help="{criteria:or}.")] = "cond"
+    criterion: Annotated[str, typer.Option(metavar="C", help="{criteria:or}.", autocompletion=one_of("criteria"))] = (
+        "cond"
+    )
     scaling: Annotated[str, typer.Option(metavar="S", help="natural, unit or orthonormal columns.")] = "natural"
     weights: Annotated[str, typer.Option(metavar="W", help="torque, torque-inverse, or 1/σ of each equation.")] = ""
     term_names: Annotated[
         str,
-        typer.Option("--terms", metavar="T,…", help="Joint terms beside the links; 'default': those of identify."),
+        typer.Option(
+            "--terms",
+            metavar="T,…",
+            help="Joint terms beside the links; 'default': those of identify.",
+            autocompletion=some_of("terms"),
+        ),
         opt.FromProject("terms"),
     ] = ""
     described: opt.Described = opt.DESCRIBED
@@ -87,7 +98,9 @@ class ExciteOptions:
         str, typer.Option(metavar="DIR,…", help="Where package:// meshes are found."), opt.FromProject("packages")
     ] = ""
     bandwidth: Annotated[float | None, typer.Option(metavar="HZ", help="No harmonic above this frequency.")] = None
-    optimiser: Annotated[str, typer.Option(metavar="O", help="{optimisers:or}.")] = "gradient"
+    optimiser: Annotated[
+        str, typer.Option(metavar="O", help="{optimisers:or}.", autocompletion=one_of("optimisers"))
+    ] = "gradient"
     via_points: Annotated[
         int, typer.Option(metavar="K", help="Breed programs of K via-points (ga, cma), in --box or in joint space.")
     ] = 0

@@ -10,6 +10,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
+from steelyard.cli.completions import one_of
 from steelyard.cli.deliver import deliver
 
 if TYPE_CHECKING:
@@ -44,9 +45,12 @@ class IdentifyOptions:
         typer.Option(
             metavar="S",
             help="{schemes:or}; options as name:key=value.",
+            autocompletion=one_of("schemes"),
         ),
     ] = "dynamic"
-    estimator: Annotated[str, typer.Option(metavar="E", help="{estimators}")] = "wls"
+    estimator: Annotated[str, typer.Option(metavar="E", help="{estimators}", autocompletion=one_of("estimators"))] = (
+        "wls"
+    )
     physical: opt.Physical = True
     prior: opt.PriorOption = "nominal"
     cutoff: opt.Cutoff = None

@@ -9,6 +9,7 @@ import typer
 
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
+from steelyard.cli.completions import some_of
 from steelyard.cli.deliver import deliver
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class InspectOptions:
             "--terms",
             metavar="T,…",
             help="Joint terms, e.g. viscous,coulomb or rotor@drive; 'nominal' for those of the description.",
+            autocompletion=some_of("terms"),
         ),
         opt.FromProject("terms"),
     ] = ""

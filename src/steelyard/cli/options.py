@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from steelyard.cli.completions import robots, some_of
 from steelyard.cli.deliver import Found, deliver
 from steelyard.cli.filling import FromProject
 from steelyard.errors import SteelyardError
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 RobotSource = Annotated[
     str,
-    typer.Argument(metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot."),
+    typer.Argument(
+        metavar="ROBOT", help="A .urdf, .xml (MJCF), .yaml or .toml file, or a built-in robot.", autocompletion=robots
+    ),
     FromProject("robot"),
 ]
 ModelSource = Annotated[
@@ -55,7 +58,11 @@ ControllerFile = Annotated[
     FromProject("controller"),
 ]
 TermNames = Annotated[
-    str, typer.Option("--terms", metavar="T,…", help="Joint terms; default {default_terms:,}."), FromProject("terms")
+    str,
+    typer.Option(
+        "--terms", metavar="T,…", help="Joint terms; default {default_terms:,}.", autocompletion=some_of("terms")
+    ),
+    FromProject("terms"),
 ]
 Physical = Annotated[bool, typer.Option("--physical/--free", help="Physically possible, or the free fit.")]
 PriorOption = Annotated[str, typer.Option(metavar="P", help="nominal (the description's inertias) or none.")]

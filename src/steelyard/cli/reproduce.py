@@ -8,13 +8,19 @@ from typing import Annotated
 import typer
 
 from steelyard.cli.app import command
+from steelyard.cli.completions import one_of
 from steelyard.cli.deliver import print_json
 from steelyard.cli.options import AsJson, Overwrite
 
 
 @command("reproduce", epilog="Example: steelyard reproduce rotradi --fast -o papers")
 def reproduce(
-    paper: Annotated[list[str], typer.Argument(metavar="PAPER…", help="Papers to reproduce: {papers}, or all.")],
+    paper: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PAPER…", help="Papers to reproduce: {papers}, or all.", autocompletion=one_of("papers")
+        ),
+    ],
     fast: Annotated[bool, typer.Option("--fast", help="Fewer repetitions: seconds instead of minutes.")] = False,
     output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="A folder for all papers.")] = "papers",
     overwrite: Overwrite = False,
