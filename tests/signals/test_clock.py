@@ -79,7 +79,7 @@ def test_a_clock_that_is_set_back_begins_a_new_segment(first, second, offset, ba
 
 def test_duplicates_are_dropped():
     t = 0.001 * np.arange(100)
-    clock = mend_clock(np.insert(t, 50, t[49]), first_row=11)
+    clock = mend_clock(np.insert(t, 50, t[49]), numbers=11)
     np.testing.assert_array_equal(clock.t, t)
     assert clock.dropped.tolist() == [50]
     assert _kinds(clock) == {"duplicate": 1}

@@ -71,6 +71,7 @@ def _is_reset(t: Array, highest: Array, start: int, row: int, end: int, period: 
 
 
 Rows = NDArray[np.intp]
+RowNumbers = range | Rows  # those of a file, from 1, by the place of the row among those read
 
 # Below this many samples there is no derivative to speak of; a log that short is a mistake.
 FEWEST = 10
@@ -113,8 +114,8 @@ class Clock:
     findings: tuple[Finding, ...]
 
 
-def mend_clock(t: Array, *, first_row: int = 1, gap: float | None = None) -> Clock:
-    """One clock from the stamps `t` (s) of a file's rows, the first of which has the number `first_row`.
+def mend_clock(t: Array, *, numbers: RowNumbers | int = 1, gap: float | None = None) -> Clock:
+    """One clock from the stamps `t` (s) of a file's rows, whose `numbers` are given, or that of the first.
 
     Rows out of order are sorted and those with the time of another are dropped. Where the clock was set back and runs
     through times it had already shown (a reset), or stood still for longer than `gap` seconds (default: more than 4
@@ -122,15 +123,16 @@ def mend_clock(t: Array, *, first_row: int = 1, gap: float | None = None) -> Clo
     dropped. All of that is told in the findings.
     """
     t = np.asarray(t, dtype=np.float64)
-    _check(t, first_row)
+    numbered = range(numbers, numbers + len(t)) if isinstance(numbers, int) else numbers
+    _check(t, numbered)
     findings: list[Finding] = []
     sessions = find_sessions(t)
     orders = [start + np.argsort(t[start:stop], kind="stable") for start, stop in sessions]
-    _find_disorder(t, sessions, first_row, findings)
-    orders = _without_duplicates(t, orders, first_row, findings)
+    _find_disorder(t, sessions, numbered, findings)
+    orders = _without_duplicates(t, orders, numbered, findings)
     limit = gap_limit(np.concatenate([np.diff(t[order]) for order in orders])) if gap is None else gap
-    pieces, times = _split(t, orders, limit, first_row, findings)
-    pieces, times = _long_enough(pieces, times, first_row, findings)
+    pieces, times = _split(t, orders, limit, numbered, findings)
+    pieces, times = _long_enough(pieces, times, numbered, findings)
     steps = np.concatenate([np.diff(x) for x in times])
     jitter = Jitter(*(float(f(steps)) for f in (np.median, np.mean, np.std, np.min, np.max)))
     _find_jitter(jitter, steps, findings)
@@ -144,21 +146,21 @@ def mend_clock(t: Array, *, first_row: int = 1, gap: float | None = None) -> Clo
     )
 
 
-def _check(t: Array, first_row: int) -> None:
+def _check(t: Array, numbered: RowNumbers) -> None:
     if len(t) < FEWEST:
         raise LogError(f"there are only {len(t)} samples; a log needs at least {FEWEST}, better thousands.")
     finite = np.isfinite(t)
     if not finite.all():
-        raise LogError(f"the time is not a finite number in row {first_row + int(np.argmin(finite))}.")
+        raise LogError(f"the time is not a finite number in row {numbered[int(np.argmin(finite))]}.")
     if np.all(t == t[0]):
         raise LogError(f"the time never changes (always {t[0]:g} s); name another column as time, or give its rate.")
 
 
-def _find_disorder(t: Array, sessions: list[tuple[int, int]], first_row: int, findings: list[Finding]) -> None:
+def _find_disorder(t: Array, sessions: list[tuple[int, int]], numbered: RowNumbers, findings: list[Finding]) -> None:
     late = [start + 1 + np.flatnonzero(_behind(t[start:stop])) for start, stop in sessions]
     rows = np.concatenate(late)
     if len(rows):
-        row = first_row + int(rows[0])
+        row = int(numbered[int(rows[0])])
         findings.append(
             Finding(
                 "out_of_order",
@@ -170,7 +172,7 @@ def _find_disorder(t: Array, sessions: list[tuple[int, int]], first_row: int, fi
         )
     if len(sessions) > 1:
         (begin, end), (start, _) = sessions[:2]
-        row, count = first_row + start, len(sessions) - 1
+        row, count = int(numbered[start]), len(sessions) - 1
         times = "once" if count == 1 else f"{count} times"
         message = (
             f"The clock is set back {times}, first in row {row} by {float(t[begin:end].max() - t[start]):g} s; a new "
@@ -184,7 +186,7 @@ def _behind(t: Array) -> NDArray[np.bool_]:
     return behind
 
 
-def _without_duplicates(t: Array, orders: list[Rows], first_row: int, findings: list[Finding]) -> list[Rows]:
+def _without_duplicates(t: Array, orders: list[Rows], numbered: RowNumbers, findings: list[Finding]) -> list[Rows]:
     steps = np.concatenate([np.diff(t[order]) for order in orders])
     nearest = SAME_INSTANT * float(np.median(steps[steps > 0.0])) if np.any(steps > 0.0) else 0.0
     kept, count, first = [], 0, len(t)
@@ -195,7 +197,7 @@ def _without_duplicates(t: Array, orders: list[Rows], first_row: int, findings: 
             first = min(first, int(order[double].min()))
         kept.append(order[~double])
     if count:
-        row = first_row + first
+        row = int(numbered[first])
         message = f"{count} rows repeat the time of another, the first is row {row}; the first of each is kept."
         severity: Severity = "warning" if count > 0.01 * len(t) else "note"
         findings.append(Finding("duplicate", severity, message, count=count, row=row))
@@ -214,7 +216,7 @@ def gap_limit(steps: Array) -> float:
 
 
 def _split(
-    t: Array, orders: list[Rows], limit: float, first_row: int, findings: list[Finding]
+    t: Array, orders: list[Rows], limit: float, numbered: RowNumbers, findings: list[Finding]
 ) -> tuple[list[Rows], list[Array]]:
     """Rows and times by segment: cut at gaps, later sessions moved behind earlier ones by more than a gap."""
     pieces: list[Rows] = []
@@ -231,7 +233,7 @@ def _split(
         pieces += np.split(order, cuts)
         times += np.split(stamps, cuts)
     if gaps:
-        row = first_row + gaps[0][0]
+        row = int(numbered[gaps[0][0]])
         longest = max(length for _, length in gaps)
         many = "1 gap" if len(gaps) == 1 else f"{len(gaps)} gaps"
         message = (
@@ -242,7 +244,7 @@ def _split(
 
 
 def _long_enough(
-    pieces: list[Rows], times: list[Array], first_row: int, findings: list[Finding]
+    pieces: list[Rows], times: list[Array], numbered: RowNumbers, findings: list[Finding]
 ) -> tuple[list[Rows], list[Array]]:
     short = [piece for piece in pieces if len(piece) < FEWEST]
     if len(short) == len(pieces):
@@ -252,7 +254,7 @@ def _long_enough(
         )
     if short:
         rows = np.concatenate(short)
-        row = first_row + int(rows.min())
+        row = int(numbered[int(rows.min())])
         message = f"{len(rows)} rows stand alone between breaks of the clock, the first is row {row}; left out."
         findings.append(Finding("isolated", "warning", message, count=len(rows), row=row))
     long = [k for k, piece in enumerate(pieces) if len(piece) >= FEWEST]

@@ -10,6 +10,7 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
 from steelyard.signals._layout import Layout
+from steelyard.signals.log import Finding
 from steelyard.signals.mapping import LogMapping
 from steelyard.signals.table import Table
 from steelyard.signals.units import unit_dimension, unit_size
@@ -17,18 +18,23 @@ from steelyard.signals.units import unit_dimension, unit_size
 # s, of a log; and what the largest signed number counts.
 _LONGEST, _LARGEST_COUNT = 1e11, 2**63 - 1
 
+_SLACK = 0.02  # what backlash and stretch of tendons may be, as a part of the motion
+
 NAMES = {"position": "q", "velocity": "dq", "acceleration": "ddq", "torque": "tau", "current": "tau"}
 
 
-def joint_signals(table: Table, layout: Layout, mapping: LogMapping, robot: Robot) -> dict[str, Array]:
+def joint_signals(
+    table: Table, layout: Layout, mapping: LogMapping, robot: Robot, findings: list[Finding]
+) -> dict[str, Array]:
     """q, dq, ddq and tau, those that there are, `(samples, joints)` in the order of the robot's joints.
 
-    On the motor side: drive coordinates are u = x / gear_ratio and q = C⁻¹ u; drive torques are τ_u = gear_ratio ·
-    torque or torque_constants · current, and τ = Cᵀ τ_u. Signs and the offset of the positions come last.
+    On the motor side: drive coordinates are u = x / gear_ratio and q = C⁻¹ u (least squares, where there are more
+    motors than joints; `findings` then tell if they disagree); drive torques are τ_u = gear_ratio · torque or
+    torque_constants · current, and τ = Cᵀ τ_u. Signs and the offset of the positions come last.
     """
     _check_units(layout, mapping, robot)
     return {
-        NAMES[signal]: _signal(signal, table, layout, mapping, robot)
+        NAMES[signal]: _signal(signal, table, layout, mapping, robot, findings)
         for signal in ("position", "velocity", "acceleration", "torque", "current")
         if signal in layout.columns
     }
@@ -46,7 +52,7 @@ def seconds(
     if column.dtype.kind == "M":
         missing = np.isnat(column)
         if missing.any():
-            raise LogError(f"{table.path}: row {table.first_row + int(np.argmax(missing))}, column '{name}': no time.")
+            raise LogError(f"{table.path}: row {table.row_numbers[int(np.argmax(missing))]}, column '{name}': no time.")
         column, size = column.astype("datetime64[ns]").astype(np.int64), 1e-9
     elif column.dtype.kind not in "iu":
         column = table.numbers(name)
@@ -66,28 +72,34 @@ def seconds(
     return t, origin
 
 
-def _signal(signal: str, table: Table, layout: Layout, mapping: LogMapping, robot: Robot) -> Array:
-    count = len(layout.joints)
+def _signal(
+    signal: str, table: Table, layout: Layout, mapping: LogMapping, robot: Robot, findings: list[Finding]
+) -> Array:
+    count, motor = len(layout.joints), mapping.on_motor(signal)
+    matrix = mapping.coupling_matrix(count) if motor else None
 
     def each(numbers: Sequence[float], what: str, default: float = 1.0) -> Array:
         return per_joint(numbers or (default,), count, what, mapping)[list(layout.needed)]
 
+    def each_motor(numbers: Sequence[float], what: str) -> Array:
+        return each(numbers, what) if matrix is None else per_joint(numbers or (1.0,), len(matrix), what, mapping)
+
     x = side_by_side(table, layout.columns[signal])
     units = mapping.units.get(signal)
     if units:
-        x *= each([unit_size(signal, unit) for unit in units], f"units of {signal}")
+        x *= each_motor([unit_size(signal, unit) for unit in units], f"units of {signal}")
     effort = signal in ("torque", "current")
-    motor = mapping.on_motor(signal)
     if signal == "current":
-        x *= each(mapping.torque_constants, "torque_constants")
+        x *= each_motor(mapping.torque_constants, "torque_constants")
     elif motor and effort:
-        x *= each(mapping.gear_ratio, "gear_ratio")
+        x *= each_motor(mapping.gear_ratio, "gear_ratio")
     elif motor:
-        x /= each(mapping.gear_ratio, "gear_ratio")
-    matrix = mapping.coupling_matrix(count)
-    if matrix is not None and motor:
-        # Rows are samples: τ = Cᵀ τ_u is τᵀ = τ_uᵀ C, and q = C⁻¹ u is qᵀ = uᵀ C⁻ᵀ.
-        x = x @ (matrix if effort else np.asarray(np.linalg.inv(matrix).T, dtype=np.float64))
+        x /= each_motor(mapping.gear_ratio, "gear_ratio")
+    if matrix is not None:
+        # Rows are samples: τ = Cᵀ τ_u is τᵀ = τ_uᵀ C, and q = B u is qᵀ = uᵀ Bᵀ.
+        u, x = x, x @ (matrix if effort else mapping.joint_from_motor().T)
+        if signal == "position" and len(matrix) > count:
+            findings += _disagreement(u, x @ matrix.T)
     key = {"current": "torque", "acceleration": "velocity"}.get(signal, signal)
     if key in mapping.sign:
         x *= each(mapping.sign[key], f"sign of {key}")
@@ -95,10 +107,20 @@ def _signal(signal: str, table: Table, layout: Layout, mapping: LogMapping, robo
         x *= each(mapping.torque_scale, "torque_scale")
     if signal == "position" and mapping.offset:
         x += each(mapping.offset, "offset", 0.0)
-    if len(layout.needed) != robot.dof or matrix is not None:
+    if len(layout.needed) != robot.dof or mapping.coupling:
         x = x[:, [layout.joints.index(name) for name in robot.joint_names]]
     x.setflags(write=False)  # the log takes it as it is
     return x
+
+
+def _disagreement(u: Array, explained: Array) -> list[Finding]:
+    """More motors than joints must move together; by how much they do not, against how far they move."""
+    left = float(np.sqrt(np.mean((u - explained - (u - explained).mean(axis=0)) ** 2)))
+    motion = float(np.sqrt(np.mean((u - u.mean(axis=0)) ** 2)))
+    if left <= _SLACK * motion:
+        return []
+    message = f"The motors' positions disagree with the coupling by {100.0 * left / motion:.2g} % of how far they move."
+    return [Finding("motors_disagree", "warning", message)]
 
 
 def side_by_side(table: Table, names: Sequence[str]) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.errors import UnknownNameError
+from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.signals.units import LOG_UNITS, unit_size
 
@@ -26,7 +27,8 @@ KEYS = (
         "units",
         "sign",
     ),
-    *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench", "prefix", "episodes"),
+    *("offset", "gravity", "torque_used", "window", "topic", "temperature", "wrench", "prefix", "episodes", "nan_rows"),
+    *("coupling_inverse", "motors"),
 )
 
 
@@ -40,22 +42,22 @@ def parse_mapping(document: Field) -> dict[str, Any]:
         count = len(out["joints"])
     if "time" in entries:
         out |= _time(entries["time"])
+    out |= _couplings(entries, count)
+    on_motors = _on_motors(entries, len(out["coupling"]) if "coupling" in out else None)
     for key in (*COLUMN_KEYS, "temperature"):
         if key in entries:
-            out[key] = _columns(entries[key], count)
+            out[key] = _columns(entries[key], on_motors.get(key, count))
     for key in ("torque_constants", "torque_scale", "gear_ratio", "offset"):
         if key in entries:
-            out[key] = _numbers(entries[key], count)
+            out[key] = _numbers(entries[key], on_motors.get(key, count))
     for key in ("torque_constants", "torque_scale", "gear_ratio"):
         if 0.0 in out.get(key, ()):
             entries[key].fail("0 makes every torque vanish; state it, or leave its joint out of torque_used.")
     if "side" in entries:
         out["side"] = _side(entries["side"])
-    if "coupling" in entries:
-        out["coupling"] = _coupling(entries["coupling"], count)
     if "units" in entries:
         table = entries["units"].table(optional=tuple(LOG_UNITS))
-        out["units"] = {key: _units(value, key, count) for key, value in table.items()}
+        out["units"] = {key: _units(value, key, on_motors.get(key, count)) for key, value in table.items()}
     if "sign" in entries:
         out["sign"] = _sign(entries["sign"], count)
     if "gravity" in entries:
@@ -74,6 +76,8 @@ def parse_mapping(document: Field) -> dict[str, Any]:
         out["prefix"] = (
             (entries["prefix"].text(),) if isinstance(entries["prefix"].value, str) else _names(entries["prefix"])
         )
+    if "nan_rows" in entries:
+        out["nan_rows"] = entries["nan_rows"].choice(("drop", "refuse"))
     if "episodes" in entries:
         out["episodes"] = _episodes(entries["episodes"])
     return out
@@ -148,16 +152,59 @@ def _side(entry: Field) -> dict[str, str]:
     return dict.fromkeys(_SIDES, side)
 
 
-def _coupling(entry: Field, count: int | None) -> tuple[tuple[float, ...], ...]:
-    rows = entry.matrix(count if count is not None else len(entry.items("row")))
-    matrix = np.array(rows)
-    if len(rows) == 0 or matrix.shape[0] != matrix.shape[1]:
+def _on_motors(entries: Mapping[str, Field], motors: int | None) -> dict[str, int]:
+    """How many entries a key has that is about the motors, if a coupling says how many there are."""
+    if motors is None:
+        return {}
+    sides = _side(entries["side"]) if "side" in entries else {}
+    out = dict.fromkeys(("gear_ratio", "torque_constants"), motors)
+    for key in COLUMN_KEYS:
+        of = {"acceleration": "velocity", "current": "torque"}.get(key, key)
+        if sides.get(of, "motor") == "motor":
+            out[key] = motors
+    return out
+
+
+def _couplings(entries: Mapping[str, Field], count: int | None) -> dict[str, Any]:
+    """The coupling of motors and joints, the way back if it is stated, and the motors' names."""
+    out: dict[str, Any] = {}
+    if "coupling" not in entries:
+        for key in ("coupling_inverse", "motors"):
+            if key in entries:
+                entries[key].fail("belongs to a coupling; state that, too.")
+        return out
+    entry = entries["coupling"]
+    matrix = _rectangle(entry)
+    motors, joints = matrix.shape
+    if count is not None and joints != count:
         entry.fail(
-            f"has {len(rows)} rows of {len(rows[0]) if rows else 0}; write one row per motor, as many as joints."
+            f"has {joints} columns, but there are {count} joints; write one row per motor, one column per joint."
         )
-    if np.linalg.cond(matrix) > 1e8:
+    out["coupling"] = tuple(tuple(row) for row in matrix.tolist())
+    if "motors" in entries:
+        out["motors"] = _names(entries["motors"])
+        if len(out["motors"]) != motors:
+            entries["motors"].fail(f"names {len(out['motors'])} motors, but the coupling has {motors} rows.")
+    if "coupling_inverse" in entries:
+        inverse = _rectangle(entries["coupling_inverse"])
+        if inverse.shape != (joints, motors):
+            entries["coupling_inverse"].fail(f"is {inverse.shape[0]} × {inverse.shape[1]}, not {joints} × {motors}.")
+        there = inverse @ matrix if motors >= joints else matrix @ inverse
+        if not np.allclose(there, np.eye(min(joints, motors)), atol=1e-6):
+            entries["coupling_inverse"].fail("is no inverse of the coupling: one after the other must change nothing.")
+        out["coupling_inverse"] = tuple(tuple(row) for row in inverse.tolist())
+    elif motors >= joints and np.linalg.cond(matrix) > 1e8:
         entry.fail("is singular: two motors move the same way; no joint positions follow from it.")
-    return tuple(tuple(row) for row in rows)
+    return out
+
+
+def _rectangle(entry: Field) -> Array:
+    """A matrix of any shape."""
+    rows = entry.items("row", 1000)
+    widths = {len(row.items("number", 1000)) for row in rows}
+    if len(widths) != 1 or 0 in widths:
+        entry.fail("write one row per motor, all of one length, one number per joint.")
+    return np.array([row.vector(next(iter(widths))) for row in rows], dtype=float)
 
 
 def _units(entry: Field, signal: str, count: int | None) -> tuple[str, ...]:

@@ -63,9 +63,15 @@ def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, 
             "that did not move by naming the ones that did (--joints, joints=[…])."
         )
     needed = tuple(range(len(joints))) if mapping.coupling else tuple(joints.index(name) for name in robot.joint_names)
-    columns = {
-        signal: found for signal in MOTION if (found := _columns(signal, names, joints, needed, mapping)) is not None
-    }
+    mapping.coupling_matrix(len(joints))  # or it is an error
+    motors = mapping.motor_names(joints)
+
+    def found_columns(signal: str) -> tuple[str, ...] | None:
+        if mapping.coupling and mapping.on_motor(signal):
+            return _columns(signal, names, motors, tuple(range(len(motors))), mapping)
+        return _columns(signal, names, joints, needed, mapping)
+
+    columns = {signal: found for signal in MOTION if (found := found_columns(signal)) is not None}
     if "position" not in columns:
         numbers = " by number (position = [2, 3, …])" if names[0].startswith(NAMELESS) else ""
         raise LogError(
@@ -73,7 +79,7 @@ def find_layout(names: Sequence[str], file_joints: Sequence[str], robot: Robot, 
         )
     kind: TorqueKind = "none"
     for signal in _efforts(mapping):
-        found = _columns(signal, names, joints, needed, mapping)
+        found = found_columns(signal)
         if found is not None:
             kind = signal
             columns[signal] = found
@@ -118,7 +124,7 @@ def _joints(names: Sequence[str], file_joints: Sequence[str], robot: Robot, mapp
         return mapping.joints
     # Columns that carry the joints' names may come in any order; numbered ones come in the file's.
     named = all(f"position/{name}" in names for name in robot.joint_names)
-    if not file_joints or named:
+    if not file_joints or named or (mapping.coupling and len(mapping.coupling) != len(mapping.coupling[0])):
         return robot.joint_names
     return tuple(
         next((own for own in robot.joint_names if same_joint(own, name, mapping.prefix)), name) for name in file_joints

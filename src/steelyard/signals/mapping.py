@@ -42,7 +42,10 @@ class LogMapping:
             divided by the gear ratio and torque multiplied by it, then the coupling is applied; a torque from
             currents needs no ratio, its constants hold it.
         coupling: C with u = C q, one row per motor and one column per joint, as `motor_from_joint` of robot files and
-            `Transmission.matrix`, u being the motors' angles after their gears. Then q = C⁻¹ u and τ = Cᵀ τ_u.
+            `Transmission.matrix`, u being the motors' angles after their gears. Then q = C⁻¹ u and τ = Cᵀ τ_u. Where
+            there are more motors than joints, q is that of least squares; where there are fewer, it does not follow.
+        coupling_inverse: B with q = B u, one row per joint and one column per motor, where C alone does not say it.
+        motors: their names, in the order of the rows of the coupling and of the motors' columns.
         units: by signal, of the file's columns, one or one per joint.
         sign: ±1 by signal, per joint, applied last but for the offset.
         offset: added to the positions at the end, rad or m.
@@ -51,6 +54,7 @@ class LogMapping:
         window: first and last row, from 1, of every file or by the file's stem.
         topic: of the joint states in a bag; a group of an HDF5 file.
         episodes: of a LeRobot data set, such as "0-4,7"; default: all.
+        nan_rows: "drop" leaves out rows with NaN or an empty cell in a column that is used; "refuse" is the default.
         prefix: what may stand before the joints' names in the file and not in the robot, or the other way round.
         source: where it was written, for errors.
     """
@@ -71,6 +75,8 @@ class LogMapping:
     gear_ratio: tuple[float, ...] = ()
     side: Mapping[str, str] = field(default_factory=dict)
     coupling: tuple[tuple[float, ...], ...] = ()
+    coupling_inverse: tuple[tuple[float, ...], ...] = ()
+    motors: tuple[str, ...] = ()
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sign: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     offset: tuple[float, ...] = ()
@@ -79,6 +85,7 @@ class LogMapping:
     window: Window | Mapping[str, Window] | None = None
     topic: str | None = None
     episodes: str | None = None
+    nan_rows: str | None = None
     prefix: tuple[str, ...] = ()
     source: str = "mapping"
 
@@ -110,9 +117,31 @@ class LogMapping:
         """The coupling as a matrix for so many `joints`, or None where none is stated."""
         if not self.coupling:
             return None
-        if len(self.coupling) != joints:
-            raise LogError(f"{self.source}: coupling has {len(self.coupling)} rows, but there are {joints} joints.")
+        if len(self.coupling[0]) != joints:
+            raise LogError(
+                f"{self.source}: coupling has {len(self.coupling[0])} columns, but there are {joints} joints."
+            )
         return np.array(self.coupling)
+
+    def joint_from_motor(self) -> Array:
+        """B with q = B u: as stated, or by least squares; an error where the motors do not tell of the joints."""
+        if self.coupling_inverse:
+            return np.array(self.coupling_inverse)
+        matrix = np.array(self.coupling)
+        motors, joints = matrix.shape
+        if motors < joints:
+            raise LogError(
+                f"{self.source}: coupling: {motors} motors do not tell where {joints} joints are; state "
+                'coupling_inverse, or read the joints\' own sensors (side = {position = "joint", velocity = "joint"}).'
+            )
+        inverse: Array = np.linalg.inv(matrix) if motors == joints else np.linalg.pinv(matrix)
+        return inverse
+
+    def motor_names(self, joints: tuple[str, ...]) -> tuple[str, ...]:
+        """Of whom the columns on the motor side are: the motors, called as their `joints` unless they are named."""
+        if self.motors or not self.coupling or len(self.coupling) == len(joints):
+            return self.motors or joints
+        return tuple(f"motor{k + 1}" for k in range(len(self.coupling)))
 
     def window_of(self, path: str | os.PathLike[str]) -> Window | None:
         """First and last row, from 1, of the file at `path`; None: all of it."""

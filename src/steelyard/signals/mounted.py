@@ -39,4 +39,5 @@ def _coupled(robot: Robot, logs: Sequence[Log]) -> Robot:
     if stated is None or set(stated["joints"]) != set(robot.joint_names):
         return robot
     order = [stated["joints"].index(name) for name in robot.joint_names]
-    return replace(robot, transmission=Transmission(np.array(stated["matrix"])[:, order]))
+    motors = tuple(stated.get("motors", ()))
+    return replace(robot, transmission=Transmission(np.array(stated["matrix"])[:, order], motors))

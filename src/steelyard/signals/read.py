@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.errors import LogError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
@@ -16,11 +16,12 @@ from steelyard.robot.robot import Robot
 from steelyard.signals._clock import Clock, mend_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
-from steelyard.signals.log import Finding, Log
+from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.saved import load_log, placed
 from steelyard.signals.table import (
+    ColumnValues,
     LogReader,
     Table,
     TableBlock,
@@ -116,7 +117,7 @@ def _logs(
         start, stop = _row_range(rows or mapping.window_of(source), reader.row_count)
         blocks = _windowed(reader, layout.names, start, stop)
         for first, some, own, last in _pieces(blocks, None if stop is None else stop - start, size, overlap):
-            table, own = _present_rows(reader.table(layout.names, some, start + first), layout, own)
+            table, own = _usable_rows(reader.table(layout.names, some, start + first), layout, mapping, own)
             del some  # or it would live on beside the signals made of it
             t, origin = _clock_times(table, layout, mapping, origin)
             log = _assemble(table, layout, robot, mapping, t, origin, None if size is None else (own, last))
@@ -190,21 +191,42 @@ def _row_range(window: RowRange | None, count: int | None) -> tuple[int, int | N
     return first - 1, last
 
 
-def _present_rows(table: Table, layout: Layout, own: tuple[int, int]) -> tuple[Table, tuple[int, int]]:
-    """Of a sparse table, the rows that concern this robot at all; the other messages are about other joints."""
-    if not table.sparse:
-        return table, own
-    joints = [table.column(name) for names in layout.columns.values() for name in names]
-    empty = [np.isnan(column) for column in joints if column.dtype.kind == "f"]
-    if len(empty) < len(joints) or not (absent := np.all(empty, axis=0)).any():
-        return table, own
-    present = ~absent
-    block = {name: table.column(name)[present] for name in table.names}
-    others = int(absent.sum())
-    finding = Finding("remark", "note", f"{others} rows concern other things; left out.", count=others)
-    first, last = (int(np.count_nonzero(present[:row])) for row in own)
-    kept = replace(table, blocks=(block,), sparse=False, findings=(*table.findings, finding))
-    return kept, (first, last)
+def _usable_rows(
+    table: Table, layout: Layout, mapping: LogMapping, own: tuple[int, int]
+) -> tuple[Table, tuple[int, int]]:
+    """The rows that concern this robot and, if the mapping says so, lack nothing; which of them are a piece's own."""
+    left_out = np.zeros(len(table), dtype=bool)
+    motion = [name for names in layout.columns.values() for name in names]
+    if table.sparse:
+        absent = np.all([_missing(table.column(name)) for name in motion], axis=0)
+        if absent.any():
+            others = int(absent.sum())
+            finding = Finding("remark", "note", f"{others} rows concern other things; left out.", count=others)
+            left_out[:] = absent
+            table = table.without(absent, finding)
+    if mapping.nan_rows == "drop":
+        used = [*motion, *([layout.time] if layout.time else [])]
+        used += [name for channel, names in layout.channels.items() if getattr(mapping, channel, ()) for name in names]
+        holes = np.any([_missing(table.column(name)) for name in used], axis=0)
+        if holes.any():
+            count, row = int(holes.sum()), int(table.row_numbers[int(np.argmax(holes))])
+            message = f"{count} rows hold NaN or an empty cell, the first is row {row}; left out, as nan_rows says."
+            severity: Severity = "warning" if count > 0.01 * len(holes) else "note"
+            left_out[~left_out] |= holes
+            table = table.without(holes, Finding("nan_rows", severity, message, count=count, row=row))
+    first, last = (row - int(np.count_nonzero(left_out[:row])) for row in own)
+    return table, (first, last)
+
+
+def _missing(column: ColumnValues) -> NDArray[np.bool_]:
+    """Where a column has no finite number; text that may be one is not looked at here."""
+    if column.dtype.kind == "f":
+        return ~np.isfinite(column)
+    if column.dtype.kind == "M":
+        return np.isnat(column)
+    if column.dtype.kind == "O":
+        return np.array([value is None or value != value for value in column], dtype=bool)
+    return np.zeros(len(column), dtype=bool)
 
 
 def _clock_times(
@@ -215,7 +237,7 @@ def _clock_times(
         return seconds(table, layout.time, mapping, origin)
     if mapping.rate is None:
         raise LogError("there is neither a time column nor a rate.")
-    return (np.arange(len(table)) + (table.first_row - 1)) / mapping.rate, 0
+    return (np.asarray(table.row_numbers) - 1) / mapping.rate, 0
 
 
 def _assemble(
@@ -232,12 +254,13 @@ def _assemble(
     Of a `piece`: which rows of the table are its own, the others being overlap (`meta["core"]` then tells which
     samples), and whether it is the last.
     """
-    clock = mend_clock(t, first_row=table.first_row, gap=mapping.gap)
+    clock = mend_clock(t, numbers=table.row_numbers, gap=mapping.gap)
     if not FASTEST <= clock.period <= SLOWEST:
         raise LogError(
             f'the clock steps by {clock.period:g} s; state the unit of the time in the mapping, e.g. units.time = "ns".'
         )
-    signals = joint_signals(table, layout, mapping, robot)
+    findings = [*layout.findings, *table.findings, *clock.findings]
+    signals = joint_signals(table, layout, mapping, robot, findings)
     channels = _channels(table, layout, mapping)
     if not np.array_equal(clock.order, np.arange(len(table))):
         signals = {name: x[clock.order] for name, x in signals.items()}
@@ -247,7 +270,6 @@ def _assemble(
         own, meta["last"] = piece
         # Counted, not looked up: neighbouring chunks then share the samples exactly, even where rows were sorted.
         meta["core"] = [int(np.count_nonzero(clock.order < row)) for row in own]
-    findings = [*layout.findings, *table.findings, *clock.findings]
     findings += _odd_torques(signals.get("tau"), robot)
     log = Log(
         robot.joint_names,
@@ -283,7 +305,7 @@ def _meta(
     in_amperes = layout.torque_kind == "current" and not mapping.torque_constants
     return {
         "source": table.path,
-        "rows": [table.first_row, table.first_row + len(table) - 1],
+        "rows": [int(table.row_numbers[0]), int(table.row_numbers[-1])],
         "mapping": mapping.plain(),
         "start_time": origin,
         "period": clock.period,
@@ -292,7 +314,11 @@ def _meta(
         "columns": {signal: list(names) for signal, names in layout.columns.items()},
         "gravity": None if mapping.gravity is None else list(mapping.gravity),
         "torque_used": None if mapping.torque_used is None else list(mapping.torque_used),
-        "coupling": {"joints": list(layout.joints), "matrix": mapping.plain().get("coupling")},
+        "coupling": {
+            "joints": list(layout.joints),
+            "motors": list(mapping.motors),
+            "matrix": mapping.plain().get("coupling"),
+        },
     }
 
 

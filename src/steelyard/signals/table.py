@@ -43,6 +43,7 @@ class Table:
         joints: those that the file itself names, in the order of its numbered columns.
         sparse: whether rows may concern some of the columns only.
         findings: what reading brought to light.
+        kept: which of the rows read these are, from 0, where some were left out; None: all.
     """
 
     path: str
@@ -52,6 +53,19 @@ class Table:
     joints: tuple[str, ...] = ()
     sparse: bool = False
     findings: tuple[Finding, ...] = ()
+    kept: NDArray[np.intp] | None = None
+
+    @property
+    def row_numbers(self) -> range | NDArray[np.intp]:
+        """Of every row, in the file, from 1."""
+        return range(self.first_row, self.first_row + len(self)) if self.kept is None else self.first_row + self.kept
+
+    def without(self, left_out: NDArray[np.bool_], finding: Finding) -> Table:
+        """The table without the rows that are `left_out`, of which a `finding` tells."""
+        kept = np.flatnonzero(~left_out)
+        blocks = ({name: self.column(name)[kept] for name in self.names},)
+        places = kept if self.kept is None else self.kept[kept]
+        return replace(self, blocks=blocks, sparse=False, findings=(*self.findings, finding), kept=places)
 
     def __len__(self) -> int:
         return sum(block_length(block) for block in self.blocks)
@@ -80,8 +94,8 @@ class Table:
         if not finite.all():
             row = int(np.argmin(finite))
             raise LogError(
-                f"{self.path}: row {self.first_row + row}, column '{name}': {_shown(column[row])} is not a finite "
-                f"number; mend the file, or keep the row out with a window."
+                f"{self.path}: row {self.row_numbers[row]}, column '{name}': {_shown(column[row])} is not a finite "
+                f"number; mend the file, keep the row out with a window, or leave such rows out with nan_rows."
             )
         return numbers
 
@@ -94,7 +108,7 @@ class Table:
                 numbers[row] = float(value)
             except (TypeError, ValueError):
                 raise LogError(
-                    f"{self.path}: row {self.first_row + row}, column '{name}': {_shown(value)} is not a number."
+                    f"{self.path}: row {self.row_numbers[row]}, column '{name}': {_shown(value)} is not a number."
                 ) from None
         return numbers
 
