@@ -20,7 +20,7 @@ from steelyard.excitation.trajectories import Trajectory
 
 FILES = {
     "trajectory.csv", "trajectory.json", "joint_trajectory.yaml", "joint_trajectory.json", "program.txt",
-    "program.json", "result.json", "report.html", "manifest.json",
+    "program.json", "result.json", "report.html", "manifest.json", "play.md", "csv",
 }  # fmt: skip
 # Quick settings: the time budget is spent after the first stage.
 QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")
@@ -111,8 +111,12 @@ def test_the_report_stands_alone_and_moves(made):
 def test_the_same_seed_gives_the_same_bytes_and_json_is_json(made, tmp_path):
     options = (*QUICK, "--q", "2.5,1.2,2.5", "--dq", "3", "--ddq", "12")
     result = run("szabo3r", *options, "-o", str(tmp_path / "again"), "--json")
-    assert json.loads(result.stdout) == json.loads((made[0] / "result.json").read_text())
-    for name in FILES:
+    stored = json.loads((made[0] / "result.json").read_text())
+    assert "steelyard excite szabo3r" in stored.pop(
+        "command"
+    )  # which names the folder, as the manifest does by its hash
+    assert json.loads(result.stdout) == stored
+    for name in FILES - {"csv", "result.json", "manifest.json"} | {"csv/2-at-50-percent.csv"}:
         assert (tmp_path / "again" / name).read_bytes() == (made[0] / name).read_bytes(), name
 
 

@@ -28,6 +28,7 @@ LISTS = {
     "default_terms": ("parameters.terms", "DEFAULT_TERMS"),
     "families": ("excitation.excite", "FAMILIES"),
     "criteria": ("excitation.criteria", "CRITERIA"),
+    "motion_targets": ("excitation.controllers.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
     "formats": ("use.exported", "FORMATS"),

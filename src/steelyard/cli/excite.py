@@ -15,6 +15,7 @@ from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.excitation.designed import Designed
+    from steelyard.excitation.play import Play
     from steelyard.excitation.poses import Poses
     from steelyard.robot.robot import Robot
 
@@ -120,6 +121,12 @@ class ExciteOptions:
     checkpoint: Annotated[
         str, typer.Option(metavar="FILE", help="Write progress there; go on from it if it exists.")
     ] = ""
+    targets: Annotated[
+        str, typer.Option("--for", metavar="C,…", help="Controllers to write the motion for: {motion_targets:,}.")
+    ] = "csv"
+    motion: Annotated[
+        str, typer.Option(metavar="RUN", help="Instead of a search: a run of excite, to be written --for controllers.")
+    ] = ""
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -134,7 +141,8 @@ _PASSED_ON = (
     "collision", "clearance", "optimiser", "via_points", "generations", "population", "patience", "seed",
 )  # fmt: skip
 # Not kept with the result: where it goes, how long the search may take, and what the robot itself tells.
-_NOT_KEPT = ("robot", "output", "described", "time", "checkpoint", "overwrite", "as_json", *_LIMITS)
+_NOT_KEPT = ("robot", "output", "described", "time", "checkpoint", "targets", "motion", "overwrite", "as_json",
+             *_LIMITS)  # fmt: skip
 
 
 @command(
@@ -158,7 +166,9 @@ def _families(text: str) -> str | dict[str, str]:
     return {joint: kind for joint, _, kind in pairs}
 
 
-def _designed(o: ExciteOptions) -> Designed | Poses:
+def _designed(o: ExciteOptions) -> Designed | Poses | Play:
+    if o.motion:
+        return _play(o)
     from steelyard.excitation.designed import design_motions
     from steelyard.parameters.terms import identification_terms
 
@@ -187,7 +197,17 @@ def _designed(o: ExciteOptions) -> Designed | Poses:
     if o.poses:
         return _poses(robot, o.poses, read)
     with watching("the best motion", o.time, quiet=o.as_json) as watch:
-        return design_motions(robot, settings=settings, progress=watch, **read)
+        targets = opt.words(o.targets)
+        return design_motions(robot, settings=settings, targets=targets, progress=watch, **read)
+
+
+def _play(o: ExciteOptions) -> Play:
+    from steelyard.excitation.designed import read_designed
+    from steelyard.excitation.play import Play
+
+    robot = o.described.robot(o.robot)
+    read = read_designed(o.motion, robot)
+    return Play(robot, read.trajectories, opt.words(o.targets), o.rate, read.limits.tau)
 
 
 def _poses(robot: Robot, count: int, read: dict[str, Any]) -> Poses:

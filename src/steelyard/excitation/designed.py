@@ -17,6 +17,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, SteelyardError
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import keeps_apart
+from steelyard.excitation.controllers.target import MOTION_TARGETS
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite
@@ -29,6 +30,7 @@ from steelyard.excitation.interpolator import (
     program_to_dict,
 )
 from steelyard.excitation.plan import Plan
+from steelyard.excitation.play import WHY_NO_TORQUE, Play
 from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
@@ -55,6 +57,7 @@ _WHY_NULL = {
     "plans/*/joints/*/torque": "The description gives no inertias to reckon torques with.",
     "plans/*/joints/*/torque_limit": "The description gives no limit.",
     "plans/*/margins/*": "There is no such limit.",
+    **{f"play/{where}": why for where, why in WHY_NO_TORQUE.items()},
     "programs/*": "No program of via-points was asked for, or none keeps to the limits.",
 }
 
@@ -68,6 +71,14 @@ class Designed(Viewed):
     noise: Array
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    # What the motions are written for, beside `trajectory.csv` and the ROS message: names in `MOTION_TARGETS`.
+    targets: tuple[str, ...] = ("csv",)
+
+    @cached_property
+    def play(self) -> Play:
+        """The motions as controllers play them, slow first."""
+        motions = [p.trajectory for p in self.plans]
+        return Play(self.robot, motions, self.targets, self.plan.rate, self.plan.limits.tau)
 
     @property
     def plan(self) -> Plan:
@@ -204,6 +215,7 @@ class Designed(Viewed):
                 },
                 "plans": [self._numbers(p) for p in self.plans],
                 "programs": [None if p is None else p[1] for p in self.programs],
+                "play": self.play.numbers(),
                 "notes": list(self.notes),
             },
             _WHY_NULL,
@@ -211,7 +223,7 @@ class Designed(Viewed):
 
     def files(self) -> dict[str, Content]:
         """Tables for controllers, ROS messages, via-point programs; those of a second motion are named …-2."""
-        out: dict[str, Content] = {}
+        out: dict[str, Content] = self.play.files()
         for k, (plan, found) in enumerate(zip(self.plans, self.programs, strict=True)):
             end = "" if k == 0 else f"-{k + 1}"
             out |= {f"{name}{end}.{kind}": text for (name, kind), text in _plan_files(plan).items()}
@@ -243,6 +255,7 @@ def design_motions(
     given: Sequence[Log] = (),
     noise: float | Sequence[float] | None = None,
     settings: dict[str, Any] | None = None,
+    targets: Sequence[str] = ("csv",),
     **options: Any,
 ) -> Designed:
     """One motion or several, with all that a person wants to know before playing them: what `steelyard excite` does.
@@ -253,8 +266,11 @@ def design_motions(
         given: logs of this robot: design for what they leave unknown.
         noise: of torque, N m (N), one number or one per joint, for the expected errors; default: that of good drives.
         settings: what to keep with the result; default: the options.
+        targets: what the motions are written for: names in `MOTION_TARGETS` (ur, ros2, franka, kuka, abb, fanuc, csv).
         options: of `excite`.
     """
+    for name in targets:  # before a search of minutes
+        MOTION_TARGETS[name].check(name, robot)
     bred = options.get("optimiser", "gradient") != "gradient"
     if motions > 1 and (bred or given or options.get("checkpoint") is not None):
         raise ExcitationError(
@@ -280,7 +296,7 @@ def design_motions(
     if not robot.has_inertia:
         notes.append("The robot's file states no inertias: torques are unknown, and their limits were not kept.")
     kept = settings if settings is not None else {k: v for k, v in options.items() if isinstance(v, (str, int, float))}
-    return Designed(robot, plans, sigma, {**kept, "bound_terms": terms}, tuple(notes))
+    return Designed(robot, plans, sigma, {**kept, "bound_terms": terms}, tuple(notes), tuple(targets))
 
 
 def expected_noise(robot: Robot, noise: float | Sequence[float] | None = None) -> Array:

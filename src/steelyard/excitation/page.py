@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
 
+from steelyard.excitation.controllers.target import MOTION_TARGETS
 from steelyard.excitation.designed import Designed
 from steelyard.excitation.plan import Plan
 from steelyard.ground.arrays import Array
@@ -189,6 +190,7 @@ def print_designed(made: Designed, out: Console, folder: str = "") -> None:
         columns = ["joint", "from", "to", "velocity", "acceleration", "torque", "of limit %"]
         rows = [[c if isinstance(c, str) else number(c) for c in row] for row in _joint_rows(made, one)]
         out.print(table(f"Motion {k + 1}", columns, rows, right=columns[1:]))
+    made.play.tell(out, folder)
     say(out, bold(made.verdict[1]))
     for note in dict.fromkeys((*made.unseen, *made.notes)):
         say(out, f" • {note}")
@@ -205,7 +207,8 @@ def designed_report(made: Designed) -> str:
         end = f" {k + 1}" if len(made.plans) > 1 else ""
         sections.append(Section(f"The arm in motion{end}", _arm(made, one)))
         sections.append(Section(f"Joints and torques{end}", _signals(made, one)))
-    sections += [Section("What to expect", _expected(made)), Section("The search", _search(plan))]
+    sections += [Section("Slow first", _slow_first(made)), Section("What to expect", _expected(made))]
+    sections.append(Section("The search", _search(plan)))
     return render_report(
         f"{made.robot.name}: a motion that shows the parameters",
         sections,
@@ -284,6 +287,24 @@ def _signals(made: Designed, plan: Plan) -> Html:
     else:
         figure = _torque_limits(*found, plan.limits.tau, names, [j.effort_unit for j in made.robot.joints])
         parts.append(figure_html(figure, "Torques", "By the nominal model; dashed: the drives' limits."))
+    return join(*parts)
+
+
+def _slow_first(made: Designed) -> Html:
+    play, wide = made.play, len(made.plans) > 1
+    said = (
+        "Play the files in their order: 25 %, then 50 %, then 100 % of the speed, with a hand on the stop, and compare "
+        "the torques with these, which the nominal model expects; play.md says how, controller by controller."
+    )
+    parts = [paragraph(said)]
+    for k in range(len(made.plans)):
+        title = f"Largest magnitudes by speed, motion {k + 1}" if wide else "Largest magnitudes by speed"
+        rows: list[list[TableCell]] = [list(row) for row in play.rows(k)]
+        parts.append(table_html(play.columns(k), rows, title, dash="The description gives no inertias, or no limit."))
+    controllers: list[list[TableCell]] = [
+        [name, MOTION_TARGETS[name].title, MOTION_TARGETS[name].changes] for name in play.targets
+    ]
+    parts.append(table_html(["folder", "for", "what the controller changes"], controllers, "Files for controllers"))
     return join(*parts)
 
 

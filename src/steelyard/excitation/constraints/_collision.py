@@ -118,7 +118,7 @@ class Scene:
         return total
 
     def _result(self, pair: int) -> Any:
-        return self.pin.computeDistance(self.geometry, self._distances, int(pair))
+        return self.pin.computeDistance(self.geometry, self._distances, pair)
 
     def _approach(self, a: int, b: int) -> Array:
         """Speed of approach of two bodies per joint speed: the reach from each joint that moves only one of them."""

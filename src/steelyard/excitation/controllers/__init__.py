@@ -1,0 +1,1 @@
+"""A designed motion in the words of robot controllers."""
