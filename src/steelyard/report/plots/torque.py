@@ -76,7 +76,8 @@ def torque_shares(parts: Mapping[str, ArrayLike], joints: Sequence[str], unit: S
     sizes = {name: np.mean(np.abs(by_joint(name, values, n)), axis=0) for name, values in parts.items()}
     whole = np.maximum(np.sum(list(sizes.values()), axis=0), 1e-300)
     figure = Figure(130 + 26 * n)
-    for k, (name, size) in enumerate(sizes.items()):
+    for k, (name, every) in enumerate(sizes.items()):
+        size = np.where(every > 1e-9 * whole, every, 0.0)  # not what rounding leaves, which differs from run to run
         figure.add(
             "bar",
             x=np.round(100.0 * size / whole, 2),
