@@ -115,7 +115,8 @@ class IntervalLibrary:
         return Interval(np.heaviside(a.low, 0.0), np.heaviside(a.high, 0.0))
 
 
-_PIECES, _PIECES_OF_MANY = 128, 32
+# So many at first: fewer cost hardly less, since every operation is one of arrays, and have to be halved more often.
+_PIECES, _PIECES_OF_MANY = 512, 32
 _HALVINGS = 14
 # Interval arithmetic here does not direct its rounding; thousands of operations lose less than this.
 _HAIR = 1e-10
@@ -152,7 +153,7 @@ class Certifier:
         reached, settled, left = -np.inf, -np.inf, np.inf
         most = _MOST * len(frames)
         for _ in range(_HALVINGS):
-            values, bounds = self._round(frames, whose, middles, r)
+            values, bounds = self._round(frames, whose, middles, r, enough)
             reached = max(reached, float(values.max()))
             if reached > enough:
                 return reached
@@ -171,15 +172,21 @@ class Certifier:
             middles = (middles[open_][:, None] + r[whose[::2]][:, None] * np.array([-1.0, 1.0])).ravel()
         return max(settled, left)
 
-    def _round(self, frames: Sequence[_Frame], whose: NDArray[np.int64], t: Array, r: Array) -> tuple[Array, Array]:
-        """Shares at the middles, and bounds of the shares on the pieces; `whose` frame each is of (in order)."""
+    def _round(
+        self, frames: Sequence[_Frame], whose: NDArray[np.int64], t: Array, r: Array, enough: float
+    ) -> tuple[Array, Array]:
+        """Shares at the middles, and bounds of the shares on the pieces; `whose` frame each is of (in order). No bounds
+        where a middle has more than `enough`."""
         each = [frames[k].enclose(t[whose == k], float(r[k])) for k in np.unique(whose)]
         points, pieces, rates = (_joined([one[k] for one in each]) for k in range(3))
         f = self.function
         with np.errstate(all="ignore"):
+            here = _stack(evaluate_graph(f.graph, f.outputs, points), f, len(t))[0]
+            values = self.shares(here, here)
+            if values.max() > enough:
+                return values, np.full(len(t), np.inf)
             library = IntervalLibrary()
             low, high = _stack(evaluate_graph(f.graph, f.outputs, pieces, library), f, len(t))
-            here = _stack(evaluate_graph(f.graph, f.outputs, points), f, len(t))[0]
             moves = {f"tangent_{x}": rates[x] for x in f.inputs}
             slope = _stack(
                 evaluate_graph(f.graph, self._rate.outputs, {**pieces, **moves}, IntervalLibrary()), self._rate, len(t)
@@ -190,7 +197,7 @@ class Certifier:
         hair = _HAIR * (1.0 + np.abs(here))
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         inner = self.shares(np.maximum(low, here - reach) - hair, np.minimum(high, here + reach) + hair)
-        return self.shares(here, here), inner
+        return values, inner
 
 
 def _joined(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:

@@ -21,26 +21,23 @@ def figures_4_to_6(lab: Lab) -> Item:
     figures, rows = [], []
     for r in found.regions:
         e = r.example
-        panels, errors = [], []
+        panels = []
         for k, joint in enumerate(lab.robot.joint_names):
-            lines = [
-                Line.of("measured", e.t, e.measured[:, k]),
-                Line.of("estimated ± σ", e.t, e.predicted[:, k], band=e.band[:, k]),
-            ]
-            panels.append(Panel(joint, tuple(lines), y="torque [N m]"))
-            left = [
-                Line.of("0 ± σ", e.t, np.zeros(len(e.t)), band=e.band[:, k]),
+            lines = Line.of("measured", e.t, e.measured[:, k]), Line.of("estimated", e.t, e.predicted[:, k])
+            left = (
+                Line.of("±σ about the estimate", e.t, np.zeros(len(e.t)), band=e.band[:, k]),
                 Line.of("measured − estimated", e.t, e.measured[:, k] - e.predicted[:, k]),
-            ]
-            errors.append(Panel(joint, tuple(left), y="error [N m]"))
+            )
+            panels.append(Panel(joint, lines, y="torque [N m]"))
+            panels.append(Panel(f"{joint}: what is left, and the band", left, y="error [N m]"))
         figures.append(PaperFigure(f"Region {r.region}", tuple(panels)))
-        figures.append(PaperFigure(f"Region {r.region}: what is left, and the band", tuple(errors)))
         rows.append((r.region, *(100.0 * r.covered.mean(axis=0))))
     inside = np.array([row[1:] for row in rows], dtype=float)
     head = ("region", *(TableColumn(name, "%", 3) for name in lab.robot.joint_names))
     return Item(
         text="The band has the parameters' uncertainty and the residuals of the fit in it: 68 % of the measurements "
-        "are to lie within it.",
+        "are to lie within it. About the torque it would be no wider than the line: it is drawn about what is left, "
+        "below each torque and over the same times.",
         tables=(paper_table(head, rows, "Samples within ±σ, over all motions"),),
         figures=tuple(figures),
         statements=(
@@ -74,10 +71,10 @@ def figures_7_and_8(lab: Lab) -> Item:
 
     as_printed_boxes = boxes(lambda r: r.printed(r.region))
     panels = (
-        Panel("(8) as printed, ‖e‖₂/S", (), "", "[N m]", boxes=as_printed_boxes),
-        Panel("root mean square", (), "", "[N m]", boxes=boxes(lambda r: r.rmse(r.region))),
+        Panel("(8) as printed, ‖e‖₂/S", (), "", "[N m]", True, boxes=as_printed_boxes),
+        Panel("root mean square", (), "", "[N m]", True, boxes=boxes(lambda r: r.rmse(r.region))),
     )
-    over = Panel("", (), "", "[% of nominal]", boxes=boxes(lambda r: found.percent(r.region, r.region)))
+    over = Panel("", (), "", "[% of nominal]", True, boxes=boxes(lambda r: found.percent(r.region, r.region)))
     head = ("region", "joint", TableColumn("(8) as printed", "N m", 3), TableColumn("RMSE", "N m", 3),
             *(TableColumn(x, "% of nominal", 3)
             for x in ("1st quartile", "median", "3rd quartile", "highest")))  # fmt: skip

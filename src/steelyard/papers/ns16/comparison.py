@@ -31,9 +31,9 @@ def figure_1(lab: Lab) -> Item:
             frame = [(low[0], low[k]), (high[0], low[k]), (high[0], high[k]), (low[0], high[k]), (low[0], low[k])]
             x, y = zip(*frame, strict=True)
             lines[axis] += [
-                Line(f"region {region.name}", tuple(map(float, x)), tuple(map(float, y))),
-                Line(f"motion in {region.name}", tuple(way[:, 0].tolist()), tuple(way[:, k].tolist())),
-                Line("arm", tuple(arm[:, 0].tolist()), tuple(arm[:, k].tolist())),
+                Line(f"{region.name}: box and motion", tuple(map(float, x)), tuple(map(float, y))),
+                Line(f"{region.name}: box and motion", tuple(way[:, 0].tolist()), tuple(way[:, k].tolist())),
+                Line("arm", tuple(arm[:, 0].tolist()), tuple(arm[:, k].tolist()), dashed=True),
             ]
     panels = tuple(
         Panel(title, tuple(lines[axis]), "x [m]", f"{axis} [m]", equal=True)
@@ -91,7 +91,7 @@ def what_evolution_buys(lab: Lab) -> Item:
                 rows.append((plant, region, way, *quartiles, over, p.get((plant, way, k))))
         by_way = {way: {f"region {r}": found[way][:, k] for k, r in enumerate(names)} for way in lab.ways}
         boxes = tuple(Boxes.of(way, values) for way, values in by_way.items())
-        panel = Panel(f"arm {plant}", (), "", "error [% of nominal]", boxes=boxes)
+        panel = Panel(f"arm {plant}", (), "", "error [% of nominal]", True, boxes=boxes)
         figures.append(PaperFigure(f"Mean torque error of each draw, arm {plant}", (panel,)))
         for way in lab.ways[1:]:
             statements.append(_verdict(lab, plant, found, way, [p[plant, way, k] for k in range(len(names))]))

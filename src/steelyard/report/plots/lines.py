@@ -15,7 +15,7 @@ from steelyard.report.plots.series import by_joint, decimate, rounded
 
 # Enough for a screen; a figure of twenty lines stays below a megabyte.
 _POINTS = 800
-_ALONE, _AMONG_OTHERS = 320, 170  # pixels of a panel
+_ALONE, _AMONG_OTHERS, _DRAWN_TO_SCALE = 320, 170, 480  # pixels of a panel
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,9 @@ class Panel:
 
 def line_panels(panels: Sequence[Panel]) -> Figure:
     """A figure of the `panels`, which zoom together along x; the lowest names that axis."""
-    tall = len(panels) == 1 or any(panel.equal or panel.boxes for panel in panels)
-    figure = Figure.panels([panel.title for panel in panels], height=_ALONE if tall else _AMONG_OTHERS)
+    height = _ALONE if len(panels) == 1 or any(panel.boxes for panel in panels) else _AMONG_OTHERS
+    height = _DRAWN_TO_SCALE if any(panel.equal for panel in panels) else height
+    figure = Figure.panels([panel.title for panel in panels], height=height)
     colours: dict[str, str] = {}
     for row, panel in enumerate(panels, start=1):
         for boxes in panel.boxes:
@@ -127,9 +128,17 @@ def line_panels(panels: Sequence[Panel]) -> Figure:
             row, panel.y, range=panel.range, scaleanchor=f"x{row if row > 1 else ''}" if panel.equal else None
         )
         if panel.logarithmic:
-            figure.y_axis(row, type="log", exponentformat="power", dtick=2)
+            figure.y_axis(row, type="log", exponentformat="power", dtick=_log_step(panel))
     figure.x_axis(len(panels), panels[-1].x)
     return figure
+
+
+def _log_step(panel: Panel) -> int | str:
+    """Between two numbers along a logarithmic axis: decades, or 1, 2, 5 where there are few of them."""
+    every = [*(line.y for line in panel.lines), *(v for boxes in panel.boxes for v in boxes.values)]
+    values = np.array([v for part in every for v in part if v is not None and v > 0.0])
+    decades = float(np.log10(values.max() / values.min())) if len(values) else 0.0
+    return "D2" if decades < 2.0 else 1 if decades < 6.0 else 2
 
 
 def joint_panels(
