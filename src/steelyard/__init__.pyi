@@ -2,6 +2,7 @@
 
 from .assessment.replay import Possibility, Replay, possibility, replay
 from .check import Check, check_log
+from .compare.on_log import LogComparison, compare_on_log
 from .dynamics.engine import Dynamics
 from .dynamics.model import Model
 from .errors import (
@@ -18,9 +19,12 @@ from .estimation.registry import fit_log
 from .estimation.sequential.identify import identify_sequentially
 from .estimation.sequential.movement import Movement
 from .excitation import ExcitationError, Plan, excite
+from .export.given import as_model
+from .friction.measure import FrictionCurves, measure_friction
 from .identification.identification import Identification
 from .identification.identify import identify
 from .parameters.terms import Parameter, Terms, nominal_terms, terms
+from .payload.weigh import Weighing, weigh
 from .project import Project
 from .regression.base_parameters import BaseParameters, base_parameters
 from .regression.inspection import Inspection, inspect_robot
@@ -32,13 +36,17 @@ from .signals.log import Log
 from .signals.prepare import Preparation
 from .signals.read import load_log, read_log
 from .simulation import PD, ComputedTorque, PDGravity, Sensors, Simulation, TorqueSignal, Wave, simulate
+from .use.predict import Predictions, predict
+from .use.validated import Validated, validate_on_logs, validate_on_plant
 
 __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",
-    "Identification", "Inspection", "Joint", "Link", "Log", "LogError", "Model", "Movement", "PDGravity", "Parameter",
-    "Plan", "Possibility", "Preparation", "Project", "Replay", "Robot", "RobotError", "Sensors", "ShapeError",
-    "Simulation", "SimulationError", "SteelyardError", "StructureError", "Terms", "TorqueSignal", "Transmission",
-    "UnknownNameError", "Wave", "base_parameters", "builtin_names", "check_log", "excite", "fit_log", "identify",
-    "identify_sequentially", "inspect_robot", "load_log", "load_robot", "nominal_terms", "possibility", "read_log",
-    "recursive", "replay", "simulate", "terms",
+    "FrictionCurves", "Identification", "Inspection", "Joint", "Link", "Log", "LogComparison", "LogError", "Model",
+    "Movement", "PDGravity", "Parameter", "Plan", "Possibility", "Predictions", "Preparation", "Project", "Replay",
+    "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError", "SteelyardError",
+    "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated", "Wave", "Weighing",
+    "as_model", "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log", "identify",
+    "identify_sequentially", "inspect_robot", "load_log", "load_robot", "measure_friction", "nominal_terms",
+    "possibility", "predict", "read_log", "recursive", "replay", "simulate", "terms", "validate_on_logs",
+    "validate_on_plant", "weigh",
 ]  # fmt: skip

@@ -17,8 +17,7 @@ from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError, StructureError
 from steelyard.ground.arrays import Array
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe, with_history
@@ -78,7 +77,7 @@ class Study:
         cls,
         robot: Robot,
         logs: Source | Sequence[Source],
-        terms: Sequence[str | Term] | Terms | None = None,
+        terms: TermsLike | None = None,
         preparation: Preparation | None = None,
         needs_torque: bool = True,
     ) -> Study:

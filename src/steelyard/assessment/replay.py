@@ -17,6 +17,7 @@ from steelyard.parameters.history import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
 from steelyard.signals.excerpt import part_of
+from steelyard.signals.given import LogLike, as_log
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import segments_of
 
@@ -93,7 +94,7 @@ class Possibility:
 
 def replay(
     model: Model,
-    log: Log,
+    log: LogLike,
     *,
     q0: ArrayLike | None = None,
     dq0: ArrayLike | None = None,
@@ -107,7 +108,7 @@ def replay(
 
     Args:
         model: what is simulated.
-        log: the torques, and the motion that the simulated one is held against.
+        log: the torques, and the motion that the simulated one is held against: a path, `Log`, frame or dict.
         q0, dq0: the state (rad, m, and per s) to start from; None: the log's first.
         smoothing: bare signs of dry friction are rounded off at this speed, rad/s (m/s).
         rtol, atol: tolerances of the adaptive steps, relative and in the state's unit.
@@ -117,6 +118,7 @@ def replay(
     """
     from steelyard.simulation import Ending, simulate
 
+    log = as_log(log, model.robot)
     if log.tau is None:
         raise LogError("The log has no torque to replay.")
     if len(log.segments) > 1:

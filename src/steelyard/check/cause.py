@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 from steelyard.check.check import check_study
 from steelyard.errors import LogError, SteelyardError
 from steelyard.estimation.estimate import EstimationError
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import as_sources
 from steelyard.signals.log import Finding
 from steelyard.signals.source import Source
 from steelyard.study import Study
@@ -25,7 +27,11 @@ def names_the_cause(identify: _Identify) -> _Identify:
     """
 
     @wraps(identify)
-    def named(robot: Robot, log: Any, validate: Sequence[Source] = (), **options: Any) -> Any:
+    def named(robot: RobotLike, log: Any, validate: Any = (), **options: Any) -> Any:
+        # Read once, whatever they come as; a wrong name or type is said before anything else.
+        robot, mapping = as_robot(robot), options.get("mapping")
+        log = log if isinstance(log, Study) else as_sources(log, robot, mapping)
+        validate = as_sources(validate, robot, mapping)
         try:
             return identify(robot, log, validate, **options)
         except (EstimationError, LogError) as error:

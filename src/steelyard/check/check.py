@@ -36,12 +36,14 @@ from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.reasons import explained
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import LogLike, as_source
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.signals.source import PIECE_ROWS, Source, is_one_piece, pieces_of
 from steelyard.study import Study
 
@@ -104,20 +106,25 @@ class Check(Outcome):
 
 
 def check_log(
-    robot: Robot,
-    log: Source,
-    terms: Sequence[str | Term] | Terms | None = None,
+    robot: RobotLike,
+    log: LogLike,
+    terms: TermsLike | None = None,
     preparation: Preparation | None = None,
+    mapping: AnyMapping = None,
 ) -> Check:
     """Look at a log before identifying from it.
 
     Args:
-        robot: whose log it is. Where the description gives inertias, torques are compared with what they need.
-        log: the log, with what reading it brought to light; of a long one, every piece's channels are looked at, and
-            five pieces as a log of their own.
+        robot: whose log it is, as `load_robot` takes it. Where the description gives inertias, torques are compared
+            with what they need.
+        log: a path, a `Log`, a frame (pandas, polars, xarray) or a dict of arrays; of a long one, every piece's
+            channels are looked at, and five pieces as a log of their own.
         terms: joint terms that are to be identified, by name or as objects (default: those of `identify`).
         preparation: filter, derivatives, masks; default: those of `identify`.
+        mapping: what the columns of files and frames mean, as in `read_log`.
     """
+    robot = as_robot(robot)
+    log = as_source(log, robot, mapping)
     if not isinstance(log, Log) or not is_one_piece(log):
         return _check_long(robot, log, terms, preparation)
     try:
@@ -127,9 +134,7 @@ def check_log(
     return check_study(study)[0]
 
 
-def _check_long(
-    robot: Robot, log: Source, terms: Sequence[str | Term] | Terms | None, preparation: Preparation | None
-) -> Check:
+def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation: Preparation | None) -> Check:
     """The check of a log in pieces: one piece's own, and what others say beside that, with their rows."""
     last = max(0, round((len(log) if isinstance(log, Log) else log.row_count()) / PIECE_ROWS) - 1)
     looked = {round(k * last / (_LOOKED - 1)) for k in range(_LOOKED)}

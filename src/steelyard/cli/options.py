@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -192,9 +191,9 @@ def _locked(text: str) -> tuple[str, float]:
 
 def is_run(text: str) -> bool:
     """Whether `text` names a model that was exported: a run folder, or a description with its sidecar."""
-    from steelyard.export.sidecar import sidecar_path
+    from steelyard.export.given import is_exported
 
-    return os.path.isdir(text) or (description(text) is not None and os.path.exists(sidecar_path(text)))
+    return is_exported(text)
 
 
 def motions_from(run: str, robot: Robot) -> Sequence[Trajectory]:

@@ -23,11 +23,13 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import LogLike, LogsLike, as_log, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 _LOOP = "It simulates the closed loop, and a log does not say which controller the robot had: give --controller FILE."
@@ -109,18 +111,19 @@ class LogComparison(Viewed):
 
 
 def compare_on_log(
-    robot: Robot,
-    log: Log,
-    validate: Sequence[Log] = (),
+    robot: RobotLike,
+    log: LogLike,
+    validate: LogsLike = (),
     *,
     estimators: Sequence[str] = ("all",),
     holdout: float = 0.3,
     horizon: float = 0.5,
-    terms: Sequence[str | Term] | Terms | None = None,
+    terms: TermsLike | None = None,
     preparation: Preparation | None = None,
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     limit: float = 120.0,
     progress: Callable[[str], None] = lambda name: None,
+    mapping: AnyMapping = None,
 ) -> LogComparison:
     """Identify by every estimator from the same log, and judge all on the same others (default: its last 30 %).
 
@@ -129,15 +132,19 @@ def compare_on_log(
     (s) of the open-loop replays.
 
     Args:
-        robot, log: as it was logged; to identify from.
+        robot, log: as it was logged; to identify from: as `load_robot` takes it, and a path, `Log`, frame or dict.
         validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
         estimators: names, or groups of names; `progress` is called with each before its fit.
-        terms, preparation: as in `identify`; None: its own.
+        terms, preparation, mapping: as in `identify`; None: its own.
     """
     if not (horizon > 0.0 and limit > 0.0):
         raise SteelyardError("horizon and limit are times in seconds; both must be positive.")
     methods = chosen_methods(estimators)
-    used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
+    robot = as_robot(robot)
+    used, judged = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
+    if not judged:
+        used, last = keep_last(used, holdout)
+        judged = [last]
     if used.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     study = Study.of(robot, used, terms, preparation)

@@ -19,8 +19,10 @@ from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.regression.schemes import SCHEMES, make_scheme
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.signals.given import LogLike, LogsLike, as_log, as_logs
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 _WHY_NULL = {
@@ -96,14 +98,15 @@ class SchemeComparison(Viewed):
 
 
 def compare_schemes(
-    robot: Robot,
-    log: Log,
-    validate: Sequence[Log] = (),
+    robot: RobotLike,
+    log: LogLike,
+    validate: LogsLike = (),
     *,
     schemes: Sequence[str] = tuple(SCHEMES),
     holdout: float = 0.3,
     horizon: float = HORIZON,
     progress: Callable[[str], None] = lambda name: None,
+    mapping: AnyMapping = None,
     **options: Any,
 ) -> SchemeComparison:
     """Identify by every scheme from the same log, and judge all on the same others (default: its last 30 %).
@@ -111,16 +114,21 @@ def compare_schemes(
     `horizon` (s): torques are replayed to each model, open loop, in stretches of this length from measured states.
 
     Args:
-        robot, log: as it was logged; to identify from.
+        robot, log: as it was logged; to identify from: as `load_robot` takes it, and a path, `Log`, frame or dict.
         validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
         schemes: names; `progress` is called with each before its fit.
+        mapping: what the columns of files and frames mean, as in `read_log`.
         options: of `identify`.
     """
     if not horizon > 0.0:
         raise SteelyardError(f"A horizon of {horizon:g} s has no length; give a positive time.")
     for scheme in schemes:
         make_scheme(scheme)  # a misspelt name is the user's, not a scheme that failed
-    used, judged = (log, list(validate)) if validate else ((pair := keep_last(log, holdout))[0], [pair[1]])
+    robot = as_robot(robot)
+    used, judged = as_log(log, robot, mapping), as_logs(validate, robot, mapping)
+    if not judged:
+        used, last = keep_last(used, holdout)
+        judged = [last]
     # Filtered once for all schemes.
     study = Study.of(robot, used, (), options.pop("preparation", None))
     results = []

@@ -13,6 +13,7 @@ from steelyard.errors import ShapeError
 from steelyard.ground.arrays import Array, frozen
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import Terms, nominal_terms
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 
@@ -34,8 +35,9 @@ class Model:
             raise ShapeError(f"theta has shape {self.theta.shape}; robot '{self.robot.name}' needs {expected}.")
 
     @classmethod
-    def nominal(cls, robot: Robot) -> Model:
-        """The model that the description of `robot` states: its inertias, friction and rotors."""
+    def nominal(cls, robot: RobotLike) -> Model:
+        """The model that the description of `robot` (as `load_robot` takes it) states: inertias, friction, rotors."""
+        robot = as_robot(robot)
         terms, values = nominal_terms(robot)
         return cls(robot, terms, np.concatenate([robot.inertial_parameters, values]))
 

@@ -14,11 +14,11 @@ from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, EstimatorFamily, Prior
 from steelyard.ground.registry import Registry
 from steelyard.regression.base_parameters import BaseParameters
+from steelyard.signals.given import LogLike, as_log
 
 if TYPE_CHECKING:
     from steelyard.estimation.possible.physical import PhysicallyConsistent
     from steelyard.regression.schemes import Scheme
-    from steelyard.signals.log import Log
 
 _Class = TypeVar("_Class", bound=type[Estimator[Any]])
 
@@ -237,7 +237,7 @@ def fit_both(
 
 
 def fit_log(
-    base: BaseParameters, log: Log, *, scheme: str | Scheme = "dynamic", estimator: str = "wls"
+    base: BaseParameters, log: LogLike, *, scheme: str | Scheme = "dynamic", estimator: str = "wls"
 ) -> Estimate:  # fmt: skip
     """Estimate the parameters of `base` from the samples of `log`, all of them, without filter or mask.
 
@@ -247,6 +247,6 @@ def fit_log(
     """
     from steelyard.regression.schemes import make_scheme, paper_motion
 
-    motions = paper_motion(log)
+    motions = paper_motion(as_log(log, base.robot))
     data = make_scheme(scheme).data(base.structure.dynamics, base, lambda: motions)
     return make_estimator(estimator).fit(data, base)

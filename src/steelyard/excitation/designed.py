@@ -40,9 +40,11 @@ from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
 from steelyard.ground.reasons import explained
 from steelyard.ground.untrusted import read_json
+from steelyard.parameters.terms import as_terms
 from steelyard.regression.base_parameters import base_parameters
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.signals.given import LogsLike, as_logs
 
 _FORMAT = "steelyard-excitation-1"
 # Via-points per second of a smooth motion, for controllers that take nothing else.
@@ -249,10 +251,10 @@ class Designed(Viewed):
 
 
 def design_motions(
-    robot: Robot,
+    robot: RobotLike,
     *,
     motions: int = 1,
-    given: Sequence[Log] = (),
+    given: LogsLike = (),
     noise: float | Sequence[float] | None = None,
     settings: dict[str, Any] | None = None,
     targets: Sequence[str] = ("csv",),
@@ -261,16 +263,18 @@ def design_motions(
     """One motion or several, with all that a person wants to know before playing them: what `steelyard excite` does.
 
     Args:
-        robot: the robot.
+        robot: the robot, as `load_robot` takes it.
         motions: how many that complement each other (by gradients alone, from nothing known).
-        given: logs of this robot: design for what they leave unknown.
+        given: logs of this robot, as paths, `Log`s, frames or dicts: design for what they leave unknown.
         noise: of torque, N m (N), one number or one per joint, for the expected errors; default: that of good drives.
         settings: what to keep with the result; default: the options.
         targets: what the motions are written for: names in `MOTION_TARGETS` (ur, ros2, franka, kuka, abb, fanuc, csv).
         options: of `excite`.
     """
+    robot = as_robot(robot)
     for name in targets:  # before a search of minutes
         MOTION_TARGETS[name].check(name, robot)
+    given = as_logs(given, robot, options.pop("mapping", None))
     bred = options.get("optimiser", "gradient") != "gradient"
     if motions > 1 and (bred or given or options.get("checkpoint") is not None):
         raise ExcitationError(
@@ -278,7 +282,8 @@ def design_motions(
         )
     if given and options.get("weights") is not None:
         raise ExcitationError("With given logs the weights follow from them; leave the weights out.")
-    terms, sigma = options.get("terms"), expected_noise(robot, noise)
+    terms, sigma = as_terms(robot, options.pop("terms", None)), expected_noise(robot, noise)
+    options["terms"] = terms
     if motions > 1:
         # The scene is built once for all of them.
         usual = {"collision": False, "clearance": 0.02, "packages": (), "srdf": None}

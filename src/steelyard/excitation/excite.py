@@ -27,8 +27,9 @@ from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike, as_terms
 from steelyard.regression.factor import Factor
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 FAMILIES = ("fourier", "bspline", "quintic", "acceleration")
@@ -38,9 +39,9 @@ OPTIMISERS = ("gradient", "ga", "cma")
 
 @renamed(bandwidth="bandwidth_hz")
 def excite(
-    robot: Robot,
+    robot: RobotLike,
     *,
-    terms: Terms | None = None,
+    terms: TermsLike | None = None,
     harmonics: int = 5,
     duration: float = 10.0,
     rate: float = 100.0,
@@ -83,8 +84,8 @@ def excite(
     """Design a motion for identification.
 
     Args:
-        robot: the robot; rows of joints whose torque is not used do not count.
-        terms: joint terms to be identified with the links (default none).
+        robot: the robot, as `load_robot` takes it; rows of joints whose torque is not used do not count.
+        terms: joint terms to be identified with the links, "viscous,coulomb" or objects (default none).
         harmonics, duration, rate: of a Fourier series that starts and ends at rest; s and Hz.
         limits: `q` (± or pairs), `dq`, `ddq`, `jerk`, `tau`, `power`, one number or one per joint; what is not given
             is the robot's own (see `default_limits`; acceleration: three times the velocity limit per second).
@@ -124,6 +125,8 @@ def excite(
         progress: called with `Progress` after every stage; return True to stop and take the best so far.
         checkpoint: a JSON file to write after every stage, and to resume from where it exists.
     """
+    robot = as_robot(robot)
+    terms = as_terms(robot, terms)
     _check_times(duration, rate)
     numbers = {"harmonics": (harmonics, 1, 1000), "via_points": (via_points, 0, 1000), "seed": (seed, 0, 2**63),
                "generations": (generations, 1, 10**6), "population": (population, 1, 10**6)}  # fmt: skip

@@ -24,9 +24,9 @@ from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
-from steelyard.robot.robot import Robot
+from steelyard.robot.load import RobotLike, as_robot
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,10 +94,10 @@ class Poses(Outcome):
 
 
 def static_poses(
-    robot: Robot,
+    robot: RobotLike,
     count: int,
     *,
-    terms: Terms | None = None,
+    terms: TermsLike | None = None,
     limits: Mapping[str, ArrayLike] | Limits | None = None,
     model: Model | None = None,
     torque_margin: float = 0.0,
@@ -118,6 +118,7 @@ def static_poses(
     the exact gradient. The other arguments are those of `excite`: `robot`, `terms`, `limits`, `model`, `torque_margin`,
     `box`, `frame`, `floor`, `collision`, `clearance`, `packages`, `srdf`, `regions`, `constraints` and `seed`.
     """
+    robot = as_robot(robot)
     regions = [*stays_in(robot, box, floor, frame), *regions]
     constraints = [*keeps_apart(robot, collision, clearance, packages, srdf)[0], *constraints]
     bounds = limits_from(robot, limits)

@@ -13,14 +13,15 @@ from steelyard.excitation.criteria import criterion_named
 from steelyard.excitation.excite import excite
 from steelyard.excitation.plan import Plan
 from steelyard.ground.arrays import Array
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.factor import Factor
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
-from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 
@@ -52,10 +53,16 @@ class EarlierLogs:
 
 
 def given_by(
-    robot: Robot, logs: Sequence[Log], terms: Terms | None = None, preparation: Preparation | None = None
+    robot: RobotLike,
+    logs: LogsLike,
+    terms: TermsLike | None = None,
+    preparation: Preparation | None = None,
+    mapping: AnyMapping = None,
 ) -> EarlierLogs:
     """What `logs` of `robot` say about its base parameters with `terms`, filtered and thinned as `identify` does it.
-    `preparation` None is the usual one."""
+    `preparation` None is the usual one; `mapping` says what the columns of files and frames mean."""
+    robot = as_robot(robot)
+    logs = as_logs(logs, robot, mapping)
     if not logs:
         raise ExcitationError("There is no log that could say what is known; give one, or design from nothing.")
     # The next motion is designed for the robot as it is described here, and its rows must have the same equations.
@@ -71,10 +78,10 @@ def given_by(
 
 
 def excite_next(
-    robot: Robot,
-    logs: Sequence[Log] | EarlierLogs,
+    robot: RobotLike,
+    logs: LogsLike | EarlierLogs,
     *,
-    terms: Terms | None = None,
+    terms: TermsLike | None = None,
     equations: Sequence[str] | None = None,
     rate: float | None = None,
     criterion: Any = "d",
@@ -88,6 +95,7 @@ def excite_next(
     default: the error bars of all parameters together. `logs` are those of `robot`, or what they say (`given_by`);
     `design` is `excite`, or `evolve`, and gets `terms`, `equations` and `options`.
     """
+    robot = as_robot(robot)
     known = (logs if isinstance(logs, EarlierLogs) else given_by(robot, logs, terms)).of(equations)
     plan: Plan = design(
         robot,
@@ -103,10 +111,10 @@ def excite_next(
 
 
 def excite_several(
-    robot: Robot,
+    robot: RobotLike,
     count: int,
     *,
-    terms: Terms | None = None,
+    terms: TermsLike | None = None,
     prior: Factor | None = None,
     equations: Sequence[str] | None = None,
     sweeps: int = 1,
@@ -122,7 +130,8 @@ def excite_several(
     """
     if count < 1:
         raise ExcitationError(f"{count} motions are asked for; give one at least.")
-    base = base_parameters(robot, terms)
+    arm = as_robot(robot)
+    base = base_parameters(arm, terms)
 
     def alone(plan: Plan) -> Factor:
         """What playing a motion would show, as the factor of a log."""
@@ -133,7 +142,7 @@ def excite_several(
     def designed(others: Sequence[Plan], number: int) -> Plan:
         known = [f for f in (prior, *(alone(p) for p in others)) if f is not None]
         merged = known[0].merge(*known[1:]) if known else None
-        return excite(robot, terms=terms, prior=merged, equations=equations, seed=seed + number, **options)
+        return excite(arm, terms=terms, prior=merged, equations=equations, seed=seed + number, **options)
 
     plans: list[Plan] = []
     plans.extend(designed(plans, k) for k in range(count))

@@ -17,6 +17,7 @@ from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class FrictionExperiment(Outcome):
 
 
 def design_sweeps(
-    robot: Robot,
+    robot: RobotLike,
     joints: Sequence[str] = (),
     *,
     on: FrictionSide = "joint",
@@ -105,6 +106,7 @@ def design_sweeps(
         rate: samples a second of the written motion.csv, Hz.
         limits: as for `excite`: q, dq, ddq, jerk.
     """
+    robot = as_robot(robot)
     if not dwell > 0.0:
         raise SteelyardError(f"A dwell of {dwell:g} s is no constant speed; give a positive time.")
     if not fractions or not all(0.0 < f <= 1.0 for f in fractions):

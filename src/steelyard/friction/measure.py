@@ -18,9 +18,12 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.reasons import explained
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 _How = Literal["auto", "plateaus", "table"]
@@ -125,8 +128,8 @@ class FrictionCurves(Viewed):
 
 
 def measure_friction(
-    robot: Robot,
-    logs: Log | Sequence[Log],
+    robot: RobotLike,
+    logs: LogsLike,
     *,
     joints: Sequence[str] = (),
     on: FrictionSide = "joint",
@@ -137,12 +140,13 @@ def measure_friction(
     law: str = "auto",
     loaded: bool = False,
     preparation: Preparation | None = None,
+    mapping: AnyMapping = None,
 ) -> FrictionCurves:
     """Friction curves of the joints that move.
 
     Args:
-        robot: whose logs these are.
-        logs: constant-speed runs, sweeps or any other motion.
+        robot: whose logs these are, as `load_robot` takes it.
+        logs: constant-speed runs, sweeps or any other motion, as paths, `Log`s, frames or dicts of arrays.
         joints: those to look at, by name; default: all that move.
         on: "joint", or "drive" where the robot has a transmission: friction over the speed of each motor's output,
             which may move several joints (IRp-6: motor 3 turns by q2 + q3); `joints` are then names of motors.
@@ -154,8 +158,10 @@ def measure_friction(
         law: a name, or "auto" to choose by leaving speeds out.
         loaded: whether dry friction may grow with the load on the gear (needs `model`).
         preparation: how signals are made ready; None: the default way.
+        mapping: what the columns of files and frames mean, as in `read_log`.
     """
-    listed = [logs] if isinstance(logs, Log) else list(logs)
+    robot = as_robot(robot)
+    listed = as_logs(logs, robot, mapping)
     if how not in ("auto", "plateaus", "table"):
         raise SteelyardError(f"Friction is measured from plateaus or as a table, not by '{how}'.")
     study = Study.of(robot, listed, (), preparation)

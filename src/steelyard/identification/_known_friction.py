@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.identification._search_rows import ROUNDINGS
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.regression.schemes import Dynamic
 from steelyard.regression.schemes.still import rubbing_at
 from steelyard.robot.robot import Robot
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def known_terms(
-    robot: Robot, given: KnownCurves, terms: Sequence[str | Term] | Terms | None
-) -> tuple[Mapping[str, Rounded], Sequence[str | Term] | Terms | None]:
+    robot: Robot, given: KnownCurves, terms: TermsLike | None
+) -> tuple[Mapping[str, Rounded], TermsLike | None]:
     """The curves of friction that is known, and the terms that remain to be found."""
     from steelyard.friction.known import known_curves, remaining_terms  # few ask for it
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steelyard.assessment.score import Score, score_models, score_reduced
 from steelyard.check.cause import names_the_cause
 from steelyard.check.check import check_study, found_later
 from steelyard.dynamics.model import Model
@@ -21,21 +20,22 @@ from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
-from steelyard.identification._copies import copied_from
 from steelyard.identification._doubt import doubted
+from steelyard.identification._judged import as_checked, checked_judges, judge
 from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.identification import Identification, IdentificationSettings
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.parameters.terms import TermsLike, identification_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.schemes import Dynamic, Scheme, make_scheme, scheme_text
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import LogsLike, as_sources
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.signals.source import Source
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ _MOST_REFITS = 3
 @renamed(score_cutoff="score_cutoff_hz")
 @names_the_cause
 def identify(
-    robot: Robot,
-    log: Source | Sequence[Source] | Study,
-    validate: Sequence[Source] = (),
+    robot: RobotLike,
+    log: LogsLike | Study,
+    validate: LogsLike = (),
     *,
-    terms: Sequence[str | Term] | Terms | None = None,
+    terms: TermsLike | None = None,
     scheme: str | Scheme = "dynamic",
     estimator: str = "wls",
     physical: bool = True,
@@ -73,16 +73,18 @@ def identify(
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
     check: bool = True,
+    mapping: AnyMapping = None,
 ) -> Identification:
     """Find the parameters of a robot from one log or several, and judge them on others.
 
     Args:
-        robot: the robot; its nominal inertias serve as prior for what the motion cannot show.
-        log: what to identify from; a study of it, made before, brings its preparation and what it has filtered.
-        validate: logs to judge by; they take no part in any choice.
-        terms: joint terms, by name or as objects, which then stand as they are. Default: rotor, viscous, Coulomb and
-            offset, to which a search on the identification logs adds what each joint's friction and drive need;
-            see `_search.py`.
+        robot: the robot, as `load_robot` takes it; its nominal inertias serve as prior for what the motion cannot show.
+        log: what to identify from: a path, a `Log`, a frame (pandas, polars, xarray), a dict of arrays, or several; a
+            study of it, made before, brings its preparation and what it has filtered.
+        validate: logs to judge by, one or several; they take no part in any choice.
+        terms: joint terms, by name ("viscous,coulomb", or a list) or as objects, which then stand as they are. Default:
+            rotor, viscous, Coulomb and offset, to which a search on the identification logs adds what each joint's
+            friction and drive need; see `_search.py`.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
             "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or as an object.
         estimator: any name of `steelyard.estimation.ESTIMATORS`; docs/how-to-choose.md says which is for what.
@@ -104,7 +106,9 @@ def identify(
         names: of the logs to identify from, for tables and plots.
         validate_names: of the logs to judge by.
         check: also look at the logs as `check_log` does, for the report.
+        mapping: what the columns of files and frames mean, as in `read_log`; None: they are recognised.
     """
+    robot = as_robot(robot)
     written = make_scheme(scheme)
     if prior not in ("nominal", "none"):
         raise UnknownNameError("prior", prior, ("nominal", "none"))
@@ -116,7 +120,9 @@ def identify(
         raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
     if plain and (tune or fit_shapes):
         raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
-    study = replace(log if isinstance(log, Study) else Study.of(robot, log, (), preparation), scheme=written)
+    logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
+    judges = as_sources(validate, robot, mapping)
+    study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
     study = replace(study, look=found_later if check else None)
     of = ESTIMATORS[estimator].of
     # Standstill: others than linear ones need the rows of all joints at every instant.
@@ -161,33 +167,39 @@ def identify(
     if structure is not None:
         fit = replace(fit, free=doubted(fit.free, structure.doubt), chosen=doubted(fit.chosen, structure.doubt))
     study = task.study
-    judged = _judge(task, fit, score_cutoff_hz, validate, names, validate_names)
+    model = task.model(fit.chosen)
+    models = {
+        "model": model,
+        "free": task.model(fit.free),
+        "reduced": None if fit.reduced is None else task.model(fit.reduced),
+    }
+    judged = judge(study, models, score_cutoff_hz, judges, names, validate_names)
     found = Identification(
         robot=study.robot,
         settings=settings,
         base=study.base,
         estimate=fit.chosen,
         free=fit.free,
-        model=judged.model,
+        model=model,
         cutoff_hz=study.cutoff_hz,
         score_cutoff_hz=judged.cutoff_hz,
         singular_values=_singular_values(study, fit.free),
-        possible=judged.model.possible,
+        possible=model.possible,
         findings=tuple((n, f) for n, one in zip(judged.names, study.beginnings, strict=True) for f in one.findings),
         velocity=study.velocity,
         identification=judged.identification["model"],
         validation=judged.validation["model"],
         free_validation=judged.validation["free"],
-        nominal=(judged.validation if validate else judged.identification)["nominal"],
+        nominal=(judged.validation if judges else judged.identification)["nominal"],
         reduced=fit.reduced,
         reduced_validation=judged.validation["reduced"],
         structure=structure,
         agreement=agreement_of(study, judged.names, fit.free),
-        checks=tuple(zip(judged.names, check_study(_as_checked(study)), strict=True)) if check else (),
-        **(_checked_judges(study, judged) if check and validate else {}),
+        checks=tuple(zip(judged.names, check_study(as_checked(study)), strict=True)) if check else (),
+        **(checked_judges(study, judged) if check and judges else {}),
     )
     if curves and check and terms is None:
-        found = replace(found, without_known_friction=error_without(robot, log, found))
+        found = replace(found, without_known_friction=error_without(robot, logs, found))
     return replace(found, verdict=verdict_of(found))
 
 
@@ -276,94 +288,6 @@ def _settled(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
     return task, fit
 
 
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """The delivered model, and the scores of all models by name, log by log."""
-
-    model: Model
-    cutoff_hz: float
-    names: tuple[str, ...]
-    judges: Study
-    identification: dict[str, tuple[Score, ...]]
-    validation: dict[str, tuple[Score, ...]]
-
-
-def _judge(
-    task: _Task,
-    fit: _Fit,
-    score_cutoff_hz: float | None,
-    validate: Sequence[Source],
-    names: Sequence[str],
-    validate_names: Sequence[str],
-) -> _Judged:
-    """Score the models on all logs."""
-    study = task.study
-    cutoff_hz = score_cutoff_hz or study.cutoff_hz
-    model = task.model(fit.chosen)
-    nominal = Model.nominal(study.robot) if study.robot.has_inertia else None
-    labels = _labels(names, study.logs, "log")
-    own = {"model": model, "nominal": None if validate else nominal}
-    others = {
-        "model": model,
-        "free": task.model(fit.free),
-        "nominal": nominal,
-        "reduced": None if fit.reduced is None else task.model(fit.reduced),
-    }
-
-    # A motion that is smoothed more than the torque it is held against would be blamed on the model.
-    def judging(one: Study) -> Study:
-        return one if cutoff_hz <= one.cutoff_hz else replace(one, cutoff_hz=cutoff_hz)
-
-    # A streamed log that was fitted to is not gone through again where its one pass has all that the scores need.
-    in_the_pass = study.scores_in_the_pass and cutoff_hz == study.cutoff_hz
-
-    def of_own(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
-        # What the pass added up is of the study's columns; a description with friction of its own has others.
-        alike = all(m.terms is study.terms or not m.terms.parameters for m in models)
-        seen = study.parts[number].reduction() if in_the_pass and alike and number in study.parts else None
-        if seen is None or not seen.unfiltered:
-            return score_models(models, judging(study).motions_of(study.logs[number]), cutoff_hz, name)
-        return score_reduced(models, study.base, seen, study.first_motions(number), cutoff_hz, name)
-
-    identification = _scores(own, labels, of_own)
-    judges = study.judged_on(validate)
-    unseen = judging(judges)
-
-    def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
-        return score_models(models, unseen.motions_of(unseen.logs[number]), cutoff_hz, name)
-
-    validation = _scores(others, _labels(validate_names, validate, "validation"), of_other)
-    return _Judged(model, cutoff_hz, tuple(labels), judges, identification, validation)
-
-
-def _as_checked(study: Study) -> Study:
-    """As `check` looks at the logs alone: with friction that is to be found, be it known or not."""
-    if not study.known_friction:
-        return study
-    return replace(study, terms=identification_terms(study.robot), known_friction={})
-
-
-def _checked_judges(study: Study, judged: _Judged) -> dict[str, Any]:
-    """The checks of the logs to judge by, and which of them are copies."""
-    names = [s.log for s in judged.validation["model"]]
-    fitted = list(zip(judged.names, study.beginnings, strict=True))
-    copies = tuple(
-        (n, c) for n, one in zip(names, judged.judges.beginnings, strict=True) if (c := copied_from(one, fitted))
-    )
-    return {"judged_checks": tuple(zip(names, check_study(_as_checked(judged.judges)), strict=True)), "copies": copies}
-
-
-def _scores(
-    given: Mapping[str, Model | None],
-    labels: Sequence[str],
-    score: Callable[[Sequence[Model], int, str], tuple[Score, ...]],
-) -> dict[str, tuple[Score, ...]]:
-    """The scores of every model on every log; those of a model that is None are none."""
-    models = {key: m for key, m in given.items() if m is not None}
-    each = [score(tuple(models.values()), k, name) for k, name in enumerate(labels)]
-    return dict.fromkeys(given, ()) | {key: tuple(s[k] for s in each) for k, key in enumerate(models)}
-
-
 # What few ask for is imported when it is asked for.
 
 
@@ -384,11 +308,6 @@ def _estimates(
         return fit_both(settings.estimator, data, base, prior, from_log=True, **options)
     free = fit_by_name(settings.estimator, data, base, prior, from_log=True)
     return free, free
-
-
-def _labels(given: Sequence[str], logs: Sequence[Source], kind: str) -> list[str]:
-    """A name for every log: those given, then numbers."""
-    return [*given[: len(logs)], *(f"{kind} {k + 1}" for k in range(len(given), len(logs)))]
 
 
 def _singular_values(study: Study, free: Estimate) -> Array:

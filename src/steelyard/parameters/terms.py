@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from steelyard.parameters.coordinate import Coordinate
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.history import RigidLoad
 from steelyard.parameters.term import Along, Term, make_term, parse_term
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 _T = TypeVar("_T")
@@ -279,13 +280,13 @@ def _coordinates(robot: Robot, term: Term) -> list[Coordinate]:
     return out
 
 
-def terms(robot: Robot, *which: str | Term) -> Terms:
+def terms(robot: RobotLike, *which: str | Term) -> Terms:
     """Joint terms for a `robot`; `which` by name ("rotor", "viscous", "coulomb", …) or as objects.
 
     >>> terms(robot, "viscous", Coulomb(smooth=0.01), Rotor(on="drive"))  # doctest: +SKIP
     """
     made = tuple(make_term(w) if isinstance(w, str) else w for w in which)
-    bound = Terms(robot, made)
+    bound = Terms(as_robot(robot), made)
     _ = bound.parameters  # names and coordinates are checked here, not at first use
     return bound
 
@@ -306,20 +307,43 @@ def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
     return made, np.array(values)
 
 
-def identification_terms(robot: Robot, which: Sequence[str | Term] | Terms | None = None) -> Terms:
+TermsLike = str | Term | Sequence[str | Term] | Terms
+
+
+def as_terms(robot: Robot, which: TermsLike | None) -> Terms | None:
+    """The terms of `robot` that a caller means by `which`, as in `identification_terms`; None: none, links alone."""
+    return None if which is None else identification_terms(robot, which)
+
+
+def _listed(which: Any) -> Sequence[str | Term]:
+    """One by one, as they were given: "viscous,coulomb" is two."""
+    if isinstance(which, str):
+        return [word.strip() for word in which.split(",") if word.strip()]
+    listed = [which] if isinstance(which, Term) else list(which) if isinstance(which, Iterable) else [which]
+    for item in listed:
+        if not isinstance(item, str | Term):
+            raise SteelyardError(
+                f'Joint terms are given by name, "viscous,coulomb" or ["viscous", Coulomb(…)], not as '
+                f"'{type(item).__name__}'."
+            )
+    return listed
+
+
+def identification_terms(robot: Robot, which: TermsLike | None = None) -> Terms:
     """The terms that an identification starts from; dry friction by name is rounded off at `SMOOTHING_SPEED`.
 
     Args:
         robot: whose joints they act on.
-        which: terms by name or as objects; default: rotor, viscous, coulomb and offset, and rotor, viscous and coulomb
-            of each motor that moves several joints at once. A name may carry a side and options: "rotor@drive",
-            "coulomb:smooth=0.02" ("coulomb:smooth=0" takes the bare sign), "viscous@drive:where=motor6".
+        which: terms by name ("viscous,coulomb", or a list) or as objects; default: rotor, viscous, coulomb and offset,
+            and rotor, viscous and coulomb of each motor that moves several joints at once. A name may carry a side and
+            options: "rotor@drive", "coulomb:smooth=0.02" ("coulomb:smooth=0" takes the bare sign),
+            "viscous@drive:where=motor6".
     """
     if isinstance(which, Terms):
         return which
     made: list[Term] = []
     usual: list[str | Term] = [*DEFAULT_TERMS, *coupled_drives(robot)]
-    for item in usual if which is None else which:
+    for item in usual if which is None else _listed(which):
         made.extend(terms_named(robot, item) if isinstance(item, str) else [item])
     return terms(robot, *made)
 

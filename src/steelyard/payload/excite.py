@@ -32,6 +32,7 @@ from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.payload.sensor import WRENCH_AXES
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 # Noise of a sensor like the JR3 of Kozłowski & Dutkiewicz 1996: 0.3 N and 0.02 N m.
@@ -40,7 +41,7 @@ _UNITS = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
 
 
 def excite_load(
-    robot: Robot,
+    robot: RobotLike,
     frame: str = "",
     *,
     duration: float = 5.0,
@@ -64,6 +65,7 @@ def excite_load(
         criterion: as for `excite`; "information" is cond₂(KᵀK).
         seed, search: of the random starts, and how long and how the search goes on; None: the default way.
     """
+    robot = as_robot(robot)
     robot.moving_frame(frame)
     sigma = np.broadcast_to(np.asarray(noise, dtype=float), (6,))
     if not np.all(sigma > 0.0):

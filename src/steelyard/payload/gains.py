@@ -18,15 +18,15 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Outcome
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Plan
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.payload.weigh import prepared_rows
 from steelyard.regression.unknowns import Part, Unknowns, substituted
-from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import AnyMapping
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,19 +66,22 @@ class DriveGains(Outcome):
 
 
 def drive_gains(
-    robot: Robot,
-    with_load: Log | Sequence[Log],
-    without: Log | Sequence[Log],
+    robot: RobotLike,
+    with_load: LogsLike,
+    without: LogsLike,
     load: Load,
     *,
-    terms: Sequence[str | Term] | Terms | None = None,
+    terms: TermsLike | None = None,
     preparation: Preparation | None = None,
+    mapping: AnyMapping = None,
 ) -> DriveGains:
     """The gains of all torque channels of `robot` from logs `with_load` and `without`; `load` is known, all ten of it.
 
-    `terms` and `preparation` are as for `identify`; None: the default ones.
+    `terms`, `preparation` and `mapping` are as for `identify`; None: the default ones.
     """
-    rows = prepared_rows(robot, with_load, without, terms, preparation)
+    robot = as_robot(robot)
+    loaded, bare = as_logs(with_load, robot, mapping), as_logs(without, robot, mapping)
+    rows = prepared_rows(robot, [loaded], bare, terms, preparation)
     place = rows.robot.moving_frame(load.frame)
     own = between(place, own_frame(rows.robot.links[place.host], place.host)) @ load.parameters
     plan = Plan(rows.base, rows.carried, place.host, 1, "own", None)

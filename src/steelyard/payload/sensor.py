@@ -18,9 +18,11 @@ from steelyard.payload.load import Load
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 from steelyard.regression.unknowns import Unknowns
-from steelyard.robot.robot import Robot
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 # The wrench that a sensor must give a body it carries, linear in the body's ten parameters.
@@ -110,22 +112,25 @@ class SensorModel:
 
 
 def weigh_by_sensor(
-    robot: Robot,
-    logs: Log | Sequence[Log],
+    robot: RobotLike,
+    logs: LogsLike,
     frame: str = "",
     model: SensorModel | None = None,
     *,
     tare: Load | None = None,
     physical: bool = True,
     preparation: Preparation | None = None,
+    mapping: AnyMapping = None,
 ) -> Load:
     """Find the load on a sensor that stands at `frame` of `robot` (default: the last link's).
 
     The channel "wrench" of `logs` is what the sensor exerts on the load, in the sensor's axes, about its origin. `tare`
     is what the sensor carries besides, such as a gripper that was weighed before. `model` says how the wrench is
-    written, `physical` whether the load must be a possible body, `preparation` how signals are made ready.
+    written, `physical` whether the load must be a possible body, `preparation` how signals are made ready,
+    `mapping` what the columns of files and frames mean.
     """
-    listed = [logs] if isinstance(logs, Log) else list(logs)
+    robot = as_robot(robot)
+    listed = as_logs(logs, robot, mapping)
     chosen = model or SensorModel()
     for log in listed:
         if "wrench" not in log.channels:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +24,18 @@ from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.payload._plan import Friction, Plan
 from steelyard.payload.load import Load, between, own_frame
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.unknowns import Part, Unknowns, substituted
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import LogLike, LogsLike, as_logs, is_one_log
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 
@@ -97,22 +100,24 @@ class Weighing:
 
 
 def weigh(
-    robot: Robot,
-    with_load: Log | Sequence[Log] | Sequence[Sequence[Log]],
-    without: Log | Sequence[Log] = (),
+    robot: RobotLike,
+    with_load: LogsLike | Sequence[Sequence[LogLike]],
+    without: LogsLike = (),
     *,
     arm: Model | None = None,
     frame: str = "",
-    terms: Sequence[str | Term] | Terms | None = None,
+    terms: TermsLike | None = None,
     friction: Friction = "own",
     physical: bool = True,
     preparation: Preparation | None = None,
+    mapping: AnyMapping = None,
 ) -> Weighing:
     """Find the load from logs with it, and logs without it or a known model of the arm.
 
     Args:
-        robot: the robot, without the load.
-        with_load: logs that carry the load; a list of lists for several loads, weighed together.
+        robot: the robot, without the load, as `load_robot` takes it.
+        with_load: logs that carry the load, as paths, `Log`s, frames or dicts of arrays; a list of lists for several
+            loads, weighed together.
         without: logs of the bare robot.
         arm: a model of the bare robot that is taken as exact; its friction too if `friction` is "common".
         frame: the frame the load is described in (a link's, a flange's, a tool's); default: the last link's.
@@ -120,8 +125,11 @@ def weigh(
         friction: "own": every log has its own (it warms up, and a load presses on the gears); "common": all the same.
         physical: whether the load must be a body that can exist.
         preparation: as for `identify`.
+        mapping: what the columns of files and frames mean, as in `read_log`.
     """
-    if arm is None and not _as_list(without):
+    robot = as_robot(robot)
+    with_load, without = _groups(with_load, robot, mapping), as_logs(without, robot, mapping)
+    if arm is None and not without:
         raise SteelyardError("The load is a difference: give logs without it, or a model of the bare arm.")
     if arm is not None and arm.robot.joint_names != robot.joint_names:
         raise SteelyardError(f"The arm's model is of '{arm.robot.name}', another robot than '{robot.name}'.")
@@ -146,13 +154,13 @@ class PreparedRows:
 
 def prepared_rows(
     robot: Robot,
-    with_load: Log | Sequence[Log] | Sequence[Sequence[Log]],
-    without: Log | Sequence[Log],
-    terms: Sequence[str | Term] | Terms | None,
+    groups: Sequence[Sequence[Log]],
+    bare: Sequence[Log],
+    terms: TermsLike | None,
     preparation: Preparation | None,
 ) -> PreparedRows:
-    """Rows of logs of `robot` `with_load` and `without`, but for stand-stills, by `terms` and `preparation`."""
-    bare, groups = _as_list(without), _groups(with_load)
+    """Rows of logs of `robot`, by the load that each of the `groups` carries and `bare`, but for stand-stills, by
+    `terms` and `preparation`."""
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")
     logs = [*bare, *(log for group in groups for log in group)]
@@ -272,16 +280,11 @@ def _load(
 # -------------------------------------------------------------------- what goes in
 
 
-def _as_list(logs: Log | Sequence[Log]) -> list[Log]:
-    return [logs] if isinstance(logs, Log) else list(logs)
-
-
-def _groups(logs: Log | Sequence[Log] | Sequence[Sequence[Log]]) -> list[list[Log]]:
-    if isinstance(logs, Log):
-        return [[logs]]
-    if any(isinstance(x, Log) for x in logs):
-        return [[x for x in logs if isinstance(x, Log)]]
-    return [list(x) for x in logs if not isinstance(x, Log)]
+def _groups(given: Any, robot: Robot, mapping: AnyMapping) -> list[list[Log]]:
+    """Logs by the load that they carry: one group, unless there are lists in a list."""
+    listed = isinstance(given, Sequence) and not is_one_log(given)
+    several = listed and bool(given) and not any(is_one_log(x) for x in given)
+    return [as_logs(x, robot, mapping) for x in (given if several else [given])]
 
 
 def _arm_beta(base: BaseParameters, arm: Model | None) -> Array | None:

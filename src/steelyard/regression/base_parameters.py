@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
 from steelyard.ground.arrays import Array, frozen, one_blas_thread
-from steelyard.parameters.terms import Parameter, Terms
+from steelyard.parameters.terms import Parameter, Terms, TermsLike, as_terms
 from steelyard.regression._elimination import DEPENDENT, METHODS, Order, from_null_space, null_space, preferred
 from steelyard.regression._structure import HIDDEN, Structure, find_structure, fresh_rows
 from steelyard.regression._written import Written, write_groups
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 EliminationMethod = Literal["qr", "rref", "svd", "kernel"]
@@ -124,8 +125,8 @@ class BaseParameters:
 
 
 def base_parameters(
-    robot: Robot,
-    terms: Terms | None = None,
+    robot: RobotLike,
+    terms: TermsLike | None = None,
     method: EliminationMethod = "qr",
     order: Order = None,
     tolerance: float | None = None,
@@ -149,7 +150,8 @@ def base_parameters(
         raise UnknownNameError("method", method, get_args(EliminationMethod))
     if tolerance is not None and not 0.0 < tolerance < 1.0:
         raise StructureError(f"tolerance is {tolerance}; give a number between 0 and 1, such as 1e-4.")
-    dynamics = Dynamics(robot, terms)
+    robot = as_robot(robot)
+    dynamics = Dynamics(robot, as_terms(robot, terms))
     with one_blas_thread():
         structure = find_structure(dynamics, tolerance)
         columns = preferred(dynamics.parameters, len(robot.links), order)

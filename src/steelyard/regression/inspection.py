@@ -13,9 +13,9 @@ from steelyard.errors import StructureError
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
-from steelyard.parameters.terms import Terms, nominal_terms
+from steelyard.parameters.terms import TermsLike, as_terms, nominal_terms
 from steelyard.regression.base_parameters import BaseParameters, EliminationMethod, Identifiability, base_parameters
-from steelyard.robot.load import nearly_aligned
+from steelyard.robot.load import RobotLike, as_robot, nearly_aligned
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.transmission import ConstantRatio
 
@@ -120,8 +120,12 @@ class Inspection(Outcome):
         print_inspection(self, out)
 
 
-def inspect_robot(robot: Robot, terms: Terms | None = None, method: EliminationMethod = "qr") -> Inspection:
+def inspect_robot(
+    robot: RobotLike, terms: TermsLike | None = None, method: EliminationMethod = "qr"
+) -> Inspection:  # fmt: skip
     """Look at `robot`: joints, links, drives, base parameters (by `method`, with `terms`), and what is remarkable."""
+    robot = as_robot(robot)
+    terms = as_terms(robot, terms)
     notes = list(_notes(robot))
     base: BaseParameters | None = None
     try:

@@ -26,8 +26,8 @@ from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.inertial import LogCholesky
-from steelyard.parameters.term import Term
-from steelyard.parameters.terms import Terms, identification_terms
+from steelyard.parameters.terms import Terms, TermsLike, identification_terms
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
@@ -265,10 +265,10 @@ class Rehearsal(Viewed):
 
 @renamed(spread="relative_std")
 def rehearse(
-    robot: Robot,
+    robot: RobotLike,
     trajectory: Trajectory | Sequence[Trajectory],
     *,
-    terms: Sequence[str | Term] | Terms | None = None,
+    terms: TermsLike | None = None,
     truth: str | Model = "perturbed",
     relative_std: float = 0.2,
     limits: Limits | None = None,
@@ -291,6 +291,7 @@ def rehearse(
         passes: how often each motion is played.
         seed: of the planted robot and of the noise.
     """
+    robot = as_robot(robot)
     bound = identification_terms(robot, terms)
     model = truth if isinstance(truth, Model) else planted(robot, bound, truth, relative_std, seed)
     guess = planted(robot, bound)

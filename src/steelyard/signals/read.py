@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from steelyard.errors import LogError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals._clock import Clock, mend_clock
 from steelyard.signals._convert import joint_signals, seconds, side_by_side
 from steelyard.signals._layout import Layout, find_layout
+from steelyard.signals.held import reader_of
 from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.mapping import LogMapping, as_mapping
 from steelyard.signals.repeats import without_repeats
@@ -37,14 +39,14 @@ SLOWEST, FASTEST = 10.0, 1e-7
 
 __all__ = ["load_log", "log_chunks", "read_log"]
 
-AnyFile = str | os.PathLike[str] | LogReader
+AnyFile = str | os.PathLike[str] | LogReader | Any
 RowRange = tuple[int, int | None]  # a window that may be open to the end
 AnyMapping = LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
 def read_log(
     path: AnyFile,
-    robot: Robot,
+    robot: RobotLike,
     mapping: AnyMapping = None,
     rows: RowRange | None = None,
     start_time: float | int | None = None,
@@ -53,8 +55,8 @@ def read_log(
 
     Args:
         path: a file of any format in `steelyard.signals.table.READERS`: .csv, .parquet, .npz, .mcap, rosbag2, …;
-            or its reader, if it is open already.
-        robot: whose log it is; the log may hold more joints, which are ignored, but not fewer.
+            or its reader, if it is open already; or a frame (pandas, polars, xarray, Arrow) or a dict of arrays.
+        robot: whose log it is, as `load_robot` takes it; the log may hold more joints, which are ignored, not fewer.
         mapping: what the columns mean: a TOML, JSON or YAML file, the same as a dict, or a `LogMapping`. What it
             leaves open is recognised by name.
         rows: first and last row to read, from 1 (None for the last: to the end); default: the mapping's window, else
@@ -67,7 +69,7 @@ def read_log(
     is (`torque_kind`: "torque", "current" if it is in A for want of constants, or "none"). `findings` tell what was
     mended or looks odd.
     """
-    return next(_logs(path, robot, as_mapping(mapping), rows, start_time))
+    return next(_logs(path, as_robot(robot), as_mapping(mapping), rows, start_time))
 
 
 def log_chunks(
@@ -110,6 +112,8 @@ def _logs(
     overlap: int = 0,
 ) -> Iterator[Log]:
     """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
+    if not isinstance(path, str | os.PathLike | LogReader):
+        path = reader_of(path)
     source = path.path if isinstance(path, LogReader) else Path(path)
     try:
         reader = path if isinstance(path, LogReader) else open_reader(path, mapping.part)

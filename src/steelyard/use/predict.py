@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
+from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Log
+from steelyard.signals.given import LogsLike, as_logs, log_label
 from steelyard.signals.prepare import Motion, Preparation
+from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
 
@@ -114,23 +116,32 @@ class Predictions(Viewed):
 
 
 def predict(
-    by: Model | Bank, logs: Sequence[Log], *, names: Sequence[str] = (), cutoff_hz: float | None = None, label: str = ""
+    by: ModelLike | Bank,
+    logs: LogsLike,
+    *,
+    names: Sequence[str] = (),
+    cutoff_hz: float | None = None,
+    label: str = "",
+    mapping: AnyMapping = None,
 ) -> Predictions:
     """The torques that a model expects along the motions of `logs`, and how far measured ones are off.
 
     Args:
-        by: a model, or a bank of local models, which also knows its band.
-        logs: motions; where they have torques, these are compared.
+        by: a model, as `as_model` takes it, or a bank of local models, which also knows its band.
+        logs: motions, as paths, `Log`s, frames or dicts of arrays; where they have torques, these are compared.
         names: of the logs, for tables.
         cutoff_hz: below which torques are compared, Hz; default: as `identify` would choose for these logs.
         label: what the model is called.
+        mapping: what the columns of files and frames mean, as in `read_log`.
     """
+    by = by if isinstance(by, Bank) else as_model(by)
+    logs = as_logs(logs, by.robot, mapping)
     if not logs:
         raise SteelyardError("There is no log to predict for; give at least one.")
     # A log without torques can be predicted for as well.
     complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in logs]
     study = Study.of(by.robot, complete, (), Preparation(cutoff_hz=cutoff_hz), needs_torque=False)
-    called = [*names[: len(logs)], *(f"log {k + 1}" for k in range(len(names), len(logs)))]
+    called = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
     out = [
         _predicted(by, name, list(study.motions_of(mended)), log.tau is not None)
         for name, log, mended in zip(called, logs, study.logs, strict=True)

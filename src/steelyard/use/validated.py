@@ -14,10 +14,13 @@ from steelyard.assessment.sensitivity import Sensitivity, sweep
 from steelyard.assessment.validation_ways import Validation, Way, concerns, validate
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
+from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.reasons import explained
+from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
+from steelyard.signals.read import AnyMapping
 from steelyard.simulation.controllers import PD, FeedForward
 from steelyard.simulation.play import PlayableMotion, with_steps_that_hold
 from steelyard.study import Study
@@ -133,8 +136,8 @@ class Validated(Viewed):
 
 
 def validate_on_plant(
-    model: Model,
-    plant: Model | None,
+    model: ModelLike,
+    plant: ModelLike | None,
     motions: Sequence[PlayableMotion],
     *,
     horizon: float = HORIZON,
@@ -144,13 +147,14 @@ def validate_on_plant(
     """Judge a model in four ways (`assessment.validate`) along motions that a `plant` plays.
 
     Args:
-        model: what is judged.
+        model: what is judged, as `as_model` takes it.
         plant: the model that stands for the robot; of the same joints. None: there is none, and the sweep is all.
         motions: with `sample(t)` and `duration` (s).
         horizon: of what happens open loop, s.
         bandwidth_rad_s: of the controllers, rad/s.
         sweep_share: along the first motion change each base parameter by this share (0 to 1) of itself, too; 0: do not.
     """
+    model, plant = as_model(model), None if plant is None else as_model(plant)
     if plant is not None and model.robot.joint_names != plant.robot.joint_names:
         raise SteelyardError(
             f"The model has the joints {', '.join(model.robot.joint_names)}, the plant "
@@ -174,17 +178,25 @@ def validate_on_plant(
     return _validated(model, against, trials, swept)
 
 
-def validate_on_logs(model: Model, logs: Sequence[Log], horizon: float = HORIZON) -> Validated:
+def validate_on_logs(
+    model: ModelLike, logs: LogsLike, horizon: float = HORIZON, mapping: AnyMapping = None
+) -> Validated:  # fmt: skip
     """Judge a model on logs: its torque along the logged motion, and how far it strays under the logged torques.
 
     Args:
-        model: what is judged.
-        logs: of its robot.
+        model: what is judged, as `as_model` takes it.
+        logs: of its robot, as paths, `Log`s, frames or dicts of arrays.
         horizon: length of the open-loop replays, s, from measured states on; up to twenty, all along the logs.
+        mapping: what the columns of files and frames mean, as in `read_log`.
     """
     _check_horizon(horizon)
+    model = as_model(model)
     simulable = possibility(model).simulable
-    return _validated(model, "what was logged", [_on_log(model, log, horizon, simulable) for log in logs])
+    return _validated(
+        model,
+        "what was logged",
+        [_on_log(model, log, horizon, simulable) for log in as_logs(logs, model.robot, mapping)],
+    )
 
 
 def _check_horizon(horizon: float) -> None:

@@ -23,11 +23,12 @@ from steelyard.estimation.recursion.forgetting import Forgetting, make_forgettin
 from steelyard.estimation.recursion.live_rows import live_rows
 from steelyard.estimation.recursion.state import identity, read_state, write_state
 from steelyard.ground.arrays import Array
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.regression.schemes.still import Curves, KnownFriction
-from steelyard.robot.robot import Robot
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.given import LogLike, as_log, is_one_log
 from steelyard.signals.log import Log
 
 
@@ -82,10 +83,10 @@ _SIGNALS = ("q", "dq", "tau", "ddq")
 
 
 def recursive(
-    robot: Robot,
-    stream: Log | Iterable[Any],
+    robot: RobotLike,
+    stream: LogLike | Iterable[Any],
     *,
-    terms: Terms | None = None,
+    terms: TermsLike | None = None,
     scheme: str | Scheme = "filtered-dynamic",
     forgetting: float | Forgetting = 1.0,
     P0: ArrayLike = 1e6,
@@ -103,8 +104,9 @@ def recursive(
     """Recursive least squares over a stream of samples; iterate over it for estimates.
 
     Args:
-        robot: the robot.
-        stream: a log, or anything that yields samples (t, q, dq, tau) or (t, q, dq, tau, ddq), live.
+        robot: the robot, as `load_robot` takes it.
+        stream: a log (a path, `Log`, frame or dict of arrays), or anything that yields samples (t, q, dq, tau) or
+            (t, q, dq, tau, ddq), live.
         terms: joint terms to be identified with the links; None: links alone.
         scheme: name with options ("filtered-dynamic:cutoff_hz=1.5") or a scheme; filters are causal. Without a cut-off
             or window of its own it takes one for motions of 1 Hz.
@@ -122,12 +124,14 @@ def recursive(
         known_friction: curves over velocity (rad/s, m/s → N m, N), by joint or motor, that are taken off the torque.
         resume: a state written by `save`, to go on from exactly as if nothing had happened.
     """
+    robot = as_robot(robot)
+    samples: Any = as_log(stream, robot) if is_one_log(stream) and not isinstance(stream, np.ndarray) else stream
     known = base_parameters(robot, terms) if base is None else base
     settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments)
     made = Recursive(known, make_scheme(scheme), make_forgetting(forgetting), settings)
     if known_friction is not None:
-        stream = _without_friction(KnownFriction.of(robot, known_friction), stream)
-    made._samples = made._from_log(stream) if isinstance(stream, Log) else made._live(stream)
+        samples = _without_friction(KnownFriction.of(robot, known_friction), samples)
+    made._samples = made._from_log(samples) if isinstance(samples, Log) else made._live(samples)
     if resume is not None:
         made.restore(resume)
     return made

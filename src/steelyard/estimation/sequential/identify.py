@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -18,13 +18,14 @@ from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.renamed import renamed
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import Block, RegressionData
 from steelyard.regression.rows import Equation
 from steelyard.regression.schemes import Scheme, make_scheme, paper_motion
 from steelyard.regression.unknowns import Unknowns
-from steelyard.robot.robot import Robot
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.given import as_logs
 from steelyard.signals.prepare import Preparation
 from steelyard.study import Study
 
@@ -189,10 +190,10 @@ class SequentialIdentification:
 
 
 def identify_sequentially(
-    robot: Robot,
+    robot: RobotLike,
     plan: Sequence[Movement],
     *,
-    terms: Terms | None = None,
+    terms: TermsLike | None = None,
     known: Mapping[str, tuple[float, float]] | None = None,
     scheme: str | Scheme = "dynamic",
     estimator: str = "wls",
@@ -202,7 +203,7 @@ def identify_sequentially(
     """Identify a robot movement by movement.
 
     Args:
-        robot: the robot.
+        robot: the robot, as `load_robot` takes it.
         plan: the movements, in order.
         terms: joint terms to be identified with the links; None: links alone.
         known: parameters that are known from elsewhere: value and standard error by name.
@@ -216,6 +217,8 @@ def identify_sequentially(
     """
     if not plan:
         raise EstimationError("The plan has no movement; give at least one.")
+    robot = as_robot(robot)
+    plan = [replace(movement, log=as_logs(movement.log, robot)) for movement in plan]
     base = base_parameters(robot, terms) if base is None else base
     written = make_scheme(scheme)
     made = make_estimator(estimator)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.ground.arrays import Array
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
+from steelyard.signals.given import LogsLike
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion
 
@@ -32,7 +33,7 @@ class Movement:
 
     Attributes:
         name: how reports call it.
-        log: one log or several.
+        log: one log or several, as paths, `Log`s, frames or dicts of arrays.
         moves: joints, or motors of the robot's transmission, that move; all others rest. "motor2" moves as the
             transmission has it: on the IRp-6 that is q̇3 = −q̇2, the forearm keeps its attitude.
         finds: names of parameters, or a mapping from names of one's own to sums of parameters ({"J": {"Izz2": 1.0,
@@ -44,7 +45,7 @@ class Movement:
     """
 
     name: str
-    log: Log | Sequence[Log]
+    log: LogsLike
     moves: Sequence[str]
     finds: Sequence[str] | Mapping[str, Combination]
     equations: Sequence[str] | None = None
@@ -53,7 +54,8 @@ class Movement:
 
     @property
     def logs(self) -> tuple[Log, ...]:
-        return (self.log,) if isinstance(self.log, Log) else tuple(self.log)
+        given: Any = self.log  # logs, by the time that somebody asks
+        return (given,) if isinstance(given, Log) else tuple(given)
 
     @property
     def combinations(self) -> dict[str, Combination]:

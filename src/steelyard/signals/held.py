@@ -1,0 +1,156 @@
+"""Logs that a caller holds in memory: frames of pandas, polars and xarray, tables of Arrow, dicts of arrays.
+
+Their columns are named, recognised and mapped as a file's are. None of these libraries is imported here: what an object
+is, is told by the module of its class, and most of them speak the protocol of Arrow, which reads the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import LogError, shortened
+from steelyard.signals.recognise import recognise_time
+from steelyard.signals.table import MOST_COLUMNS, ColumnValues, LogReader, TableBlock, numbered
+
+_NAMES_JOINTS = "joints"  # the one entry of a dict or a dataset that holds no samples
+_UNNAMED_INDEX = "__index_level_0__"  # what Arrow calls the index of a pandas frame that has no name
+_KINDS = "biufmMOUST"  # of arrays that may be columns; text is refused where a number is needed, with its row
+
+
+class HeldReader(LogReader):
+    """Columns that are in memory already.
+
+    Args:
+        called: what messages say in place of a path.
+        arrays: `(samples,)`, or `(samples, joints)` and `(joints, samples)`, of which q becomes q1, q2, …
+        joints: their names, in the order of numbered columns; () where the columns themselves tell.
+    """
+
+    suffixes = ()
+    description = "what is in memory already"
+
+    def __init__(self, called: str, arrays: Mapping[str, Any], joints: Sequence[str] = ()) -> None:
+        super().__init__(Path(called))
+        self.joints = tuple(joints)
+        self._columns = _columns(called, {str(name): _array(called, name, x) for name, x in arrays.items()})
+        self.names = tuple(self._columns)
+        self.row_count = len(next(iter(self._columns.values())))
+
+    def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
+        yield {name: self._columns[name][start:] for name in columns}
+
+
+def reader_of(given: Any) -> LogReader:
+    """A reader of what a caller holds; what is `given` without names for its columns is refused."""
+    library = type(given).__module__.partition(".")[0]
+    called = f"the {type(given).__name__}"
+    if isinstance(given, np.ndarray) and given.dtype.names:
+        return HeldReader(called, {name: given[name] for name in given.dtype.names})
+    if library == "xarray":  # whose datasets are mappings, too
+        return _of_xarray(called, given)
+    if isinstance(given, Mapping):
+        return _of_mapping(called, given)
+    if library == "polars" and hasattr(given, "collect"):
+        given = given.collect()
+    if library == "pandas" and getattr(getattr(given, "columns", None), "nlevels", 1) > 1:
+        given = given.set_axis(["/".join(str(part) for part in name if str(part)) for name in given.columns], axis=1)
+    if hasattr(given, "__arrow_c_stream__"):
+        return _of_arrow(called, given)
+    named = '; its columns have no names, give a dict: {"t": …, "q": …, "tau": …}' * isinstance(given, np.ndarray)
+    raise LogError(
+        "A log is given as path, Log, frame (pandas, polars, xarray, Arrow) or dict of arrays, not as "
+        f"'{type(given).__name__}'{named}."
+    )
+
+
+def _of_mapping(called: str, given: Mapping[Any, Any]) -> LogReader:
+    """A dict of arrays; one of dicts, as {"q": {"shoulder": …}}, names its joints."""
+    flat: dict[str, Any] = {}
+    for name, value in given.items():
+        flat |= {f"{name}/{inner}": x for inner, x in value.items()} if isinstance(value, Mapping) else {name: value}
+    named = flat.pop(_NAMES_JOINTS, ())
+    return HeldReader(called, flat, [str(name) for name in named])
+
+
+def _of_arrow(called: str, given: Any) -> LogReader:
+    """Any frame that speaks Arrow's protocol: pandas, polars, DuckDB, Arrow's own tables."""
+    import pyarrow as pa
+
+    from steelyard.signals._arrow import ArrowColumns
+
+    try:
+        table = pa.table(given).combine_chunks()
+        batch = next(iter(table.to_batches()), None)
+        columns = ArrowColumns(Path(called), table.schema, batch)
+        arrays = {} if batch is None else dict(columns.block(batch, columns.names, 0))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise LogError(f"{called}: cannot be read as a table ({shortened(str(error).splitlines()[0], 120)}).") from None
+    index = arrays.pop(_UNNAMED_INDEX, None)
+    # Rows that were chosen from others keep their numbers as index; those are no time.
+    if index is not None and index.dtype.kind in "fmM" and recognise_time(list(arrays)) is None:
+        arrays = {"time": index, **arrays}
+    return HeldReader(called, arrays, columns.joints)
+
+
+def _of_xarray(called: str, given: Any) -> LogReader:
+    """A dataset, or an array whose second coordinate names its columns."""
+    if not hasattr(given, "data_vars"):
+        if given.ndim != 2:
+            raise LogError(f"{called}: has {given.ndim} dimensions; give one with samples and columns, or a Dataset.")
+        given = given.to_dataset(dim=given.dims[1])
+    first = next(iter(given.data_vars.values()), None)
+    if first is None or not first.dims:
+        raise LogError(f"{called}: holds no variable with samples.")
+    every = {str(name): x for name, x in {**given.coords, **given.data_vars}.items()}
+    along = recognise_time([str(name) for name in given.sizes]) or first.dims[0]
+    arrays: dict[str, Any] = {}
+    for name, x in every.items():
+        if along not in x.dims or x.ndim > 2:
+            continue
+        values = x.transpose(along, ...).values
+        other = next((d for d in x.dims if d != along), None)
+        labels: Any = given.coords[other].values if other in given.coords else np.empty(0)
+        if labels.dtype.kind in "OUT":
+            arrays |= {f"{name}/{label}": values[:, k] for k, label in enumerate(labels)}
+        else:
+            arrays[name] = values
+    return HeldReader(called, arrays)
+
+
+def _array(called: str, name: Any, given: Any) -> ColumnValues:
+    try:
+        x = np.asarray(given)
+    except ValueError:  # lists of different lengths
+        raise LogError(f"{called}: '{name}' is no array; give one number per sample, or one per joint.") from None
+    if x.dtype.kind == "m":  # time since the start: as a clock that began in 1970
+        x = np.datetime64(0, "ns") + x
+    if x.dtype.kind not in _KINDS or x.ndim not in (1, 2):
+        raise LogError(
+            f"{called}: '{name}' has shape {x.shape} and type {x.dtype}; give numbers (samples,) or (samples, joints)."
+        )
+    return x
+
+
+def _columns(called: str, arrays: dict[str, ColumnValues]) -> dict[str, ColumnValues]:
+    """One column each. Samples run along the axis that is as long as the time, or else as the longest."""
+    time = recognise_time([name for name, x in arrays.items() if x.ndim == 1])
+    rows = len(arrays[time]) if time is not None else max((max(x.shape) for x in arrays.values()), default=0)
+    if rows == 0:
+        raise LogError(f"{called}: holds no samples; give arrays such as t, q and tau.")
+    out: dict[str, ColumnValues] = {}
+    for name, x in arrays.items():
+        if rows not in x.shape:
+            length = x.shape[0] if x.ndim == 1 else " × ".join(str(n) for n in x.shape)
+            raise LogError(f"{called}: '{name}' has {length} samples, '{time or 'the longest'}' has {rows}.")
+        if x.ndim == 1:
+            out[name] = x
+            continue
+        x = x if x.shape[0] == rows else x.T
+        if x.shape[1] > MOST_COLUMNS:
+            raise LogError(f"{called}: '{name}' has {x.shape[1]} columns; {MOST_COLUMNS} are the most.")
+        out |= dict(zip(numbered(name, x.shape[1]), x.T, strict=True))
+    return out
