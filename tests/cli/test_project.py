@@ -224,7 +224,7 @@ def test_init_writes_a_file_that_is_read_and_replaces_none(folder: Path) -> None
     robot = "../../arm.yaml"
     done = run("init", robot, "../../logs/a.npz", "--validate", "../../judge.npz", "--lock", "q3=0.1", "--snap", "1e-4")
     assert done.exit_code == 0, done.stderr
-    assert done.stdout == "Written to steelyard.toml. Next: steelyard check.\n"
+    assert done.stdout == "Written to steelyard.toml. ../../judge.npz will judge. Next: steelyard check.\n"
     project = sy.Project.find()
     assert project.file == Path("steelyard.toml")
     assert (project.robot, project.lock, project.snap) == (robot, {"q3": 0.1}, 1e-4)
@@ -236,6 +236,10 @@ def test_init_writes_a_file_that_is_read_and_replaces_none(folder: Path) -> None
     assert Path("steelyard.toml").read_bytes() == before
     assert run("init", "ns16", "--overwrite").exit_code == 0
     assert sy.Project.find().robot == "ns16"
+    two = run("init", robot, "../../logs/a.npz", "../../judge.npz", "--overwrite")
+    assert two.exit_code == 0, two.stderr
+    assert sy.Project.find().logs.validate == ("../../judge.npz",)  # of several logs the last one judges
+    assert run("init", "ns16", "--overwrite").exit_code == 0
     assert run("init", "nobody", "--overwrite").exit_code == 2
     assert sy.Project.find().robot == "ns16"
 

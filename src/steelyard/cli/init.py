@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +22,12 @@ class InitOptions:
     """What may be typed."""
 
     robot: Annotated[str, typer.Argument(metavar="ROBOT", help="The robot's description, or a built-in robot.")] = ""
-    logs: Annotated[list[str] | None, typer.Argument(metavar="LOG", help="Logs to identify from.")] = None
+    logs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="LOG", help="Logs to identify from; of several the last one judges, unless --validate names others."
+        ),
+    ] = None
     validate: opt.Validate = None
     mapping: opt.MapFile = ""
     described: opt.Described = opt.DESCRIBED
@@ -38,10 +43,14 @@ class InitOptions:
 @opt.taking(InitOptions)
 def init(o: InitOptions) -> None:
     """Write a project file (steelyard.toml): what every command below its folder is about."""
+    judges = list(o.validate or ())
+    if o.logs and len(o.logs) > 1 and not judges:  # a model that nothing else judges is flattered by its own log
+        judges = o.logs[-1:]
+        o = replace(o, logs=o.logs[:-1], validate=judges)
     if not o.overwrite:
         _refuse_existing()
         check_file(PROJECT_FILE)
-    for path in (*(o.logs or ()), *(o.validate or ()), *([o.mapping] if o.mapping else ())):
+    for path in (*(o.logs or ()), *judges, *([o.mapping] if o.mapping else ())):
         if not os.path.exists(path):
             raise SteelyardError(f"{path}: there is no such file; check the path.")
     if o.robot:
@@ -49,7 +58,8 @@ def init(o: InitOptions) -> None:
     write_whole(PROJECT_FILE, _text(o), new=not o.overwrite)
     project = Project.load(PROJECT_FILE)
     next_one = "steelyard check" if project.log_paths() else "steelyard excite" if project.robot else "an editor"
-    typer.echo(f"Written to {PROJECT_FILE}. Next: {next_one}.")
+    role = f" {', '.join(judges)} will judge." if judges else ""
+    typer.echo(f"Written to {PROJECT_FILE}.{role} Next: {next_one}.")
 
 
 def _refuse_existing() -> None:
