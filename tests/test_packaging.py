@@ -43,3 +43,9 @@ def test_the_image_copies_what_the_wheel_is_built_from() -> None:
     lines = (ROOT / "packaging/Dockerfile").read_text("utf-8").splitlines()
     (entry,) = [line for line in lines if line.startswith("ENTRYPOINT")]
     assert shlex.split(entry.removeprefix("ENTRYPOINT").strip(" []")) == list(PROJECT["scripts"])
+
+
+def test_every_extra_is_explained() -> None:
+    page = (ROOT / "docs/installing.md").read_text("utf-8")
+    for extra in PROJECT["optional-dependencies"]:
+        assert re.search(rf"^\| [^|]*`{extra}`", page, re.MULTILINE), f"docs/installing.md has no {extra}"
