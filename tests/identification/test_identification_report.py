@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.main import get_command
 
 import steelyard as sy
+from steelyard.cli.app import app
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.page import identification_report, print_identification
@@ -85,8 +90,8 @@ def test_json_and_terminal_tell_of_it(found: Identification) -> None:
 def test_the_page_has_its_sections(found: Identification) -> None:
     page = identification_report(found)
     titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
-    assert titles == ["How well it predicts", "Torque", "Residuals", "Data and excitation", "Friction", "Parameters",
-                      "What the data support", "The model", "How it was done"]  # fmt: skip
+    assert titles == ["How well it predicts", "What next", "The robot", "Torque", "Residuals", "Data and excitation",
+                      "Friction", "Parameters", "What the data support", "The model", "How it was done"]  # fmt: skip
     heads = re.findall(r'<figure class="plot"><h3>(.*?)</h3>', page)
     for over in ("time", "velocity", "position"):
         assert any(h.startswith(f"Residuals over {over}") for h in heads)
@@ -94,6 +99,22 @@ def test_the_page_has_its_sections(found: Identification) -> None:
     # Whatever may be wide stands in a box of its own that scrolls.
     assert page.count("<table") == len(re.findall(r'<div class="scroll[ a-z]*" tabindex="0"><table', page))
     assert identification_report(found) == page
+
+
+def test_what_next_can_be_typed(found: Identification) -> None:
+    """Every command of the page is one that the program takes, with the names of the files that were typed."""
+    page = identification_report(found, [Path("my arm.urdf"), Path("data/log 1.csv"), Path("other.csv")])
+    pieces = re.findall(r'<div class="command"><code>(.*?)</code>', page)
+    assert len(pieces) >= 4
+    program = get_command(app)
+    for piece in pieces:
+        name, *words = shlex.split(unescape(re.sub(r"<.*?>", "", piece)))
+        assert name == "steelyard"
+        command = program
+        while hasattr(command, "get_command"):
+            command, words = command.get_command(None, words[0]), words[1:]
+        command.make_context(name, words)  # refuses unknown options and missing arguments
+    assert any("'my arm.urdf'" in unescape(p) and "'data/log 1.csv'" in unescape(p) for p in pieces)
 
 
 def test_the_band_holds_what_is_measured(found: Identification) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -11,6 +12,7 @@ from steelyard.check.page import checked
 from steelyard.estimation.history_page import history_section
 from steelyard.ground.numbers import Known, number
 from steelyard.identification.identification import Identification
+from steelyard.identification.next_page import next_section
 from steelyard.identification.parameters_page import (
     base_parameters_section,
     between_logs_section,
@@ -18,6 +20,7 @@ from steelyard.identification.parameters_page import (
     reduced,
     significance_sentence,
 )
+from steelyard.identification.robot_page import robot_section
 from steelyard.identification.score_page import (
     friction_section,
     residuals_section,
@@ -29,13 +32,15 @@ from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import bold, say, table
 
 
-def identification_report(found: Identification) -> str:
-    """The page of what was `found`, self-contained."""
+def identification_report(found: Identification, inputs: Sequence[Path] = ()) -> str:
+    """The page of what was `found`, self-contained; `inputs` are the files that it was found from, for commands."""
     verdict = found.verdict
     history = found.free.parameter_history
     kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict.grade]
     sections: list[Section | None] = [
         scores_section(found),
+        next_section(found, inputs),
+        robot_section(found),
         torques_section(found),
         residuals_section(found),
         checked(found.checks, found.singular_values),

@@ -59,7 +59,7 @@ class IdentificationRun(Outcome):
     def page(self) -> str:
         from steelyard.identification.page import identification_report
 
-        return identification_report(self.found)
+        return identification_report(self.found, self.inputs)
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.identification.page import print_identification

@@ -26,6 +26,8 @@ _SIGNS: dict[CalloutKind, tuple[str, str]] = {
 }
 # How the page finds the data of figures, and whether one of them is in space.
 PLOT_DATA, IN_SPACE = 'class="plot-data"', "data-space"
+# The same of a robot in space, and of what else a script makes better.
+SCENE_DATA, TABS, COMMAND = 'class="scene-data"', 'class="tabs"', 'class="command"'
 # Cells of text up to this length are never broken: units, names of joints.
 _SHORT = 26
 
@@ -147,7 +149,7 @@ def tabs(*pieces: tuple[str, str]) -> Html:
     made = [
         f'<div class="tab" data-title="{html.escape(title, quote=True)}">{text(body)}</div>' for title, body in pieces
     ]
-    return Html('<div class="tabs">' + "\n".join(made) + "</div>")
+    return Html(f"<div {TABS}>" + "\n".join(made) + "</div>")
 
 
 def parameter_table(
@@ -160,6 +162,16 @@ def parameter_table(
         for k, (name, unit) in enumerate(zip(names, units, strict=True))
     ]
     return table_html(["base parameter", "unit", *(head for head, _ in columns)], rows, caption)
+
+
+def commands(*pairs: tuple[str, str]) -> Html:
+    """What to do next: `pairs` of a sentence and the command for it, which can be copied. RUN in a command is the
+    folder that the page lies in, which it fills in when it is opened."""
+    made = []
+    for why, command in pairs:
+        filled = re.sub(r"\bRUN\b", '<span class="run">RUN</span>', str(text(command)))
+        made.append(f"<p>{text(why)}</p><div {COMMAND}><code>{filled}</code></div>")
+    return Html("\n".join(made))
 
 
 _WIDE, _HIGH, _EDGE = 170, 18, 6  # pixels of a whisker, and what it keeps free on both sides

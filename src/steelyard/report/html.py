@@ -11,11 +11,29 @@ from importlib.metadata import version
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
 from steelyard.ground.repeat import repeat_command
-from steelyard.report.elements import IN_SPACE, PLOT_DATA, CalloutKind, Html, anchor, text
+from steelyard.report.elements import (
+    COMMAND,
+    IN_SPACE,
+    PLOT_DATA,
+    SCENE_DATA,
+    TABS,
+    CalloutKind,
+    Html,
+    anchor,
+    text,
+)
 from steelyard.report.plotly_js import ASSETS, SCRIPTS, compressed, installed_script
 
-# In the order in which they need each other.
-_OWN_SCRIPTS = ("report.js", "joints.js", "clock.js", "tabs.js")
+# In the order in which they need each other; each goes into pages that hold one of its marks.
+_ANY = (PLOT_DATA, SCENE_DATA, TABS, COMMAND)
+_OWN_SCRIPTS = {
+    "report.js": _ANY,
+    "joints.js": (PLOT_DATA,),
+    "clock.js": (PLOT_DATA, SCENE_DATA),
+    "gl.js": (SCENE_DATA,),
+    "robot.js": (SCENE_DATA,),
+    "tabs.js": _ANY,
+}
 
 
 @dataclass(frozen=True)
@@ -96,14 +114,18 @@ def _verdict(verdict: Verdict | None) -> str:
 
 
 def _scripts(bodies: str) -> str:
-    if PLOT_DATA not in bodies:
+    """What of the scripts the page needs: plotly.js for figures, our own for figures, a robot, tabs and commands."""
+    wanted = [name for name, marks in _OWN_SCRIPTS.items() if any(mark in bodies for mark in marks)]
+    if not wanted:
         return ""
-    flat, space = SCRIPTS
-    library = base64.b64encode(_library(space if IN_SPACE in bodies else flat)).decode("ascii")
+    plotly = ""
+    if PLOT_DATA in bodies:
+        flat, space = SCRIPTS
+        library = base64.b64encode(_library(space if IN_SPACE in bodies else flat)).decode("ascii")
+        plotly = f'<script type="text/plain" id="plotly-js">{library}</script>\n'
     return (
         "<noscript><p>The figures need JavaScript; the tables do not.</p></noscript>\n"
-        f'<script type="text/plain" id="plotly-js">{library}</script>\n'
-        f"<script>\n{''.join(_own(name) for name in _OWN_SCRIPTS)}</script>"
+        f"{plotly}<script>\n{''.join(_own(name) for name in wanted)}</script>"
     )
 
 

@@ -37,6 +37,13 @@
     show(0);
   });
 
+  // The folder of the page, where it is known: opened from a disk.
+  if (location.protocol === "file:") {
+    var folder = decodeURIComponent(location.pathname).replace(/\/[^/]*$/, "").replace(/^\/([A-Za-z]:)/, "$1");
+    document.querySelectorAll(".run").forEach(function (place) {
+      place.textContent = /^[\w./:+-]+$/.test(folder) ? folder : "'" + folder.replace(/'/g, "'\\''") + "'";
+    });
+  }
   document.querySelectorAll(".command").forEach(function (box) {
     var button = document.createElement("button"), code = box.querySelector("code");
     button.type = "button";

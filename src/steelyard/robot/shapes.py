@@ -1,0 +1,179 @@
+"""What a robot looks like: the bodies of its URDF, meshes among them, or stand-ins along its kinematics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
+from steelyard.ground.xml import Element, parse_xml
+from steelyard.report.scene import Scene, Shape
+from steelyard.robot.kinematics.poses import link_poses
+from steelyard.robot.meshes import MOST_TRIANGLES, fewer, mesh_path, read_mesh
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import Place, rotation_from_rpy
+
+# Radius of a stand-in, as a part of the robot's reach; joints stand out a little.
+_THIN, _JOINT = 0.045, 1.35
+
+
+def scene_of(
+    robot: Robot,
+    motions: Sequence[tuple[str, Array, Array]] = (),
+    packages: Sequence[str | Path] = (),
+    most: int = MOST_TRIANGLES,
+) -> Scene:
+    """A `robot` to be drawn, with what moves it.
+
+    Args:
+        robot: the robot; where its source is a URDF, with the bodies that it names.
+        motions: name, times (s) and positions `(samples, joints)` of each motion that can be played.
+        packages: folders in which `package://` meshes are looked for, before those above the robot's file.
+        most: triangles of all meshes together; larger ones are made coarser.
+    """
+    shapes = described_shapes(robot, packages, most) or stand_ins(robot)
+    rest = np.concatenate([q for _, _, q in motions])[:1] if motions else np.zeros((1, robot.dof))
+    looked = np.concatenate([rest, *(q[:: max(1, len(q) // 50)] for _, _, q in motions)])
+    origins = np.concatenate([np.zeros((1, 3)), link_poses(robot, looked)[1].reshape(-1, 3)])
+    low, high = origins.min(axis=0), origins.max(axis=0)
+    links = tuple(
+        {
+            "name": link.name,
+            "joint": robot.joints[link.coordinate].name,
+            "parent": link.parent,
+            "rotation": np.round(link.rotation, 7).ravel().tolist(),
+            "translation": np.round(link.translation, 6).tolist(),
+            "axis": np.round(link.axis, 7).tolist(),
+            "slides": link.kind == "prismatic",
+            "coordinate": link.coordinate,
+            "ratio": link.ratio,
+            "offset": link.offset,
+        }
+        for link in robot.links
+    )
+    size = max(float(np.linalg.norm(high - low)), 1.2 * _reach(robot), 1e-3)
+    return Scene(links, tuple(shapes), 0.5 * size, 0.5 * (low + high), rest[0], (), tuple(motions))
+
+
+def _reach(robot: Robot) -> float:
+    """About how far it gets, m: all offsets between joints, one after the other."""
+    return sum(float(np.linalg.norm(link.translation)) for link in robot.links)
+
+
+def stand_ins(robot: Robot) -> list[Shape]:
+    """Capsules from joint to joint of a `robot`, and a short cylinder about every axis that turns."""
+    radius = _THIN * max(_reach(robot), 1e-3)
+    ends: dict[int, list[Array]] = {k: [] for k in range(-1, len(robot.links))}
+    for link in robot.links:
+        ends[link.parent].append(np.asarray(link.translation))
+    for k in range(len(robot.links)):
+        # What carries no other link ends at the farthest frame on it, or a little ahead of its joint.
+        if not ends[k]:
+            tips = [p.translation for p in robot.frames.values() if p.host == k]
+            farthest = max(tips, key=lambda x: float(np.linalg.norm(x)), default=np.zeros(3))
+            ends[k] = [
+                farthest if np.linalg.norm(farthest) > radius else 2.0 * radius * np.asarray(robot.links[k].axis)
+            ]
+    out = [
+        Shape(k, "capsule", _along(end), size=(radius, float(np.linalg.norm(end))))
+        for k, some in ends.items()
+        for end in some
+        if np.linalg.norm(end) > 0.2 * radius
+    ]
+    for k, link in enumerate(robot.links):
+        kind = "cylinder" if link.kind == "revolute" else "box"
+        size = (_JOINT * radius, 3.0 * radius) if kind == "cylinder" else (2.6 * radius,) * 3
+        out.append(Shape(k, kind, _along(np.asarray(link.axis)), size=size))  # type: ignore[arg-type]
+    return out
+
+
+def _along(way: Array) -> Array:
+    """A rotation whose third column points along `way`."""
+    z = way / np.linalg.norm(way)
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def described_shapes(robot: Robot, packages: Sequence[str | Path] = (), most: int = MOST_TRIANGLES) -> list[Shape]:
+    """The bodies that the URDF of a `robot` names, for the eye or else for collisions; none where no moving link has
+    one that can be read. `packages` and `most` as in `scene_of`."""
+    path = Path(robot.source)
+    if path.suffix.lower() != ".urdf" or not path.is_file():
+        return []
+    try:
+        root = parse_xml(path)
+    except SteelyardError:
+        return []
+    shapes: list[Shape] = []
+    for link in root.all("link"):
+        name = link.attributes.get("name", "")
+        place = _place(robot, name, root)
+        if place is None:
+            continue
+        for kind in ("visual", "collision"):
+            found = [s for s in (_shape(e, place, path, packages) for e in link.all(kind)) if s is not None]
+            if found:
+                shapes += found
+                break
+    return _within(shapes, most) if any(s.link >= 0 for s in shapes) else []
+
+
+def _place(robot: Robot, name: str, root: Element) -> Place | None:
+    """Where a link of the file stands; None where the robot does not know it."""
+    if name in robot.frames or name in robot.link_names:
+        return robot.frame(name)
+    children = {e.attributes.get("link") for joint in root.all("joint") for e in joint.all("child")}
+    return Place() if name not in children else None
+
+
+def _shape(element: Element, place: Place, path: Path, packages: Sequence[str | Path]) -> Shape | None:
+    """One <visual> or <collision>; None where it cannot be read."""
+    origin, geometry = element.find("origin"), element.find("geometry")
+    inside = geometry.children[0] if geometry is not None and geometry.children else None
+    if inside is None:
+        return None
+    try:
+        turn, shift = np.eye(3), np.zeros(3)
+        if origin is not None:
+            roll, pitch, yaw = origin.vector("rpy", 3, (0.0, 0.0, 0.0))
+            turn, shift = (
+                rotation_from_rpy(float(roll), float(pitch), float(yaw)),
+                origin.vector("xyz", 3, (0.0, 0.0, 0.0)),
+            )
+        rotation, translation = place.rotation @ turn, place.translation + place.rotation @ shift
+        if inside.tag == "mesh":
+            scale = inside.vector("scale", 3, (1.0, 1.0, 1.0))
+            file = mesh_path(inside.string("filename"), path, packages)
+            if file is None:
+                return None
+            vertices, triangles = read_mesh(file)
+            return Shape(place.host, "mesh", rotation, translation, vertices=vertices * scale, triangles=triangles)
+        if inside.tag == "box":
+            return Shape(place.host, "box", rotation, translation, tuple(map(float, inside.vector("size", 3))))
+        if inside.tag == "cylinder":
+            size = inside.number("radius"), inside.number("length")
+            return Shape(place.host, "cylinder", rotation, translation, size)
+        if inside.tag == "sphere":
+            return Shape(place.host, "sphere", rotation, translation, (inside.number("radius"),))
+    except SteelyardError:
+        return None  # a picture is not worth an error
+    return None
+
+
+def _within(shapes: list[Shape], most: int) -> list[Shape]:
+    """Meshes with at most so many triangles together; each has a part by what it has, and a few at least."""
+    counts = [len(s.triangles) for s in shapes]
+    total = max(sum(counts), 1)
+    out = []
+    for shape, count in zip(shapes, counts, strict=True):
+        if shape.kind == "mesh" and total > most:
+            part = max(200, int(most * count / total))
+            vertices, triangles = fewer(shape.vertices, shape.triangles, part)
+            shape = Shape(shape.link, "mesh", shape.rotation, shape.translation, (), vertices, triangles)
+        if shape.kind != "mesh" or len(shape.triangles):
+            out.append(shape)
+    return out
