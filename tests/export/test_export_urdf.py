@@ -15,11 +15,10 @@ from random_robots import make_tree, trees
 
 from steelyard.dynamics.model import Model
 from steelyard.export import ExportError, model_to_urdf
-from steelyard.export._xml_text import quaternion_of, rpy_of
 from steelyard.parameters import AsymmetricCoulomb, Coulomb, Rotor, terms
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names
-from steelyard.robot.spatial import rotation_about, rotation_from_quaternion, rotation_from_rpy
+from steelyard.robot.spatial import quaternion_of, rotation_about, rotation_from_quaternion, rotation_from_rpy, rpy_of
 
 # Reading snaps rounded angles of files by up to 1e-11, which the original file still has.
 SAME = 1e-9

@@ -55,6 +55,9 @@ class PayloadOptions:
     described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""
     physical: Annotated[bool, typer.Option("--physical/--free", help="A body that can exist, or the free fit.")] = True
+    targets: Annotated[
+        str, typer.Option("--for", metavar="C,…", help="Controllers to write the load for: {load_targets:,}.")
+    ] = ""
     end: opt.End = opt.END
 
 
@@ -74,13 +77,16 @@ def payload(o: PayloadOptions) -> None:
 
 
 def _made(o: PayloadOptions, robot: Robot) -> Outcome:
-    from steelyard.payload import LoadRun, LoadRuns
+    from steelyard.payload import LOAD_TARGETS, LoadRun, LoadRuns
 
     if o.design:
         from steelyard.payload.excite import WRENCH_NOISE, excite_load
         from steelyard.payload.run import LoadMotion
 
         return LoadMotion(robot, excite_load(robot, o.frame, duration=o.duration, rate=o.rate), WRENCH_NOISE)
+    targets = tuple(opt.words(o.targets))
+    for name in targets:  # before logs are read
+        LOAD_TARGETS[name]
     groups = _groups(o.with_load or ())
     carrying = [opt.logs_from(paths, robot, o.mapping) for paths in groups.values()]
     bare = opt.logs_from(o.without, robot, o.mapping)
@@ -104,7 +110,7 @@ def _made(o: PayloadOptions, robot: Robot) -> Outcome:
                 friction=cast(Any, o.friction), physical=o.physical,
             ).loads
         )  # fmt: skip
-    runs = [LoadRun(load, robot, opt.description(o.robot)) for load in loads]
+    runs = [LoadRun(load, robot, opt.description(o.robot), targets) for load in loads]
     return runs[0] if list(groups) == [""] else LoadRuns(dict(zip(groups, runs, strict=True)))
 
 

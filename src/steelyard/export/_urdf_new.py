@@ -10,9 +10,10 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.export._bodies import Body, Inertial, bodies_of
 from steelyard.export._simple_terms import SimpleTerms
-from steelyard.export._xml_text import comment, number, numbers, rpy_of, tag
+from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.ground.arrays import Array
 from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import rpy_of
 
 # The elements of a URDF that an export writes.
 

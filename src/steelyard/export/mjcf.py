@@ -11,10 +11,11 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.export._bodies import Body, bodies_of, children_of, impossible_links
 from steelyard.export._simple_terms import ARMATURE, DAMPING, FRICTION, STIFFNESS, SimpleTerms, simple_terms
-from steelyard.export._xml_text import comment, number, numbers, quaternion_of, tag
+from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import quaternion_of
 
 
 def model_to_mjcf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class Load:
     @property
     def inertia(self) -> Array:
         """The tensor about the centre of gravity, axes parallel to the frame's, kg m²."""
-        return _about_com(self.parameters)
+        return about_com(self.parameters)
 
     @property
     def possible(self) -> bool:
@@ -87,12 +87,12 @@ class Load:
 
     @property
     def center_of_gravity_error(self) -> Array:
-        return self._errors(lambda p: p[1:4] / p[0])
+        return self.errors_of(lambda p: p[1:4] / p[0])
 
     @property
     def inertia_error(self) -> Array:
         """Of Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the centre of gravity."""
-        return self._errors(lambda p: np.array([_about_com(p)[ij] for ij in ENTRIES]))
+        return self.errors_of(lambda p: np.array([about_com(p)[ij] for ij in ENTRIES]))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the mass, kg, at `level` (of 1)."""
@@ -102,8 +102,8 @@ class Load:
         factor = float(norm.ppf(low) if np.isinf(self.degrees) else t.ppf(low, self.degrees))
         return self.mass - factor * self.mass_error, self.mass + factor * self.mass_error
 
-    def _errors(self, what: Callable[[Array], Array]) -> Array:
-        """Standard errors of a function of the parameters, to first order."""
+    def errors_of(self, what: Callable[[Array], Array]) -> Array:
+        """Standard errors of `what`, a function of the ten parameters, to first order."""
         steps = 1e-6 * np.maximum(np.abs(self.parameters), 1e-3)
         jacobian = np.column_stack(
             [(what(self.parameters + d) - what(self.parameters - d)) / (2.0 * s)
@@ -179,7 +179,8 @@ def own_frame(link: Link, host: int) -> Place:
     return Place(host, link.frame_rotation, link.frame_translation)
 
 
-def _about_com(parameters: Array) -> Array:
+def about_com(parameters: Array) -> Array:
+    """The tensor about the centre of gravity (kg m²) of a body's ten `parameters`."""
     c = skew(parameters[1:4] / parameters[0])
     return np.asarray(inertia_matrix(parameters) + parameters[0] * c @ c)
 

@@ -12,6 +12,7 @@ from steelyard.excitation.plan import Plan
 from steelyard.export import model_to_urdf
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome, file_name
+from steelyard.payload.controllers import LOAD_TARGETS
 from steelyard.payload.load import ENTRIES, Load
 from steelyard.robot.robot import Robot
 
@@ -27,11 +28,13 @@ class LoadRun(Outcome):
         load: what was weighed.
         robot: what carries it.
         source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names.
+        targets: controllers that the load is written for: names in `LOAD_TARGETS`.
     """
 
     load: Load
     robot: Robot
     source: Path | None = None
+    targets: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return self.load.to_json()
@@ -39,6 +42,7 @@ class LoadRun(Outcome):
     def files(self) -> dict[str, Content]:
         """Tables of the load; a URDF with it merged in, where the robot's inertias are known."""
         out: dict[str, Content] = {"load.csv": self.load.to_csv(), "load.yaml": self.load.to_yaml()}
+        out |= {LOAD_TARGETS[name].file: LOAD_TARGETS[name].text(self.load) for name in self.targets}
         if self.robot.has_inertia and self.load.possible:
             carrying, name = Model.nominal(self.load.attached(self.robot)), file_name(self.robot.name)
             out[f"{name}_with_load.urdf"] = lambda path: model_to_urdf(carrying, path, self.source)
@@ -73,7 +77,8 @@ class LoadRun(Outcome):
         for note in load.notes:
             say(out, f" • {note}")
         if folder:
-            say(out, f"\nWritten to {folder}: result.json, load.csv, load.yaml and the robot with it.")
+            controllers = "".join(f", {LOAD_TARGETS[name].file}" for name in self.targets)
+            say(out, f"\nWritten to {folder}: result.json, load.csv, load.yaml{controllers} and the robot with it.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,3 +131,33 @@ class Place:
         """The frame that stands at `rotation` (3×3) and `translation` (m) in this one."""
         r, t = np.asarray(rotation, dtype=float), np.asarray(translation, dtype=float)
         return Place(self.host, self.rotation @ r, self.translation + self.rotation @ t)
+
+
+def rpy_of(rotation: Array) -> Array:
+    """Roll, pitch and yaw (rad) of a `rotation`, as URDF has them: R = Rz(yaw) Ry(pitch) Rx(roll).
+
+    The roll is taken from what is left after the yaw is undone, so that the three together are exact also where
+    the pitch is a right angle and roll and yaw turn about the same axis.
+    """
+    r = rotation
+    yaw = np.arctan2(r[1, 0], r[0, 0])
+    s, c = np.sin(yaw), np.cos(yaw)
+    pitch = np.arctan2(-r[2, 0], c * r[0, 0] + s * r[1, 0])
+    roll = np.arctan2(s * r[0, 2] - c * r[1, 2], c * r[1, 1] - s * r[0, 1])
+    return np.array([roll, pitch, yaw])
+
+
+def quaternion_of(rotation: Array) -> Array:
+    """The unit quaternion w, x, y, z of a `rotation`, with w ≥ 0, as the eigenvector of Bar-Itzhack 2000, "New method
+    for extracting the quaternion from a rotation matrix", which is exact for every angle."""
+    r = rotation
+    k = np.array(
+        [
+            [r[0, 0] + r[1, 1] + r[2, 2], r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]],
+            [r[2, 1] - r[1, 2], r[0, 0] - r[1, 1] - r[2, 2], r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]],
+            [r[0, 2] - r[2, 0], r[0, 1] + r[1, 0], r[1, 1] - r[0, 0] - r[2, 2], r[1, 2] + r[2, 1]],
+            [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], r[2, 2] - r[0, 0] - r[1, 1]],
+        ]
+    )
+    q: Array = np.linalg.eigh(k)[1][:, -1]
+    return -q if q[0] < 0.0 else q

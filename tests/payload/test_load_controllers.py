@@ -1,0 +1,166 @@
+"""Loads in the words of controllers: units, frames, axes and digits, read back and held against closed forms."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import steelyard as sy
+from steelyard.cli import app
+from steelyard.demo import simulated_log
+from steelyard.export import model_to_urdf
+from steelyard.payload import LOAD_TARGETS, KnownLoad, Load
+from steelyard.robot.spatial import parameters_from_com
+
+NUMBER = r"-?\d+(?:\.\d+)?"
+# A bar of 3 kg, 0.4 × 0.1 × 0.2 m, turned by 30° about z and 20° about the new y, its middle at (50, −20, 120) mm.
+MASS, SIZE, CENTRE = 3.0, np.array([0.4, 0.1, 0.2]), np.array([0.05, -0.02, 0.12])
+OWN = MASS / 12.0 * np.array([SIZE[1] ** 2 + SIZE[2] ** 2, SIZE[0] ** 2 + SIZE[2] ** 2, SIZE[0] ** 2 + SIZE[1] ** 2])
+
+
+def about(axis, degrees):
+    angle, k = np.radians(degrees), np.eye(3)[axis]
+    cross = np.cross(np.eye(3), k)
+    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
+
+
+TURN = about(2, 30.0) @ about(1, 20.0)
+TENSOR = TURN @ np.diag(OWN) @ TURN.T
+EXACT = Load("flange", parameters_from_com(MASS, CENTRE, TENSOR), np.zeros((10, 10)))
+
+
+def code(name, load=EXACT):
+    """A file without its remarks."""
+    target = LOAD_TARGETS[name]
+    lines = target.text(load).splitlines()
+    return "\n".join(line for line in lines if not (target.comment and line.startswith(target.comment)))
+
+
+def floats(text):
+    return np.array(re.findall(NUMBER, text), dtype=float)
+
+
+def test_universal_robots_take_the_tensor_at_the_centre_in_flange_axes():
+    mass, *rest = floats(code("ur"))
+    assert mass == MASS
+    assert rest[:3] == pytest.approx(CENTRE, rel=1e-5)  # six digits of a load that is exact
+    entries = [TENSOR[ij] for ij in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    assert rest[3:] == pytest.approx(entries, rel=1e-5)
+
+
+def test_franka_takes_it_by_columns():
+    told = json.loads(code("franka"))
+    assert set(told) == {"mass", "center_of_mass", "load_inertia"}  # the fields of franka_msgs/srv/SetLoad
+    assert np.reshape(told["load_inertia"], (3, 3), order="F") == pytest.approx(TENSOR, rel=1e-5)
+    assert told["center_of_mass"] == pytest.approx(CENTRE)
+
+
+def test_kuka_and_abb_take_moments_about_principal_axes():
+    """The axes and moments of both build the tensor again; KUKA's angles are the turn the bar was given."""
+    data = re.search(r"LOAD_DATA\[1\]=(.*)", code("kuka"))[1]
+    named = dict(re.findall(rf"\b([A-Z]+) ({NUMBER})", data.partition(", J ")[0]))
+    about_axes = floats(data.partition(", J ")[2])
+    assert [float(named[x]) for x in "XYZ"] == pytest.approx(1000.0 * CENTRE)
+    a, b, c = (float(named[x]) for x in "ABC")
+    assert (a, b, c) == pytest.approx((30.0, 20.0, 0.0), abs=0.01)
+    R = about(2, a) @ about(1, b) @ about(0, c)
+    assert R @ np.diag(about_axes) @ R.T == pytest.approx(TENSOR, abs=1e-4 * OWN.max())  # angles to 0.01°
+
+    mass, *rest = floats(re.search(r":= (.*);", code("abb"))[1])
+    assert mass == MASS
+    assert rest[:3] == pytest.approx(1000.0 * CENTRE)
+    w, v = rest[3], np.array(rest[4:7])
+    assert w**2 + v @ v == pytest.approx(1.0, abs=1e-5)
+    cross = np.cross(np.eye(3), v)
+    R = np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross
+    assert R @ np.diag(rest[7:]) @ R.T == pytest.approx(TENSOR, abs=1e-4 * OWN.max())
+
+
+def test_fanuc_counts_in_centimetres_and_kilograms_of_force():
+    told = dict(re.findall(rf"\$PLST_GRP1\[1\]\.(\S+) = ({NUMBER})", code("fanuc")))
+    assert [float(told[f"$PAYLOAD_{x}"]) for x in "XYZ"] == pytest.approx([5.0, -2.0, 12.0])
+    # A ring of 1 kg and 1 m has 1 kg m² = 1 N m s² = (1/9.80665) kgf · 100 cm s².
+    assert float(told["$PAYLOAD_IX"]) == pytest.approx(TENSOR[0, 0] * 10.19716, rel=1e-5)
+
+
+def with_errors(scale):
+    """The bar with error bars: `scale` of 1 is 20 g, 20 g m and 0.002 kg m²."""
+    return Load("flange", EXACT.parameters, (scale * np.array([0.02] * 4 + [0.002] * 6)) ** 2 * np.eye(10))
+
+
+def test_digits_end_where_the_error_bar_begins():
+    known = KnownLoad(with_errors(1.0))
+    assert str(known.mass) == "3.0"
+    for figure in (known.mass, *known.centre, *known.moments):
+        place = 10.0 ** (np.floor(np.log10(figure.error)) - 1.0)  # where the second digit of the error stands
+        assert figure.rounded == pytest.approx(round(figure.value / place) * place, abs=1e-12)
+        assert abs(figure.rounded - figure.value) <= 0.5 * place
+    assert "3.000 +/- 0.02" in LOAD_TARGETS["ur"].text(with_errors(1.0))
+
+
+def test_products_that_cannot_be_told_from_zero_turn_no_axes():
+    clear, vague = KnownLoad(with_errors(0.1)), KnownLoad(with_errors(20.0))
+    assert abs(clear.principal[0][0, 1]) > 0.3
+    assert np.array_equal(vague.principal[0], np.eye(3))
+    assert "cannot be told from zero" in LOAD_TARGETS["kuka"].text(with_errors(20.0))
+
+
+def test_what_the_motion_does_not_show_is_a_point_mass_and_marked():
+    shown = tuple(k != 9 for k in range(10))
+    load = Load("flange", np.where(shown, EXACT.parameters, 0.0), np.diag(np.where(shown, 1e-4, 0.0)), shown)
+    text = LOAD_TARGETS["ur"].text(load)
+    assert "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0])" in text
+    assert text.count("the motion does not show it") == 6
+    assert floats(code("ur", load))[1:4] == pytest.approx(CENTRE, abs=0.01)  # the centre is shown
+    with pytest.raises(sy.SteelyardError, match="mass of the load"):
+        LOAD_TARGETS["abb"].text(Load("flange", EXACT.parameters, np.zeros((10, 10)), (False,) + (True,) * 9))
+
+
+def test_no_controller_gets_a_tensor_that_no_body_has():
+    parameters = EXACT.parameters.copy()
+    parameters[4] = 0.0
+    text = LOAD_TARGETS["ur"].text(Load("flange", parameters, np.zeros((10, 10))))
+    assert "no body has this tensor" in text
+    assert "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0])" in text
+
+
+FLANGE = """<robot name="wrist"><link name="base"/><link name="hand"><inertial><mass value="1"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="tool0"/>
+<joint name="j" type="continuous"><parent link="base"/><child link="hand"/><axis xyz="0 0 1"/></joint>
+<joint name="f" type="fixed"><parent link="hand"/><child link="tool0"/>
+<origin xyz="0 0 0.2" rpy="0 0 1.5707963267948966"/></joint></robot>"""
+
+
+def test_a_load_seen_from_the_flange_is_the_body_there(tmp_path):
+    """The flange stands 20 cm up and a quarter turn about z on its link: x of the link is −y of the flange."""
+    (tmp_path / "wrist.urdf").write_text(FLANGE)
+    robot = sy.load_robot(tmp_path / "wrist.urdf")
+    body = parameters_from_com(2.0, [0.1, 0.03, 0.25], np.diag([0.004, 0.006, 0.005]))
+    there = Load("hand", body, np.zeros((10, 10))).seen_from(robot, "tool0")
+    assert floats(code("ur", there))[1:4] == pytest.approx([0.03, -0.1, 0.05])
+    assert floats(code("ur", there))[4:] == pytest.approx([0.006, 0.004, 0.005, 0.0, 0.0, 0.0], abs=1e-9)
+
+
+def test_the_command_writes_them_beside_the_load(tmp_path):
+    bare = sy.Model.nominal(sy.load_robot("rotradi"))
+    model_to_urdf(bare, tmp_path / "arm.urdf")
+    theta = bare.theta.copy()
+    theta[20:30] += parameters_from_com(2.0, [0.10, 0.02, 0.05], np.diag([0.004, 0.006, 0.005]))
+    simulated_log(bare, seed=1).save(tmp_path / "empty.csv")
+    simulated_log(sy.Model(bare.robot, bare.terms, theta), seed=2).save(tmp_path / "loaded.csv")
+    logs = ["--without", str(tmp_path / "empty.csv"), "--with", str(tmp_path / "loaded.csv")]
+    made = CliRunner().invoke(
+        app, ["payload", str(tmp_path / "arm.urdf"), *logs, "--for", "ur,abb", "-o", str(tmp_path / "load")]
+    )
+    assert made.exit_code == 0, made.output
+    assert floats((tmp_path / "load" / "load.script").read_text().splitlines()[-1])[0] == pytest.approx(2.0, abs=0.1)
+    module = (tmp_path / "load" / "load_abb.mod").read_text(encoding="ascii").splitlines()
+    assert (module[0], module[-1]) == ("MODULE WeighedLoad", "ENDMODULE")  # nothing may stand outside a module
+    assert "PERS loaddata" in module[-2]
+    wrong = CliRunner().invoke(app, ["payload", str(tmp_path / "arm.urdf"), *logs, "--for", "urr"])
+    assert wrong.exit_code == 2
+    assert "urr" in wrong.output
