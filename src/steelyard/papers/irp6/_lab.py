@@ -11,8 +11,8 @@ import numpy as np
 import steelyard as sy
 from steelyard.excitation import Acceleration, SearchSettings
 from steelyard.ground import Array
+from steelyard.papers.own_parameters import OwnParameters
 
-GRAVITY = 9.81
 PERIOD = 5e-4  # s, of the joint unit
 WINDOW = 0.005  # s, of the short integrals
 # The integral model over consecutive windows, over windows that all begin at the start, and the differential model.
@@ -40,82 +40,104 @@ SampledMotion = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """One motor alone. What is left of the arm is one link, whose `direction` at zero is "up" or "forward" ("" where it
-    turns about the vertical); `values` are inertia, viscous and Coulomb friction and, with gravity, the first moment.
-    """
+class Motor:
+    """The IRp-6 with one motor moving and the others at rest, and what such a motion `shows`: inertia, viscous and
+    Coulomb friction and, with gravity, the first moment. With motor 2 the forearm keeps its direction: q3 = −q2."""
 
+    lab: Lab
     name: str
-    direction: str
-    values: Array
+    shows: tuple[str, ...]
 
     @cached_property
-    def truth(self) -> sy.Model:
-        link = np.zeros(10)
-        turning, moment = ("Iyy1", self.values[3]) if self.direction else ("Izz1", 0.0)
-        link[[0, 1, 6 if turning == "Iyy1" else 9]] = 20.0, moment, self.values[0]
-        upright = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-        rotation = upright if self.direction == "up" else np.eye(3)
-        # A forearm that points forward rises with its angle.
-        axis = np.array([0.0, -1.0, 0.0] if self.direction else [0.0, 0.0, 1.0])
-        body = sy.Link("arm", "q", "revolute", -1, rotation, np.zeros(3), axis, 0, inertia=link)
-        robot = sy.Robot(
-            self.name, (sy.Joint("q", "revolute"),), (body,), gravity=np.array([0.0, 0.0, -GRAVITY])
-        )  # fmt: skip
-        return sy.Model(robot, sy.terms(robot, "viscous", "coulomb"), np.concatenate([link, self.values[1:3]]))
+    def own(self) -> OwnParameters:
+        return OwnParameters.of({name: X[name] for name in self.shows}, self.lab.base)
 
     @cached_property
-    def base(self) -> sy.BaseParameters:
-        return sy.base_parameters(self.truth.robot, self.truth.terms)
+    def values(self) -> Array:
+        return self.own.values(self.lab.truth.theta)
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Our names of the values."""
-        return ("Iyy1", "Fv1", "Fc1", "mx1") if self.direction else ("Izz1", "Fv1", "Fc1")
+    def path(self, x: Array) -> Array:
+        """Joint positions, velocities or accelerations, `(samples, joints)`, of the motor's `(samples, 1)`."""
+        return sy.Movement.path(self.lab.robot, {self.name: x[:, 0]})
 
-    def of(self, beta: Array) -> Array:
-        """The values among base parameters, `(…, values)`."""
-        return np.asarray(beta[..., [self.base.names.index(name) for name in self.parameters]])
+    @cached_property
+    def arm(self) -> sy.Robot:
+        """The same as an arm of one joint, whatever that is: the others are locked, or (q3 with motor 2) follow it."""
+        robot = self.lab.robot
+        if self.name != "motor2":
+            return robot.with_joints([f"q{self.name[-1]}"])
+        drives = robot.transmission
+        assert drives is not None
+        first, second, third = robot.links
+        follows = replace(third, coordinate=second.coordinate, ratio=-1.0)
+        motors = replace(drives, matrix=drives.matrix[:2, :2], motors=drives.motors[:2], ratios=drives.ratios[:2])
+        terms = tuple(replace(t, values=tuple(v[:2] for v in t.values)) for t in robot.nominal_terms)
+        two = replace(robot, joints=robot.joints[:2], links=(first, second, follows), transmission=motors,
+                      torque_used=robot.torque_used[:2], nominal_terms=terms)  # fmt: skip
+        return two.with_joints(["q2"])
+
+    @cached_property
+    def alone(self) -> sy.Model:
+        """The truth of that arm."""
+        return sy.Model.nominal(self.arm)
 
     def log(self, motion: SampledMotion, seed: int | None = None, period: float = PERIOD) -> sy.Log:
-        """What is measured along a motion; without seed, without noise."""
+        """What is measured on the arm along a motion of the motor; without seed, without noise. Resolvers and
+        tachometers sit on the motors, and what rests, rests."""
         t: Array = np.asarray(period * np.arange(len(motion[0])))
-        q, dq, ddq = motion
-        clean = sy.Log(("q",), t, q, dq=dq, ddq=ddq, tau=self.truth.torque(q, dq, ddq))
+        q, dq, ddq = (self.path(x) for x in motion)
+        clean = sy.Log(self.lab.robot.joint_names, t, q, dq=dq, ddq=ddq, tau=self.lab.truth.torque(q, dq, ddq))
         if seed is None:
             return clean
-        noise = np.random.default_rng(seed).normal(size=(3, *q.shape))
-        noise *= np.array([POSITION_NOISE, VELOCITY_NOISE, TORQUE_NOISE])[:, None, None]
-        return replace(clean, q=q + noise[0], dq=dq + noise[1], ddq=None, tau=np.asarray(clean.tau) + noise[2])
+        noise = np.random.default_rng(seed).normal(size=(3, len(t), 1))
+        off, slips, pulls = (s * x for s, x in zip((POSITION_NOISE, VELOCITY_NOISE, TORQUE_NOISE), noise, strict=True))
+        felt = pulls * self._turns  # the motor's current; those of the others do no work
+        return replace(
+            clean, q=q + self.path(off), dq=dq + self.path(slips), ddq=None, tau=np.asarray(clean.tau) + felt
+        )
+
+    @property
+    def _turns(self) -> Array:
+        """How the motor turns with the joints."""
+        drives = self.lab.robot.transmission
+        assert drives is not None
+        return np.asarray(drives.matrix[drives.motors.index(self.name)])
 
     def history(self, log: sy.Log, scheme: str = SHORT) -> tuple[Array, Array]:
-        """Times, and the values by recursive least squares, (17)–(18), `(moments, values)`."""
-        run = sy.recursive(self.truth.robot, log, base=self.base, scheme=scheme, moments=4000)
+        """Times, and the values by recursive least squares, (17)–(18), `(moments, values)`. The recursion has all base
+        parameters of the arm; what the motion does not show of them stays at zero."""
+        run = sy.recursive(self.lab.robot, log, base=self.lab.base, scheme=scheme, moments=4000)
         for _ in run:
             pass
-        return run.history.t, self.of(run.history.beta)
+        return run.history.t, self.own.from_base(run.history.beta)
 
-    def information(self, q: Array, dq: Array, period: float = WINDOW) -> Array:
-        """hᵀh of the integral model over windows of one sample, from the functions that the paper prints."""
-        v = dq[:, 0]
-        columns = [np.diff(v**2 / 2.0), period * _middle(v**2), period * _middle(np.abs(v))]
-        if self.direction:
-            height = np.cos(q[:, 0]) if self.direction == "up" else np.sin(q[:, 0])
-            columns.append(GRAVITY * np.diff(height))
-        h = np.stack(columns, axis=1)
+    def information(self, motion: SampledMotion, period: float = WINDOW) -> Array:
+        """hᵀh of the integral model (19) over windows of one sample: what the arm's energy and friction are per unit of
+        each value."""
+        q, dq, _ = (self.path(x) for x in motion)
+        of = self.lab.truth.dynamics
+        energy = of.kinetic_energy_regressor(q, dq) + of.potential_energy_regressor(q)
+        lost = of.dissipation_regressor(q, dq)
+        work = np.diff(energy, axis=0) + period * (lost[1:] + lost[:-1]) / 2.0
+        h = work @ np.linalg.pinv(self.own.matrix)
         return np.asarray(h.T @ h)
 
+    @cached_property
+    def exciting(self) -> sy.Plan:
+        """The best motion for the integral model, ±40° and 1.5 rad/s, 4 s: Armstrong's samples."""
+        first = self.arm.joint_names[0]
+        return sy.excite(
+            self.arm, terms=self.alone.terms, parameters=self._named, scheme="energy", window=WINDOW,
+            criterion="information", rate=1.0 / WINDOW, duration=4.0, search=self.lab.search,
+            limits={"q": np.deg2rad(40.0), "dq": 1.5, "ddq": 4.5}, family=self.lab.samples(4.0), joints=[first],
+        )  # fmt: skip
 
-def _middle(x: Array) -> Array:
-    return (x[1:] + x[:-1]) / 2.0
-
-
-# Printed for motor 2; documented choices for the others.
-AXES = (
-    Axis("joint 1", "", np.array([3.340927, 20.0, 12.0])),
-    Axis("motor 2", "up", np.array([5.5, 26.0, 28.75, 8.125])),
-    Axis("joint 3", "forward", np.array([3.082848, 18.0, 15.0, 0.4])),
-)
+    @property
+    def _named(self) -> tuple[str, ...]:
+        """The values as base parameters of the arm of one joint. Its link is symmetric, and no side moment is looked
+        for (my1)."""
+        names = sy.base_parameters(self.arm, self.alone.terms).names
+        return tuple(name for name in names if name != "my1")
 
 
 def splines(degrees: Iterable[float], seconds: float = 0.5, period: float = PERIOD) -> SampledMotion:
@@ -151,7 +173,11 @@ class Lab:
         self.search = QUICK if fast else FULL
         self.robot = sy.load_robot("irp6")
         self.truth = sy.Model.nominal(self.robot)
-        self.first, self.second, self.third = AXES
+        self.motors = (
+            Motor(self, "motor1", ("X1", "X11", "X8")),
+            Motor(self, "motor2", ("J2", "X12", "X9", "X7")),
+            Motor(self, "motor3", ("X4", "X13", "X10", "X6")),
+        )
 
     @cached_property
     def base(self) -> sy.BaseParameters:
@@ -161,18 +187,6 @@ class Lab:
         """Armstrong's motions, as in the paper: accelerations at even times are free, and the motion begins and ends
         at rest."""
         return Acceleration(seconds, samples=17 if self.fast else 61, rest=False)
-
-    @cached_property
-    def exciting(self) -> tuple[sy.Plan, ...]:
-        """The best motions of the three axes for the integral model, ±40° and 1.5 rad/s, 4 s: Armstrong's samples."""
-        return tuple(
-            sy.excite(
-                axis.truth.robot, terms=axis.truth.terms, parameters=axis.parameters, scheme="energy", window=WINDOW,
-                criterion="information", rate=1.0 / WINDOW, duration=4.0,
-                limits={"q": np.deg2rad(40.0), "dq": 1.5}, search=self.search, family=self.samples(4.0),
-            )
-            for axis in AXES
-        )  # fmt: skip
 
 
 def cosine(t: Array, seconds: float = 4.0, size: float = 0.3) -> SampledMotion:

@@ -18,7 +18,8 @@ from steelyard.friction import (
     measure_friction,
 )
 from steelyard.ground import Array
-from steelyard.papers.irp6._lab import POSITION_NOISE, SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, settled, splines
+from steelyard.papers.irp6._lab import POSITION_NOISE, SHORT, TORQUE_NOISE, VELOCITY_NOISE, Lab, X, settled, splines
+from steelyard.papers.own_parameters import OwnParameters
 from steelyard.papers.paper import Item, PaperFigure, asserted, beside, paper_table, shown
 from steelyard.parameters import AsymmetricCoulomb
 from steelyard.report import Line, Panel, TableColumn
@@ -163,19 +164,19 @@ def figures_3_and_4(lab: Lab) -> Item:
 
 def figure_5(lab: Lab) -> Item:
     """Figure 5: inertia of joint 1 with friction known beforehand."""
-    axis, motion = lab.first, splines((0, 40, -40, 30, -30, 45, -45, 0), period=1e-3)
+    axis, motion = lab.motors[0], splines((0, 40, -40, 30, -30, 45, -45, 0), period=1e-3)
     ways: dict[str, list[tuple[Array, Array]]] = {"friction known to 2 %": [], "friction found along": []}
-    robot = axis.truth.robot
-    rigid = sy.base_parameters(robot)
+    rigid = sy.base_parameters(lab.robot, sy.terms(lab.robot, *(t for t in lab.truth.terms.terms if t.inertial)))
+    own = OwnParameters.of({"X1": X["X1"]}, rigid)
     for seed in range(lab.runs):
         log = axis.log(motion, seed, period=1e-3)
         ways["friction found along"].append(axis.history(log))
         fv, fc = axis.values[1:3] * (1.0 + 0.02 * np.random.default_rng([seed, 1]).normal(size=2))
-        curve = {"q": partial(_coulomb_viscous, coulomb=float(fc), viscous=float(fv))}
-        run = sy.recursive(robot, log, base=rigid, scheme=SHORT, known_friction=curve, moments=4000)
+        curve = {"motor1": partial(_coulomb_viscous, coulomb=float(fc), viscous=float(fv))}
+        run = sy.recursive(lab.robot, log, base=rigid, scheme=SHORT, known_friction=curve, moments=4000)
         for _ in run:
             pass
-        ways["friction known to 2 %"].append((run.history.t, run.history.beta))
+        ways["friction known to 2 %"].append((run.history.t, own.from_base(run.history.beta)))
     inertia = float(axis.values[0])
     times = {n: float(np.median([settled(t, x[:, 0], inertia, 0.1) for t, x in runs])) for n, runs in ways.items()}
     last = {n: np.array([x[-1, 0] for _, x in runs]) for n, runs in ways.items()}
@@ -191,8 +192,9 @@ def figure_5(lab: Lab) -> Item:
         TableColumn("deviation", "kg m²", 2),
     )
     return Item(
-        text=f"{lab.runs} runs at 1 ms over windows of 5 ms, with noise; the first run is drawn. In print there is "
-        "one curve, and no number.",
+        text=f"The IRp-6 with motor 1 moving and the others idle, {lab.runs} runs at 1 ms over windows of 5 ms, with "
+        "noise; the first run is drawn. Where friction is known, its curve over the motor's velocity is taken off the "
+        "torque. In print there is one curve, and no number.",
         tables=(paper_table(head, rows, f"X1 = {inertia:.3f} kg m²"),),
         figures=(
             PaperFigure("X1", (Panel("", tuple(lines), y="X1 [kg m²]", range=(0.5 * inertia, 1.5 * inertia)),)),

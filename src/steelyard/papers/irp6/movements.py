@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from steelyard.papers.irp6._lab import (
     TORQUE_NOISE,
     VELOCITY_NOISE,
     Lab,
+    Motor,
     X,
     settled,
     splines,
@@ -32,47 +32,13 @@ UNITS = ("kg m²", "N m s", "N m", "kg m")
 Trouble = Callable[[sy.Log, np.random.Generator], sy.Log]
 
 
-@dataclass(frozen=True, eq=False)
-class _Motor2:
-    """The arm with motor 2 moving and the others at rest: q3 goes back as q2 goes forth, the forearm keeps its
-    direction. J2, F2v, F2c and X7 are what such a motion shows."""
-
-    lab: Lab
-    shows: ClassVar = ("J2", "X12", "X9", "X7")
-
-    @cached_property
-    def own(self) -> OwnParameters:
-        return OwnParameters.of({name: X[name] for name in self.shows}, self.lab.base)
-
-    @cached_property
-    def values(self) -> Array:
-        return self.own.values(self.lab.truth.theta)
-
-    def path(self, x: Array) -> Array:
-        """Joint positions, velocities or accelerations of motor 2's, `(samples,)`."""
-        return sy.Movement.path(self.lab.robot, {"motor2": x})
-
-    @cached_property
-    def log(self) -> sy.Log:
-        """What is measured along the moves, without noise."""
-        q, dq, ddq = (self.path(x[:, 0]) for x in MOVES)
-        tau = self.lab.truth.torque(q, dq, ddq)
-        return sy.Log(self.lab.robot.joint_names, np.asarray(5e-4 * np.arange(len(q))), q, dq=dq, ddq=ddq, tau=tau)
-
-    def found(self, log: sy.Log, scheme: str) -> Array:
-        """The four from a log, by least squares."""
-        moved = sy.Movement("motor 2", log, ("motor2",), sums(self.own), neglects="rest")
-        result = sy.identify_sequentially(
-            self.lab.robot, [moved], base=self.lab.base, scheme=scheme, preparation="as logged"
-        )
-        return np.array([result.value(name)[0] for name in self.shows])
-
-    def history(self, log: sy.Log) -> tuple[Array, Array]:
-        """Times, and the four by recursive least squares over short windows, (17)–(18), `(moments, values)`."""
-        run = sy.recursive(self.lab.robot, log, base=self.lab.base, scheme=SHORT, moments=4000)
-        for _ in run:
-            pass
-        return run.history.t, self.own.from_base(run.history.beta)
+def _found(motor: Motor, log: sy.Log, scheme: str) -> Array:
+    """What a motor's motion shows, from a log, by least squares."""
+    moved = sy.Movement(motor.name, log, (motor.name,), sums(motor.own), neglects="rest")
+    result = sy.identify_sequentially(
+        motor.lab.robot, [moved], base=motor.lab.base, scheme=scheme, preparation="as logged"
+    )
+    return np.array([result.value(name)[0] for name in motor.shows])
 
 
 def sums(own: OwnParameters) -> dict[str, dict[str, float]]:
@@ -84,9 +50,9 @@ def sums(own: OwnParameters) -> dict[str, dict[str, float]]:
 
 def motor_2(lab: Lab) -> Item:
     """Section 5.1: four parameters of motor 2."""
-    axis = _Motor2(lab)
-    log = axis.log
-    found = {name: axis.found(log, scheme) for name, scheme in PAPER_SCHEMES.items()}
+    axis = lab.motors[1]
+    log = axis.log(MOVES)
+    found = {name: _found(axis, log, scheme) for name, scheme in PAPER_SCHEMES.items()}
     worst = {name: float(np.max(np.abs(values / axis.values - 1.0))) for name, values in found.items()}
     t, history = axis.history(log)
     time = settled(t, history, axis.values, 0.05)
@@ -122,10 +88,11 @@ def motor_2(lab: Lab) -> Item:
 
 def long_windows(lab: Lab) -> Item:
     """Section 5.1: whether long integrals are worse."""
-    rows, axis = [], _Motor2(lab)
+    rows, axis = [], lab.motors[1]
+    log = axis.log(MOVES)
     for name, trouble in TROUBLES.items():
         short, long = (
-            float(np.median([_error(axis, trouble, seed, scheme) for seed in range(lab.runs)]))
+            float(np.median([_error(axis, log, trouble, seed, scheme) for seed in range(lab.runs)]))
             for scheme in (SHORT, LONG)
         )
         rows.append((name, short, long, long / short))
@@ -179,10 +146,10 @@ TROUBLES: dict[str, Trouble] = {
 }
 
 
-def _error(axis: _Motor2, trouble: Trouble, seed: int, scheme: str) -> float:
+def _error(axis: Motor, clean: sy.Log, trouble: Trouble, seed: int, scheme: str) -> float:
     rng = np.random.default_rng(seed)
-    log = trouble(_pushed(axis.log, rng.normal(size=len(axis.log))), rng)
-    return float(100.0 * np.max(np.abs(axis.found(log, scheme) / axis.values - 1.0)))
+    log = trouble(_pushed(clean, rng.normal(size=len(clean))), rng)
+    return float(100.0 * np.max(np.abs(_found(axis, log, scheme) / axis.values - 1.0)))
 
 
 PERIOD = 1e-3
@@ -330,18 +297,20 @@ def figure_16(lab: Lab) -> Item:
 
 def figure_17(lab: Lab) -> Item:
     """Figure 17: measured and simulated position of joint 1."""
-    axis, motion = lab.first, splines(KNOTS["motor1"], period=PERIOD)
-    seen = sy.fit_log(axis.base, axis.log(motion, 0, PERIOD), scheme=SHORT).theta
-    model = sy.Model(axis.truth.robot, axis.truth.terms, seen)
-    other = splines(KNOTS["motor2"], period=PERIOD)
-    log = axis.log(other, 1, PERIOD)
-    made = sy.replay(model, log, q0=other[0][0], dq0=np.zeros(1), method="rk4")
-    right = sy.replay(axis.truth, log, q0=other[0][0], dq0=np.zeros(1), method="rk4")
+    motor = lab.motors[0]
+    # Joints 2 and 3 are kept where they are, as their brakes do.
+    seen, log = (
+        _first_joint(motor.log(splines(KNOTS[name], period=PERIOD), seed, PERIOD))
+        for seed, name in enumerate(("motor1", "motor2"))
+    )
+    found = sy.fit_log(sy.base_parameters(motor.arm, motor.alone.terms), seen, scheme=SHORT).theta
+    model = sy.Model(motor.arm, motor.alone.terms, found)
+    made, right = (sy.replay(x, log, q0=np.zeros(1), dq0=np.zeros(1), method="rk4") for x in (model, motor.alone))
     off = {n: np.rad2deg(float(np.sqrt(np.mean((x.q - log.q) ** 2)))) for n, x in (("ours", made), ("true", right))}
     lines = [Line.of("measured", log.t, log.q[:, 0]), Line.of("simulated", log.t, made.q[:, 0], dashed=True)]
     return Item(
-        text="The parameters of joint 1, found from one motion, in a simulation under the torques of another, without "
-        "any feedback.",
+        text="The IRp-6 with joints 2 and 3 locked: what joint 1 shows, found from one motion, in a simulation under "
+        "the torques of another, without any feedback.",
         figures=(PaperFigure("Joint 1", (Panel("", tuple(lines), y="position [rad]"),)),),
         statements=(
             shown(
@@ -353,3 +322,9 @@ def figure_17(lab: Lab) -> Item:
         ),
         differences=("The figure has no numbers, and whether its simulation had feedback is not said.",),
     )
+
+
+def _first_joint(log: sy.Log) -> sy.Log:
+    """Of joint 1 alone."""
+    q, dq, tau = (np.asarray(x)[:, :1] for x in (log.q, log.dq, log.tau))
+    return sy.Log(log.joints[:1], log.t, q, dq=dq, tau=tau)
