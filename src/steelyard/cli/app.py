@@ -28,6 +28,7 @@ LISTS = {
     "default_terms": ("parameters.terms", "DEFAULT_TERMS"),
     "families": ("excitation.excite", "FAMILIES"),
     "criteria": ("excitation.criteria", "CRITERIA"),
+    "prediction_formats": ("use.prediction_files", "PREDICTION_FORMATS"),
     "load_targets": ("payload.controllers", "LOAD_TARGETS"),
     "motion_targets": ("excitation.controllers.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),

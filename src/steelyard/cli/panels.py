@@ -30,7 +30,7 @@ PANELS = {
         "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "starts", "time",
         "checkpoint", "workers", "resume",
     ),
-    "Output": ("targets", "output", "overwrite", "as_json", "fix", "help"),
+    "Output": ("to", "targets", "output", "overwrite", "as_json", "fix", "help"),
 }  # fmt: skip
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 

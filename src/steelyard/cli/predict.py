@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +34,7 @@ class PredictOptions:
     cutoff: Annotated[
         float | None, typer.Option(metavar="HZ", help="Torques are compared below this; default by a rule.")
     ] = None
+    to: Annotated[str, typer.Option(metavar="F,…", help="What to write for every log: {prediction_formats:,}.")] = "csv"
     described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
 
@@ -44,16 +45,18 @@ def predict(o: PredictOptions) -> None:
     """Predict the torques of logged motions by a model, or by a bank of local ones with its error bands."""
     from steelyard.use.predict import predict as predicted
 
+    options: dict[str, Any] = {"names": _names(o.logs), "cutoff_hz": o.cutoff, "formats": opt.words(o.to)}
+
     def made() -> Predictions:
         if o.robot:
             from steelyard.local.files import load_bank
 
             bank = load_bank(o.model, o.described.robot(o.robot))
             logs = opt.logs_from(o.logs, bank.robot, o.mapping)
-            return predicted(bank, logs, names=_names(o.logs), cutoff_hz=o.cutoff, label="the bank's local models")
+            return predicted(bank, logs, label="the bank's local models", **options)
         model = o.described.model(o.model)
         logs = opt.logs_from(o.logs, model.robot, o.mapping)
-        return predicted(model, logs, names=_names(o.logs), cutoff_hz=o.cutoff, label=f"the model of {o.model}")
+        return predicted(model, logs, label=f"the model of {o.model}", **options)
 
     o.end.deliver(made)
 

@@ -14,14 +14,18 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.arrays import Array
-from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogsLike, as_logs, log_label
+from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping
+from steelyard.signals.units import unit_size
 from steelyard.study import Study
+from steelyard.use.prediction_files import PREDICTION_FORMATS
+
+_DATES = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,7 @@ class PredictedLog:
         filtered: the prediction through that low-pass, which is what can be compared.
         compared: samples that the low-pass and the derivatives see both sides of; others are not judged.
         outside: samples that no region of a bank answers for.
+        start_ns: what the log's clock shows at t = 0, ns.
     """
 
     name: str
@@ -47,6 +52,7 @@ class PredictedLog:
     filtered: Array
     compared: NDArray[np.bool_]
     outside: NDArray[np.bool_] | None
+    start_ns: int = 0
 
     @cached_property
     def error_percent(self) -> Array | None:
@@ -70,6 +76,8 @@ class Predictions(Viewed):
     by: str
     logs: tuple[PredictedLog, ...]
     cutoff_hz: float
+    # Names in `PREDICTION_FORMATS`.
+    formats: tuple[str, ...] = ("csv",)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -89,25 +97,19 @@ class Predictions(Viewed):
         return out
 
     def files(self) -> dict[str, Content]:
-        """A table for every log: t, the torque of each joint, and its band where it is known."""
-        return {f"{name}.csv": csv_text(self._rows(log)) for name, log in zip(self._names, self.logs, strict=True)}
+        """A file for every log and format."""
+        joints = self.robot.joint_names
+        return {
+            f"{name}.{kind}": PREDICTION_FORMATS[kind].content(log, joints)
+            for name, log in zip(self._names, self.logs, strict=True)
+            for kind in self.formats
+        }
 
     @property
     def _names(self) -> list[str]:
         """What the tables are called: as the logs, numbered where two are called alike."""
         plain = [file_name(log.name) for log in self.logs]
         return [n if plain.count(n) == 1 else f"{n}-{k + 1}" for k, n in enumerate(plain)]
-
-    def _rows(self, log: PredictedLog) -> list[Sequence[Any]]:
-        joints = self.robot.joint_names
-        heads = ["t", *(f"tau_{j}" for j in joints)]
-        columns = [log.t[:, None], log.torque]
-        if log.band is not None:
-            heads += [f"sigma_{j}" for j in joints]
-            columns.append(log.band)
-        rows: list[Sequence[Any]] = [heads]
-        rows += [[f"{x:.10g}" for x in row] for row in np.hstack(columns)]
-        return rows
 
     def view(self) -> Presentation:
         from steelyard.use._predict_page import predictions_report, print_predictions
@@ -123,6 +125,7 @@ def predict(
     cutoff_hz: float | None = None,
     label: str = "",
     mapping: AnyMapping = None,
+    formats: Sequence[str] = ("csv",),
 ) -> Predictions:
     """The torques that a model expects along the motions of `logs`, and how far measured ones are off.
 
@@ -133,7 +136,10 @@ def predict(
         cutoff_hz: below which torques are compared, Hz; default: as `identify` would choose for these logs.
         label: what the model is called.
         mapping: what the columns of files and frames mean, as in `read_log`.
+        formats: what a run folder holds for every log: names in `PREDICTION_FORMATS` (csv, mcap, rrd).
     """
+    for kind in formats:
+        PREDICTION_FORMATS[kind]
     by = by if isinstance(by, Bank) else as_model(by)
     logs = as_logs(logs, by.robot, mapping)
     if not logs:
@@ -143,10 +149,20 @@ def predict(
     study = Study.of(by.robot, complete, (), Preparation(cutoff_hz=cutoff_hz), needs_torque=False)
     called = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
     out = [
-        _predicted(by, name, list(study.motions_of(mended)), log.tau is not None)
+        replace(_predicted(by, name, list(study.motions_of(mended)), log.tau is not None), start_ns=_start_ns(log))
         for name, log, mended in zip(called, logs, study.logs, strict=True)
     ]
-    return Predictions(study.robot, label or type(by).__name__.lower(), tuple(out), study.cutoff_hz)
+    called_by = label or type(by).__name__.lower()
+    return Predictions(study.robot, called_by, tuple(out), study.cutoff_hz, tuple(formats))
+
+
+def _start_ns(log: Log) -> int:
+    """What the clock of a log shows at t = 0, in ns since whatever it counts from."""
+    start = log.meta.get("start_time", 0)
+    stated = (log.meta.get("mapping") or {}).get("units", {}).get("time") or "s"
+    # Dates are counted in nanoseconds (`signals.read`); of a clock in seconds no figure is as large.
+    unit = 1e-9 if abs(start) > _DATES else unit_size("time", stated if isinstance(stated, str) else stated[0])
+    return int(start) * round(1e9 * unit) if isinstance(start, int) else round(1e9 * unit * start)
 
 
 def _predicted(by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool) -> PredictedLog:
