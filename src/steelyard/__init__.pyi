@@ -2,6 +2,7 @@
 
 from .assessment.replay import Possibility, Replay, possibility, replay
 from .check import Check, check_log
+from .check.guess import guess_mapping
 from .compare.on_log import LogComparison, compare_on_log
 from .dynamics.engine import Dynamics
 from .dynamics.model import Model
@@ -43,9 +44,9 @@ __all__ = [
     "PD", "BallScrew", "BaseParameters", "Check", "ComputedTorque", "ConstantRatio", "Dynamics", "ExcitationError",
     "FrictionCurves", "Identification", "Inspection", "Joint", "Link", "Log", "LogComparison", "LogError", "Model",
     "Movement", "PDGravity", "Parameter", "Plan", "Possibility", "Predictions", "Preparation", "Project", "Replay",
-    "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError", "SteelyardError",
-    "StructureError", "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated", "Wave", "Weighing",
-    "as_model", "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log", "identify",
+    "Robot", "RobotError", "Sensors", "ShapeError", "Simulation", "SimulationError", "SteelyardError", "StructureError",
+    "Terms", "TorqueSignal", "Transmission", "UnknownNameError", "Validated", "Wave", "Weighing", "as_model",
+    "base_parameters", "builtin_names", "check_log", "compare_on_log", "excite", "fit_log", "guess_mapping", "identify",
     "identify_sequentially", "inspect_robot", "load_log", "load_robot", "measure_friction", "nominal_terms",
     "possibility", "predict", "read_log", "recursive", "replay", "simulate", "terms", "validate_on_logs",
     "validate_on_plant", "weigh",

@@ -33,6 +33,7 @@ LISTS = {
     "motion_targets": ("excitation.controllers.target", "MOTION_TARGETS"),
     "optimisers": ("excitation.excite", "OPTIMISERS"),
     "papers": ("papers", "PAPERS"),
+    "presets": ("signals.presets", "PRESETS"),
     "formats": ("use.exported", "FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
@@ -71,6 +72,8 @@ STAGES = {
         "simulate": "Let a model follow a motion, play torques to it, or let it fall, and write the log of that.",
     },
     "Look": {
+        "map": "Guess what the columns of a log mean, say why, ask where it is unsure, and write the mapping. Exits "
+        "with 0 if all is certain or was answered, 1 if something was assumed or is missing.",
         "check": "Look at logs before identifying from them: are they sound, what can they show, what to do. Exits "
         "with 0 if all can be identified from, 1 if one must be mended first, 2 if one is of no use.",
     },

@@ -70,13 +70,12 @@ def _mend(o: CheckOptions, robot: Robot, found: Check | Checks) -> None:
     """Write the mapping that mends what can be mended, and say what cannot be."""
     from steelyard.check import Check
     from steelyard.check.fix import as_toml, mended
-    from steelyard.errors import LogError
-    from steelyard.ground.documents import read_document
+    from steelyard.signals.mapping import mapping_table
     from steelyard.signals.source import open_log, pieces_of
 
     assert isinstance(found, Check)  # of one log
     piece = next(pieces_of(open_log(Path(o.logs[0]), robot, o.mapping or None)))
-    data, by_hand = mended(found, robot, piece, read_document(Path(o.mapping), LogError) if o.mapping else {})
+    data, by_hand = mended(found, robot, piece, mapping_table(o.mapping))
     write_whole(o.fix, as_toml(data), new=True)
     for text in by_hand if not o.as_json else ():
         typer.echo(shortened(f"Not in {o.fix}: {text}"))

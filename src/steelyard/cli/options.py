@@ -49,7 +49,14 @@ Snap = Annotated[
     float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4."), FromProject("snap")
 ]
 MapFile = Annotated[
-    str, typer.Option("--map", metavar="F", help="What the logs' columns mean (TOML, JSON)."), FromProject("mapping")
+    str,
+    typer.Option(
+        "--map",
+        "--preset",
+        metavar="F",
+        help="What the logs' columns mean: a file (TOML, JSON), or one of {presets:or}.",
+    ),
+    FromProject("mapping"),
 ]
 ControllerFile = Annotated[
     str,

@@ -16,6 +16,7 @@ COLUMN_KEYS = ("position", "velocity", "acceleration", "torque", "current")
 _SIDES = ("position", "velocity", "torque")
 KEYS = (
     *(
+        "preset",
         "joints",
         "time",
         *COLUMN_KEYS,
@@ -37,6 +38,14 @@ def parse_mapping(document: Field) -> dict[str, Any]:
     entries = document.table(optional=KEYS)
     out: dict[str, Any] = {}
     count: int | None = None
+    if "preset" in entries:
+        from steelyard.signals.presets import PRESETS
+
+        try:
+            out["preset"] = entries["preset"].text()
+            PRESETS[out["preset"]]
+        except UnknownNameError as error:
+            entries["preset"].fail(str(error))
     if "joints" in entries:
         out["joints"] = _names(entries["joints"])
         count = len(out["joints"])

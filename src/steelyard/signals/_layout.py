@@ -23,6 +23,7 @@ from steelyard.signals.table import NAMELESS
 Effort = Literal["torque", "current"]
 TorqueKind = Literal["torque", "current", "none"]
 
+PLACES = ("{}", "{0}", "{joint}")  # in a pattern of columns
 MOTION = ("position", "velocity", "acceleration")
 _SPAN = re.compile(r"(\d{1,4})-(\d{1,4})")  # columns by number: from the first to the last
 
@@ -170,18 +171,26 @@ def _columns(
     if isinstance(stated, str) and (span := _SPAN.fullmatch(stated)) and stated not in names:
         stated = tuple(str(k) for k in range(int(span[1]), int(span[2]) + 1))
     if isinstance(stated, str):
-        if "{}" not in stated and "{joint}" not in stated and len(joints) > 1:
+        if not any(place in stated for place in PLACES) and len(joints) > 1:
             raise LogError(
                 f"{mapping.source}: {signal}: '{stated}' is one column, but there are {len(joints)} joints; write a "
                 f"list, or a pattern with {{}} for the joint's number or {{joint}} for its name."
             )
-        stated = tuple(stated.replace("{}", str(k + 1)).replace("{joint}", name) for k, name in enumerate(joints))
+        stated = spelled_out(stated, joints)
     if len(stated) != len(joints):
         raise LogError(
             f"{mapping.source}: {signal} names {len(stated)} columns, but there are {len(joints)} joints: "
             f"{', '.join(joints)}."
         )
     return tuple(_known(stated[k], names) for k in needed)
+
+
+def spelled_out(pattern: str, joints: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a `pattern` for all `joints`: {} is a joint's number from 1, {0} from 0, {joint} its name."""
+    return tuple(
+        pattern.replace("{}", str(k + 1)).replace("{0}", str(k)).replace("{joint}", name)
+        for k, name in enumerate(joints)
+    )
 
 
 def _known(name: str, names: Sequence[str]) -> str:

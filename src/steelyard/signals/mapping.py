@@ -26,13 +26,14 @@ class LogMapping:
     """What the columns of a log mean. Every part is optional; what is not said is recognised or SI at the joints.
 
     Attributes:
+        preset: the recorder, of `steelyard.signals.presets`, whose columns and units hold where nothing else is said.
         joints: names of the joints in the order of the columns; default: the file's own, or the robot's.
         time: the column with the time.
         rate: samples per second of a log without such a column.
         gap: the longest step of the clock that is not a gap, s.
         position, velocity, acceleration, torque, current: columns, one per joint, by name or by number from 1 ("2-7":
-            from the second to the seventh); or a pattern such as "q{}" (the number of the joint, from 1) or
-            "position/{joint}" (its name); an empty tuple if not to be used.
+            from the second to the seventh); or a pattern such as "q{}" (the number of the joint, from 1; {0}: from 0)
+            or "position/{joint}" (its name); an empty tuple if not to be used.
         temperature: columns of the joints' temperatures, °C, one per joint, or a pattern.
         wrench: six columns of a force–torque sensor: forces along x, y, z (N), then torques about them (N m).
         torque_constants: N m (or N) per A of each motor, seen from the joint side of its gear, sign included.
@@ -59,6 +60,7 @@ class LogMapping:
         source: where it was written, for errors.
     """
 
+    preset: str | None = None
     joints: tuple[str, ...] = ()
     time: str | None = None
     rate: float | None = None
@@ -160,12 +162,28 @@ class LogMapping:
 
 
 def as_mapping(mapping: LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None) -> LogMapping:
-    """A mapping from whatever a caller may hold as `mapping`: nothing, a path, a table of keys, or a mapping."""
+    """A mapping from whatever a caller may hold: nothing, a path, the name of a preset, a table of keys, or a mapping.
+
+    Args:
+        mapping: any of these; a file is looked for before a preset.
+    """
     if mapping is None:
         return LogMapping()
     if isinstance(mapping, LogMapping):
         return mapping
-    return LogMapping.from_table(mapping) if isinstance(mapping, Mapping) else LogMapping.read(mapping)
+    if isinstance(mapping, Mapping):
+        return LogMapping.from_table(mapping)
+    if isinstance(mapping, str) and not os.path.splitext(mapping)[1] and not os.path.lexists(mapping):
+        return LogMapping.from_table({"preset": mapping}, "preset")
+    return LogMapping.read(mapping)
+
+
+def mapping_table(mapping: str) -> dict[str, Any]:
+    """The keys of the mapping that `mapping` names: a file, a preset, or "" for none."""
+    if not mapping:
+        return {}
+    stated = as_mapping(mapping)
+    return {"preset": stated.preset} if stated.source == "preset" else dict(read_document(Path(mapping), LogError))
 
 
 def _plain(value: Any) -> Any:

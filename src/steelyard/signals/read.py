@@ -20,6 +20,7 @@ from steelyard.signals._layout import Layout, find_layout
 from steelyard.signals.held import reader_of
 from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.mapping import LogMapping, as_mapping
+from steelyard.signals.presets import with_preset
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.saved import load_log, placed
 from steelyard.signals.table import (
@@ -117,6 +118,7 @@ def _logs(
     source = path.path if isinstance(path, LogReader) else Path(path)
     try:
         reader = path if isinstance(path, LogReader) else open_reader(path, mapping.part)
+        mapping = with_preset(mapping, reader.names, robot.joint_names)
         layout = find_layout(reader.names, reader.joints, robot, mapping)
         start, stop = _row_range(rows or mapping.window_of(source), reader.row_count)
         blocks = _windowed(reader, layout.names, start, stop)

@@ -1,0 +1,313 @@
+"""`guess_columns`: what the columns of a log most likely mean, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.check._units_seen import time_unit, unit_of, velocity_of
+from steelyard.errors import LogError
+from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Outcome
+from steelyard.robot.robot import Robot
+from steelyard.signals.families import ColumnFamily, families, stated_unit
+from steelyard.signals.mapping import LogMapping
+from steelyard.signals.presets import PRESETS
+from steelyard.signals.recognise import recognise_time
+from steelyard.signals.table import LogReader, Table, first_rows, open_reader
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ROWS_LOOKED_AT = 20_000
+SIGNALS_GUESSED = ("position", "velocity", "acceleration", "torque", "current", "temperature")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What one key of the mapping is, and why.
+
+    Attributes:
+        key: of the mapping: "time", "position", …
+        columns: of the file.
+        unit: of them.
+        why: what speaks for it.
+        question: to ask its owner, where it is not certain; "" where it is.
+        choices: what may be answered, by what it does to the mapping; the first is what was assumed.
+    """
+
+    key: str
+    columns: tuple[str, ...]
+    unit: str
+    why: str
+    question: str = ""
+    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GuessedMapping(Outcome):
+    """A mapping that was guessed: its keys as they are written to a file, and for each what speaks for it.
+
+    Attributes:
+        source: the log.
+        keys: of the mapping, whole.
+        guesses: for each of them what it rests on.
+        unused: columns that are not part of it.
+        missing: what the log, or the guess, lacks; for people.
+        notes: what else its owner should know; for people.
+    """
+
+    source: str
+    keys: Mapping[str, Any]
+    guesses: tuple[Guess, ...]
+    unused: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mapping(self) -> LogMapping:
+        """As `read_log` takes it."""
+        return LogMapping.from_table(self.keys)
+
+    @property
+    def questions(self) -> tuple[Guess, ...]:
+        """What is not certain."""
+        return tuple(guess for guess in self.guesses if guess.question)
+
+    @property
+    def exit_code(self) -> int:
+        """Of the command: 0 if all is certain, 1 if something was assumed or is missing."""
+        return 1 if self.questions or self.missing else 0
+
+    def answered(self, guess: Guess, answer: str) -> GuessedMapping:
+        """With the owner's `answer`, one of the choices, to the question of a `guess`."""
+        keys: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in self.keys.items()}
+        _apply(keys, guess.choices[answer])
+        said = replace(guess, question="", choices={}, why=f"{guess.why}; you said: {answer}")
+        return replace(self, keys=keys, guesses=tuple(said if g is guess else g for g in self.guesses))
+
+    def to_json(self) -> dict[str, Any]:
+        rows = [
+            {"key": g.key, "columns": list(g.columns), "unit": g.unit, "why": g.why, "question": g.question}
+            for g in self.guesses
+        ]
+        return {"source": self.source, "mapping": dict(self.keys), "guesses": rows, "unused": list(self.unused),
+                "missing": list(self.missing), "notes": list(self.notes), "exit_code": self.exit_code}  # fmt: skip
+
+    def tell(self, out: Console, folder: str = "") -> None:
+        from steelyard.report.terminal import say, table
+
+        def cells(g: Guess) -> list[str]:
+            return [_shown(g.columns), g.key, g.unit or "–", g.why + (" (assumed)" if g.question else "")]
+
+        rows = [cells(guess) for guess in self.guesses]
+        out.print(table(f"What the columns of {self.source} mean", ["columns", "meaning", "unit", "why"], rows))
+        if self.unused:
+            say(out, f"Not used: {_shown(self.unused, 12)}.")
+        for guess in self.questions:
+            say(out, f"Assumed: {next(iter(guess.choices))}. {guess.question}")
+        for text in self.missing:
+            say(out, f"Missing: {text}")
+        for text in self.notes:
+            say(out, text)
+
+
+def _apply(keys: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """What an answer does to the keys of a mapping: "units.position" is a key in a table; None takes one away."""
+    for key, value in changes.items():
+        outer, _, inner = key.partition(".")
+        if inner and value is not None:
+            keys.setdefault(outer, {})[inner] = value
+        elif inner:
+            keys.get(outer, {}).pop(inner, None)
+        elif value is None:
+            keys.pop(outer, None)
+        else:
+            keys[outer] = value
+
+
+def _found(keys: Mapping[str, Any], key: str) -> Any:
+    outer, _, inner = key.partition(".")
+    return keys.get(outer, {}).get(inner) if inner else keys.get(outer)
+
+
+def _shown(names: Sequence[str], most: int = 3) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])}, … {names[-1]} ({len(names)})"
+
+
+def guess_columns(
+    log: str | os.PathLike[str] | LogReader, robot: Robot | None = None, preset: str | None = None
+) -> GuessedMapping:
+    """What the columns of a log most likely mean, by their names and by what they hold.
+
+    Args:
+        log: a file of any format, or its reader.
+        robot: whose log it is; its joints' names, limits and kinds tell much.
+        preset: of `PRESETS`, the recorder that wrote it; default: the one it looks like, if any.
+    """
+    reader = log if isinstance(log, LogReader) else open_reader(log)
+    table = reader.table(reader.names, first_rows(reader.blocks(reader.names), ROWS_LOOKED_AT), 0)
+    return _Guesser(reader, table, robot, preset).guessed()
+
+
+class _Guesser:
+    def __init__(self, reader: LogReader, table: Table, robot: Robot | None, preset: str | None) -> None:
+        self.reader, self.table, self.robot = reader, table, robot
+        self.keys: dict[str, Any] = {}
+        self.guesses: list[Guess] = []
+        self.missing: list[str] = []
+        self.numeric = [name for name in reader.names if table.column(name).dtype.kind in "biufM"]
+        self.joints = robot.joint_names if robot is not None else tuple(reader.joints)
+        self.preset = preset or self._looks_like()
+        if self.preset is not None:
+            PRESETS[self.preset]  # or it is an error
+
+    def _looks_like(self) -> str | None:
+        joints = self.joints or self._counted()
+        fitting = [name for name, preset in PRESETS.items() if joints and preset.fits(self.reader.names, joints)]
+        return fitting[0] if fitting else None
+
+    def _counted(self) -> tuple[str, ...]:
+        """Where nobody names the joints, there are as many as columns in the largest family of positions."""
+        found = [f for f in families(self.numeric, ()) if f.signal == "position"]
+        width = max((len(f.columns) for f in found if f.rank == min(g.rank for g in found)), default=0)
+        return tuple(f"joint{k + 1}" for k in range(width))
+
+    def guessed(self) -> GuessedMapping:
+        t = self._time()
+        chosen = self._families()
+        if "position" not in chosen:
+            raise LogError(f"{self.reader.path}: {self._no_positions()}")
+        if not self.joints:
+            self.joints = tuple(f"joint{k + 1}" for k in range(len(chosen["position"].columns)))
+            self.missing.append("the robot: with it joints get their names, and units are checked against its limits.")
+        self.keys["joints"] = list(self.joints)
+        numbers = {signal: self._numbers(family.columns) for signal, family in chosen.items()}
+        for signal, family in chosen.items():
+            self._signal(signal, family, numbers, t)
+        if "torque" not in chosen and "current" not in chosen:
+            self.missing.append("torques or currents: without them nothing can be identified.")
+        used = {name for guess in self.guesses for name in guess.columns}
+        unused = tuple(name for name in self.reader.names if name not in used)
+        notes = (PRESETS[self.preset].note,) if self.preset else ()
+        order = ("joints", "time", *SIGNALS_GUESSED)
+        keys = {k: self.keys[k] for k in sorted(self.keys, key=lambda k: order.index(k) if k in order else len(order))}
+        return GuessedMapping(str(self.reader.path), keys, tuple(self.guesses), unused, tuple(self.missing), notes)
+
+    def _no_positions(self) -> str:
+        others = [f.columns for f in families(self.numeric) if f.signal == "position" and not f.command]
+        if others and self.robot is not None:
+            return (
+                f"there are {len(others[0])} columns of positions ({_shown(others[0])}), but the robot has "
+                f"{len(self.joints)} joints; name those that are in the log (--joints)."
+            )
+        there = _shown(self.numeric, 12)
+        return f"no column looks like the joints' positions; write a mapping (position = […]). Columns: {there}."
+
+    def _numbers(self, columns: Sequence[str]) -> Array:
+        out = np.full((len(self.table), len(columns)), np.nan)
+        for k, name in enumerate(columns):
+            out[:, k] = np.asarray(self.table.column(name), dtype=float)
+        return out
+
+    def _time(self) -> Array | None:
+        """The clock in seconds, if there is one."""
+        stated = PRESETS[self.preset].found(self.reader.names, self.joints or self._counted()) if self.preset else {}
+        name = str(stated["time"]) if "time" in stated else recognise_time(self.reader.names)
+        if name is None:
+            name = next((n for n in self.numeric if _increases(self.table.column(n))), None)
+            why = "increases from row to row, and nothing else does" if name else ""
+        else:
+            why = f"as {PRESETS[self.preset].recorder} calls it" if "time" in stated and self.preset else "by its name"
+        if name is None:
+            self.missing.append("a clock: give the samples per second, time = {rate = …}.")
+            return None
+        self.keys["time"] = name
+        column = self.table.column(name)
+        if column.dtype.kind == "M":
+            self.guesses.append(Guess("time", (name,), "", f"{why}; stamps that know their unit"))
+            return np.asarray((column - column[0]).astype("m8[ns]").astype(float) * 1e-9)
+        said = PRESETS[self.preset].units.get("time", "") if "time" in stated and self.preset else stated_unit(name)
+        unit, size, evidence, others = time_unit(np.asarray(column, dtype=float), said)
+        question = f"Is {name} in {unit}?" if others else ""
+        choices = {f"{name} in {u}": {"units.time": u} for u in (unit, *others)} if others else {}
+        self.keys.setdefault("units", {})["time"] = unit
+        self.guesses.append(Guess("time", (name,), unit, f"{why}; {evidence}", question, choices))
+        values = np.asarray(column, dtype=float)
+        return np.asarray((values - values[0]) * size)
+
+    def _families(self) -> dict[str, ColumnFamily]:
+        """For each signal the columns that are most likely it."""
+        if self.preset is not None:
+            preset = PRESETS[self.preset]
+            found = preset.found(self.reader.names, self.joints or self._counted())
+            wanted = [s for s in SIGNALS_GUESSED if s in found and not (s == "current" and "torque" in found)]
+            return {
+                s: ColumnFamily(s, tuple(found[s]), preset.columns[s][0], unit=preset.units.get(s, "")) for s in wanted
+            }
+        every = families(self.numeric, self.joints if self.robot is not None or self.reader.joints else ())
+        width = len(self.joints) if self.joints else len(self._counted())
+        chosen: dict[str, ColumnFamily] = {}
+        for signal in SIGNALS_GUESSED:
+            fitting = [f for f in every if f.signal == signal and len(f.columns) == width]
+            fitting.sort(key=lambda f: f.rank)
+            if fitting:
+                chosen[signal] = fitting[0]
+                self._rivals(signal, fitting)
+        if "torque" in chosen and "current" in chosen:
+            del chosen["current"]
+        return chosen
+
+    def _rivals(self, signal: str, fitting: list[ColumnFamily]) -> None:
+        rivals = [f for f in fitting[1:] if f.command == fitting[0].command]
+        if rivals and signal != "temperature":
+            choices = {f.pattern: {signal: list(f.columns)} for f in (fitting[0], *rivals[:4])}
+            what = f"Which of them is the {signal}: {', '.join(choices)}?"
+            self.guesses.append(Guess(signal, fitting[0].columns, "", "several may be it", what, choices))
+
+    def _signal(self, signal: str, family: ColumnFamily, numbers: dict[str, Array], t: Array | None) -> None:
+        why = f"as {PRESETS[self.preset].recorder} calls them" if self.preset else f"by the word '{family.word}'"
+        self.keys[signal] = list(family.columns)
+        if signal == "temperature":
+            self.guesses.append(Guess(signal, family.columns, "°C", why))
+            return
+        if signal == "velocity" and t is not None:
+            q, of_q = numbers["position"], self._unit("position")
+            unit, evidence, more, question, choices = velocity_of(q, numbers[signal], t, of_q, family.unit)
+            if "sign" in more:
+                self.keys.setdefault("sign", {})["velocity"] = more["sign"]
+        else:
+            unit, evidence, question, choices = unit_of(signal, numbers[signal], family.unit, self._joints_of_robot())
+        if unit:
+            self.keys.setdefault("units", {})[signal] = unit
+        if family.motor and signal in ("position", "velocity") and not question:
+            question = f"Is the {signal} that of the motors, before their gears?"
+            choices = {"at the joints": {}, "at the motors": {"side": "motor"}}
+        if choices:
+            # The first is what is assumed; another takes back what that does.
+            first = next(iter(choices.values()))
+            back = {key: _found(self.keys, key) for key in first}
+            choices = {text: {**back, **does} for text, does in choices.items()}
+            _apply(self.keys, first)
+        self.guesses.append(Guess(signal, family.columns, unit, f"{why}; {evidence}", question, choices))
+        if self.keys.get("side") == "motor" and signal == "position":
+            self.missing.append("gear_ratio (turns of a motor per turn of its joint), which the log does not hold.")
+        if signal == "current":
+            self.missing.append("torque_constants (N m per A at the joint): without them nothing is found in kg.")
+
+    def _joints_of_robot(self) -> Sequence[Any]:
+        return self.robot.joints if self.robot is not None else ()
+
+    def _unit(self, signal: str) -> str:
+        return str(self.keys.get("units", {}).get(signal, ""))
+
+
+def _increases(column: Any) -> bool:
+    steps = np.diff(np.asarray(column, dtype=float))
+    return len(steps) > 10 and bool(np.all(steps > 0.0)) and float(np.ptp(steps)) <= 100.0 * float(np.median(steps))

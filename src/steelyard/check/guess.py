@@ -1,0 +1,61 @@
+"""`guess_mapping`: what the columns of a log mean, by names, by numbers, and by what the robot's model says of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from steelyard.check.check import check_log
+from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, guess_columns
+from steelyard.check.fix import mended
+from steelyard.errors import SteelyardError
+from steelyard.robot.robot import Robot
+from steelyard.signals.mapping import LogMapping
+from steelyard.signals.read import read_log
+from steelyard.signals.table import LogReader, open_reader
+
+
+def guess_mapping(
+    log: str | os.PathLike[str] | LogReader, robot: Robot | None = None, preset: str | None = None
+) -> GuessedMapping:
+    """The mapping of a log: which column is what, in which unit, on which side, and why.
+
+    Names and numbers say most of it. Where the robot is known, the log is then looked at as `check_log` does, and what
+    that finds and a mapping can mend (signs, zeros, exchanged columns, the unit of the clock) is part of the guess.
+
+    Args:
+        log: a file of any format, or its reader.
+        robot: whose log it is; None: joints are called joint1, joint2, …, and only names and numbers speak.
+        preset: of `steelyard.signals.presets`, the recorder that wrote it; default: the one it looks like, if any.
+    """
+    reader = log if isinstance(log, LogReader) else open_reader(log)
+    guessed = guess_columns(reader, robot, preset)
+    if robot is None or not robot.inertial_parameters.any():
+        return guessed
+    try:
+        most = min(ROWS_LOOKED_AT, reader.row_count or ROWS_LOOKED_AT)
+        rows = (1, most) if reader.row_count is not None else None
+        read = read_log(reader, robot, guessed.mapping, rows)
+        found = check_log(robot, read)
+    except SteelyardError as error:
+        return replace(guessed, missing=(*guessed.missing, f"with this mapping the log cannot be read: {error}"))
+    keys, _ = mended(found, robot, read, guessed.keys)  # what a mapping cannot mend is for `steelyard check` to say
+    before = dict(guessed.keys)
+    changed = {key: before.get(key) for key in keys if keys[key] != before.get(key)}
+    if not changed or not _holds(keys):
+        return guessed
+    why = " ".join(dict.fromkeys(entry.message for entry in found.complaints if entry.fix))
+    choices: dict[str, dict[str, Any]] = {"take it as the robot's model has it": {}, "leave it as it was": changed}
+    asked = Guess(
+        ", ".join(changed), (), "", why, f"The model suggests another {', '.join(changed)}. Take it?", choices
+    )
+    return replace(guessed, keys=keys, guesses=(*guessed.guesses, asked))
+
+
+def _holds(keys: dict[str, Any]) -> bool:
+    try:
+        LogMapping.from_table(keys)
+    except SteelyardError:
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""What is guessed of a log is what was done to it: names, units, clocks, sides and signs that the test put there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import steelyard as sy
+from steelyard.check.columns import guess_columns
+from steelyard.errors import LogError
+from steelyard.signals.families import families, stated_unit
+
+ARM = sy.load_robot("rotradi")
+T = 0.002 * np.arange(3000)
+WAVES = np.array([1.3, 2.1, 3.7])
+Q = 0.8 * np.sin(T[:, None] * WAVES + [0.1, 0.7, 1.9])
+DQ = 0.8 * WAVES * np.cos(T[:, None] * WAVES + [0.1, 0.7, 1.9])
+DDQ = -(WAVES**2) * Q
+DEGREES = 180.0 / np.pi
+
+
+@pytest.fixture(scope="module")
+def torque():
+    return sy.Model.nominal(ARM).torque(Q, DQ, DDQ)
+
+
+def _written(path, table):
+    rows = np.column_stack(list(table.values()))
+    np.savetxt(path, rows, delimiter=",", header=",".join(table), comments="", fmt="%.9g")
+    return path
+
+
+def _each(name, x):
+    return {name.format(k, k + 1): x[:, k] for k in range(3)}
+
+
+def _same(log, torque, tolerance=1e-4):
+    scale = np.abs(torque).max()
+    np.testing.assert_allclose(log.q, Q, atol=tolerance)
+    np.testing.assert_allclose(log.tau, torque, atol=tolerance * scale)
+
+
+def test_odd_names_units_and_clock(tmp_path, torque):
+    """Milliseconds, degrees, rpm and newton millimetres under names of nobody's standard."""
+    table = {
+        "Zeit [ms]": 1e3 * T,
+        **_each("Achse{1}_IstPos [deg]", DEGREES * Q),
+        **_each("Achse{1}_SollPos [deg]", DEGREES * (Q + 0.1)),
+        **_each("Achse{1}_Speed", DQ * 60.0 / (2.0 * np.pi)),
+        **_each("Achse{1}_Torque [Nmm]", 1e3 * torque),
+    }
+    guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table), ARM)
+    assert guessed.keys["units"] == {"time": "ms", "position": "deg", "velocity": "rpm", "torque": "N mm"}
+    log = sy.read_log(tmp_path / "run.csv", ARM, guessed.keys)
+    _same(log, torque)
+    np.testing.assert_allclose(log.dq, DQ, atol=1e-4)
+    assert log.t[-1] == pytest.approx(T[-1])
+
+
+def test_units_that_no_name_states(tmp_path, torque):
+    """Degrees by the joints' limits (or by how far they go), the speed by the way, microseconds by the clock."""
+    table = {"stamp": 1e6 * T, **_each("pos_{0}", DEGREES * Q), **_each("vel_{0}", DQ), **_each("effort_{0}", torque)}
+    guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table), ARM)
+    assert guessed.keys["units"]["time"] == "us"
+    assert guessed.keys["units"]["position"] == "deg"
+    assert guessed.keys["units"]["velocity"] == "rad/s"
+    _same(sy.read_log(tmp_path / "run.csv", ARM, guessed.keys), torque)
+
+
+def test_a_sign_that_only_the_robot_can_tell(tmp_path, torque):
+    """The torque of the second joint is turned round: the model sees it, and the guess asks."""
+    turned = torque * [1.0, -1.0, 1.0]
+    table = {"t": T, **_each("q{1}", Q), **_each("dq{1}", DQ), **_each("tau{1}", turned)}
+    path = _written(tmp_path / "run.csv", table)
+    guessed = sy.guess_mapping(path, ARM)
+    assert guessed.keys["sign"]["torque"] == [1, -1, 1]
+    (question,) = guessed.questions
+    assert "sign" in question.question
+    _same(sy.read_log(path, ARM, guessed.keys), torque)
+    left = guessed.answered(question, "leave it as it was")
+    assert "sign" not in left.keys
+    assert not left.questions
+
+
+def test_a_speed_against_the_positions(tmp_path, torque):
+    table = {"t": T, **_each("q{1}", Q), **_each("dq{1}", DQ * [1.0, 1.0, -1.0]), **_each("tau{1}", torque)}
+    guessed = guess_columns(_written(tmp_path / "run.csv", table), ARM)
+    assert guessed.keys["sign"]["velocity"] == [1, 1, -1]
+    np.testing.assert_allclose(sy.read_log(tmp_path / "run.csv", ARM, guessed.keys).dq, DQ, atol=1e-6)
+
+
+def test_a_speed_of_the_motors_is_asked_about_and_left_out(tmp_path, torque):
+    table = {"t": T, **_each("q{1}", Q), **_each("dq{1}", 100.0 * DQ), **_each("tau{1}", torque)}
+    guessed = guess_columns(_written(tmp_path / "run.csv", table), ARM)
+    (question,) = guessed.questions
+    assert "100 times the derivative" in question.why
+    assert guessed.keys["velocity"] is False
+    assert guessed.exit_code == 1
+    kept = guessed.answered(question, "keep it")
+    assert (kept.exit_code, kept.keys["velocity"]) == (0, ["dq1", "dq2", "dq3"])
+
+
+def test_two_families_of_equal_right_are_asked_about(tmp_path, torque):
+    table = {"t": T, **_each("left.q{1}", Q), **_each("right.q{1}", Q + 1.0), **_each("tau{1}", torque)}
+    guessed = guess_columns(_written(tmp_path / "run.csv", table), ARM)
+    question = guessed.questions[0]
+    assert set(question.choices) == {"left.q{}", "right.q{}"}
+    assert guessed.answered(question, "right.q{}").keys["position"] == ["right.q1", "right.q2", "right.q3"]
+
+
+def test_without_a_robot_and_without_a_clock(tmp_path):
+    guessed = guess_columns(_written(tmp_path / "run.csv", {**_each("q{1}", Q), **_each("cur{1}_mA", 500 * Q)}))
+    assert guessed.keys["joints"] == ["joint1", "joint2", "joint3"]
+    assert guessed.keys["units"]["current"] == "mA"
+    assert [text.split()[0] for text in guessed.missing] == ["a", "the", "torque_constants"]
+    assert guessed.exit_code == 1
+
+
+def test_a_recorder_is_known_by_its_columns(tmp_path, torque):
+    table = {"time": 1e3 * T, **_each("state.q[{0}]", Q), **_each("state.q_d[{0}]", Q), **_each("state.dq[{0}]", DQ),
+             **_each("state.tau_J[{0}]", torque), **_each("cmd.tau_J_d[{0}]", torque)}  # fmt: skip
+    guessed = sy.guess_mapping(_written(tmp_path / "run.csv", table), ARM)
+    assert "libfranka" in guessed.guesses[0].why
+    assert guessed.exit_code == 0
+    _same(sy.read_log(tmp_path / "run.csv", ARM, guessed.keys), torque)
+
+
+def test_nothing_that_looks_like_positions(tmp_path):
+    with pytest.raises(LogError, match="no column looks like the joints' positions"):
+        guess_columns(_written(tmp_path / "run.csv", {"t": T, "foo": T, "bar": T}), ARM)
+    with pytest.raises(LogError, match=r"there are 2 columns of positions \(q1, q2\), but the robot has 3 joints"):
+        guess_columns(_written(tmp_path / "few.csv", {"t": T, "q1": T, "q2": T}), ARM)
+
+
+def test_words_and_units_in_names():
+    stems = ("MotorCurrentJ{} (mA)", "q_target_{}", "J{}_temp")
+    found = {family.pattern: family for family in families([stem.format(k) for stem in stems for k in (1, 2)])}
+    assert (found["MotorCurrentJ{} (mA)"].signal, found["MotorCurrentJ{} (mA)"].unit) == ("current", "mA")
+    assert found["MotorCurrentJ{} (mA)"].motor
+    assert found["q_target_{}"].command
+    assert found["J{}_temp"].signal == "temperature"
+    said = {"x [N·m]": "N m", "x (deg/s)": "deg/s", "x_rad": "rad", "x[3]": "", "q1": ""}
+    assert {name: stated_unit(name) for name in said} == said
