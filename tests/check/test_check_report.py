@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 from checked_logs import clean, column, robot_of, spoiled
+from report_pages import figures
 from typer.testing import CliRunner
 
 from steelyard.check import check_log
@@ -34,8 +36,13 @@ def test_advice_is_short_and_begins_with_the_gravest() -> None:
 def test_command_line(tmp_path: Path) -> None:
     log = clean("rotradi")
     log.save(tmp_path / "run.csv")
-    shown = CliRunner().invoke(app, ["check", "rotradi", str(tmp_path / "run.csv")])
+    shown = CliRunner().invoke(app, ["check", "rotradi", str(tmp_path / "run.csv"), "-o", str(tmp_path / "looked")])
     assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "looked" / "report.html").read_text("utf-8")
+    assert 'class="verdict good"' in page
+    assert f"steelyard identify rotradi {tmp_path / 'run.csv'}" in unescape(page)
+    (bars,) = figures(page)  # every base parameter is counted once, as JSON has it
+    assert sum(sum(trace["x"]) for trace in bars["data"]) == 25
     assert "fit for identification" in shown.output
     spoiled(log, tau=column(log.tau, 1, np.negative)).save(tmp_path / "bad.csv")
     told = CliRunner().invoke(

@@ -99,6 +99,11 @@ class Check(Outcome):
     def to_json(self) -> dict[str, Any]:
         return explained(self)
 
+    def page(self) -> str:
+        from steelyard.check.page import check_report
+
+        return check_report([(self.source or "log", self)], self.robot)
+
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.check.page import print_check
 

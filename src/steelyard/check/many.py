@@ -37,6 +37,11 @@ class Checks(Outcome):
         logs = [{"log": n, **check.to_json()} for n, check in zip(self.names, self.checks, strict=True)]
         return {"verdict": self.verdict, "exit_code": self.exit_code, "logs": logs}
 
+    def page(self) -> str:
+        from steelyard.check.page import check_report
+
+        return check_report(list(zip(self.names, self.checks, strict=True)), self.checks[0].robot)
+
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.check.page import print_checks
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -11,12 +14,15 @@ from steelyard.check import Check, Checks, Excitation
 from steelyard.check.check import MOST_ADVICES
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
+from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import (
     CalloutKind,
+    Heat,
     Html,
     TableCell,
     TableColumn,
     callout,
+    commands,
     figure_html,
     join,
     paragraph,
@@ -24,8 +30,9 @@ from steelyard.report.elements import (
     tabs,
     text,
 )
-from steelyard.report.html import Section
+from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import singular_values
+from steelyard.report.plots.ranking import counts
 from steelyard.report.terminal import bold, say, table
 
 _COLOURS = {"warning": "yellow", "problem": "red"}
@@ -104,6 +111,78 @@ def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
         "the last is the condition number: how much less the motion shows its worst combination than its best.",
     )
     return Section("Data and excitation", join(*pieces, figure))
+
+
+def check_report(checks: Sequence[tuple[str, Check]], robot: str) -> str:
+    """The page of `checks`, (name, check) by log, of a `robot` by its name; the gravest decides the verdict."""
+    worst = max((check for _, check in checks), key=lambda check: (check.exit_code, check.grade == "usable"))
+    logs = [(Path(name).name, join(*_log(Path(name).name, check))) for name, check in checks]
+    seen = [(Path(name).name, check.excitation) for name, check in checks if check.excitation is not None]
+    sections = [Section("Findings", tabs(*logs))]
+    if seen:
+        sections.append(Section("What the motion shows", tabs(*((name, _shown_by(one)) for name, one in seen))))
+    sections.append(Section("What next", _next([name for name, _ in checks], worst)))
+    headline = worst.verdict if len(checks) == 1 else _summary([check for _, check in checks])
+    return render_report(
+        f"{robot}: logs checked" if len(checks) > 1 else f"{robot}: a log checked",
+        sections,
+        verdict=Verdict(_GRADES[worst.grade], headline, tuple(worst.advice)),
+    )
+
+
+def _summary(checks: Sequence[Check]) -> str:
+    good = sum(not check.exit_code for check in checks)
+    return f"{good} of {len(checks)} logs can be identified from."
+
+
+def _shown_by(seen: Excitation) -> Html:
+    """Counts by joint as bars, and every base parameter by how well this motion would tell it."""
+    parts = {
+        "shown": [j.shown for j in seen.joints],
+        "small": [j.small for j in seen.joints],
+        "hidden": [len(j.hidden) for j in seen.joints],
+    }
+    figure = counts([j.joint for j in seen.joints], parts, "base parameters [1]")
+    about = "Shown: known to better than 30 %; small: whatever they are, below 5 % of every torque; hidden: neither."
+    ranked = sorted(seen.parameters, key=lambda p: -(p.relative_error or np.inf))
+    rows: list[Sequence[TableCell]] = [
+        (
+            p.name,
+            p.joint,
+            p.value,
+            p.standard_error,
+            Heat(None if p.relative_error is None else 100.0 * p.relative_error, _level(p.relative_error)),
+            p.shown,
+        )
+        for p in ranked
+    ]
+    columns: list[TableColumn | str] = ["base parameter", "joint", TableColumn("value"), TableColumn("standard error")]
+    columns += [TableColumn("of its value", "%", digits=3), ""]
+    title = "Identifiable (base) parameters by this log alone, the least known first"
+    dash = "The motion does not show it, or it is zero."
+    listed = table_html(columns, rows, title, dash=dash, tall=len(rows) > 16)
+    return join(figure_html(figure, "Base parameters that the motion shows", about), listed)
+
+
+def _level(relative: float | None) -> float:
+    """From 0, at 1 %, to 1, at 100 % and where nothing is known."""
+    return 1.0 if relative is None else float(np.clip(1.0 + 0.5 * np.log10(max(relative, 1e-9)), 0.0, 1.0))
+
+
+def _next(logs: Sequence[str], worst: Check) -> Html:
+    """From the words that were typed, where it was the program that was called."""
+    words = shlex.split(repeat_command())
+    robot = shlex.quote(words[2]) if len(words) > 2 else "ROBOT"
+    named = " ".join(shlex.quote(log) for log in logs)
+    mapped = f" --map {shlex.quote(words[words.index('--map') + 1])}" if "--map" in words[:-1] else ""
+    pairs = []
+    if worst.exit_code:
+        pairs.append(("Mend what can be mended:", f"steelyard check {robot} {named}{mapped} --fix mended.toml"))
+    else:
+        pairs.append(("Identify from it:", f"steelyard identify {robot} {named}{mapped} --holdout 0.3 -o run"))
+    given = " ".join(f"--given {shlex.quote(log)}" for log in logs)
+    pairs.append(("A motion for what is hidden here:", f"steelyard excite {robot} {given}{mapped} -o motion"))
+    return commands(*pairs)
 
 
 def _log(name: str, found: Check) -> list[Html]:

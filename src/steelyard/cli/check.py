@@ -32,6 +32,8 @@ class CheckOptions:
     fix: Annotated[
         str, typer.Option("--fix", metavar="F", help="Write a mapping (TOML) that mends what can be mended in one log.")
     ] = ""
+    output: opt.Output = ""
+    overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
 
@@ -47,7 +49,7 @@ def check(o: CheckOptions) -> None:
     if o.fix:
         check_file(o.fix)
     robot = o.described.robot(o.robot)
-    found = deliver(lambda: _checked(o, robot), as_json=o.as_json)
+    found = deliver(lambda: _checked(o, robot), o.output or None, o.overwrite, o.as_json)
     if o.fix:
         _mend(o, robot, found)
     if found.exit_code:

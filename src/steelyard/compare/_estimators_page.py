@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 
 from steelyard.compare import RULES, Advice, Comparison, Summary, advice
 from steelyard.compare.comparison import LEFT
 from steelyard.ground.numbers import number
-from steelyard.report.elements import Html, TableCell, TableColumn, figure_html, join, paragraph, table_html
+from steelyard.report.elements import Heat, Html, TableCell, TableColumn, figure_html, join, paragraph, table_html, tabs
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import error_boxes
+from steelyard.report.plots.ranking import error_ranking
 from steelyard.report.terminal import bold, say, table
 
 # Advice that stands in the headline: without regard to a level of noise.
@@ -91,10 +93,25 @@ def _ranking(found: Comparison) -> Html:
             "or stopped before it converged; M not p.d.: the mass matrix is not positive definite in some posture. "
             "Time is processor time of one fit."
         ),
-        table_html(columns, [_row(s) for s in found.ranking], "All noise levels", _FAILED),
+        *_bars(found),
+        tabs(
+            ("all", table_html(columns, [_row(s) for s in found.ranking], "All noise levels", _FAILED)),
+            *((f"by {factor}", _by_level(found, factor)) for factor in found.varied),
+        ),
     ]
-    parts += [_by_level(found, factor) for factor in found.varied]
     return join(*parts)
+
+
+def _bars(found: Comparison) -> list[Html]:
+    """The error that nine of ten runs stay below, estimator by estimator; nothing where none has one."""
+    known = [(s.estimator, s.torque_error_90) for s in found.ranking if s.torque_error_90 is not None]
+    finite = [(n, v) for n, v in known if np.isfinite(v)]
+    if not finite:
+        return []
+    figure = error_ranking(
+        [n for n, _ in finite], [v for _, v in finite], "torque error, 90 % below [% of std]", finite[0][0]
+    )
+    return [figure_html(figure, "Who predicts best", "Those of which more than one run in ten failed are missing.")]
 
 
 def _row(s: Summary) -> list[TableCell]:
@@ -111,10 +128,16 @@ def _by_level(found: Comparison, factor: str) -> Html:
     rows: list[list[TableCell]] = []
     for s in found.ranking:
         row: list[TableCell] = [s.estimator]
-        row += [found.summary(s.estimator, **{factor: level}).torque_error_percent for level in levels]
+        errors = [found.summary(s.estimator, **{factor: level}).torque_error_percent for level in levels]
+        row += [Heat(error, _level(error)) for error in errors]
         rows.append(row)
     columns: list[TableColumn | str] = ["estimator", *(TableColumn(level, "%", digits=3) for level in levels)]
     return table_html(columns, rows, f"Median torque error by {words[factor]}", _FAILED)
+
+
+def _level(percent: float | None) -> float:
+    """What an error, in `percent` of a torque's standard deviation, is coloured by: 0 at 1 %, 1 at all of it."""
+    return 0.0 if percent is None else float(np.clip(0.5 * np.log10(max(percent, 1e-9)), 0.0, 1.0))
 
 
 def _figures(found: Comparison) -> Html:

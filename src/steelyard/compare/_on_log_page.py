@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Console
 
@@ -9,20 +12,26 @@ from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.compare.schemes import SchemeComparison, SchemeResult
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.numbers import number, percent, with_interval
-from steelyard.identification.identification import Identification
+from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import (
+    Heat,
     Html,
     TableCell,
     TableColumn,
-    callout,
+    commands,
+    figure_html,
     join,
     paragraph,
     parameter_table,
     table_html,
 )
 from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.plots.ranking import error_ranking
 from steelyard.report.terminal import bold, say, table
+from steelyard.robot.robot import Robot
 
+# Standard errors of a difference from which on two answers are as far apart as can be shown.
+_FAR = 6.0
 _NOTHING = "It gave no numbers, or none that can be judged; the last two columns say why."
 
 
@@ -60,20 +69,61 @@ def schemes_report(found: SchemeComparison) -> str:
         f"All schemes on the same data; positions are replayed open loop for {found.horizon:g} s at a time",
         dash="The remark says why.",
     )  # fmt: skip
-    sections = [Section("Schemes", join(*_best(best.scheme if best else None), summary))]
-    shown = [r.found for r in found.results if r.found is not None]
+    about = paragraph("All schemes know the same physics; they differ in what noise and friction do to them.")
+    judged = [(r.scheme, r.nrmse_percent) for r in found.results]
+    sections = [Section("Schemes", join(about, *_bars(judged, best.scheme if best else ""), summary))]
+    shown = [(r.scheme, r.found.estimate) for r in found.results if r.found is not None]
     if shown:
-        sections.append(Section("Base parameters", _intervals(shown)))
-    return render_report(f"{found.robot.name}: schemes compared", sections)
+        sections.append(Section("Base parameters", _side_by_side(shown, best.scheme if best else "")))
+    if best is not None:
+        sections.append(Section("What next", _next(found.robot, f"--scheme {best.scheme}")))
+        verdict = Verdict("good", f"{best.scheme} predicts the torque of the held-out data best.", _lead(judged))
+    else:
+        verdict = Verdict("bad", "No scheme could be judged.")
+    return render_report(f"{found.robot.name}: schemes compared", sections, verdict=verdict)
 
 
-def _best(name: str | None) -> list[Html]:
-    if name is None:
-        return [callout("bad", "No scheme could be judged.")]
-    return [
-        callout("good", f"{name} predicts the torque of the held-out data best."),
-        paragraph("All schemes know the same physics; they differ in what noise and friction do to them."),
-    ]
+def _bars(judged: Sequence[tuple[str, float | None]], best: str) -> list[Html]:
+    """Errors on held-out data as bars, the smallest on top; nothing where there is none."""
+    known = sorted(((n, v) for n, v in judged if v is not None and np.isfinite(v)), key=lambda pair: pair[1])
+    if not known:
+        return []
+    figure = error_ranking(
+        [n for n, _ in known], [v for _, v in known], "torque error on held-out data [% of std]", best
+    )
+    return [figure_html(figure, "Who predicts best", "Mean over joints of the NRMSE on data that was not used.")]
+
+
+def _lead(judged: Sequence[tuple[str, float | None]]) -> tuple[str, ...]:
+    """The three smallest errors, in words."""
+    known = sorted(((v, n) for n, v in judged if v is not None and np.isfinite(v)))[:3]
+    return (", ".join(f"{n}: {percent(v, 3)}" for v, n in known) + " torque error on held-out data.",) if known else ()
+
+
+def _side_by_side(shown: Sequence[tuple[str, Estimate]], best: str) -> Html:
+    """Base parameters of all methods, coloured by how far they are from the best one's."""
+    base = shown[0][1].base
+    leader = dict(shown).get(best, shown[0][1])
+    columns: list[tuple[str, list[TableCell]]] = []
+    for name, estimate in shown:
+        apart = np.hypot(estimate.standard_errors, leader.standard_errors)
+        away = np.abs(estimate.beta - leader.beta) / np.where(apart > 0.0, apart, np.inf)
+        level = np.clip(away / _FAR, 0.0, 1.0)
+        words = _with_intervals(estimate)
+        columns.append((name, [Heat(word, float(x)) for word, x in zip(words, level, strict=True)]))
+    said = (
+        f"Values with 95 % intervals. Coloured by their distance to {best or shown[0][0]}, in standard errors of the "
+        f"difference; full colour from {_FAR:g} on."
+    )
+    return join(paragraph(said), parameter_table(base.names, base.units, columns, "Base parameters, method by method"))
+
+
+def _next(robot: Robot, how: str) -> Html:
+    """Identify by what did best, with the words that were typed."""
+    words = shlex.split(repeat_command())
+    log = shlex.quote(words[4]) if len(words) > 4 else "LOG.csv"
+    source = shlex.quote(robot.source or "ROBOT")
+    return commands(("With what did best:", f"steelyard identify {source} {log} {how} --holdout 0.3 -o run"))
 
 
 def _summary(r: SchemeResult) -> list[TableCell]:
@@ -82,11 +132,6 @@ def _summary(r: SchemeResult) -> list[TableCell]:
     position, possible = _milli(r), _word(r.found.possible)
     remark = "a replay diverged" if position is None else ""
     return [r.scheme, r.nrmse_percent, position, _relative_error(r), possible, r.seconds, remark]
-
-
-def _intervals(shown: list[Identification]) -> Html:
-    columns = [(f.settings.scheme, _with_intervals(f.estimate)) for f in shown]
-    return parameter_table(shown[0].base.names, shown[0].base.units, columns, "Values with 95 % intervals")
 
 
 def _with_intervals(found: Estimate) -> list[str]:
@@ -141,9 +186,16 @@ def log_report(found: LogComparison) -> str:
         f"All on the same rows (low-pass {number(found.cutoff_hz, 3)} Hz), judged on the same held-out data; positions "
         f"are replayed open loop for {found.horizon:g} s at a time. Time is processor time."
     )
-    sections = [Section("Estimators", join(about, table_html(columns, rows, dash=_NOTHING)))]
-    if any(r.estimate is not None for r in found.ranking):
-        sections.append(Section("Base parameters", _parameters(found)))
+    best = "" if found.best is None else found.best.run.estimator
+    bars = _bars([(r.run.estimator, r.nrmse_percent) for r in found.ranking], best)
+    sections = [
+        Section("Estimators", join(about, *bars, table_html(columns, rows, dash=_NOTHING, tall=len(rows) > 16)))
+    ]
+    shown = [(r.run.estimator, r.estimate) for r in found.ranking if r.estimate is not None]
+    if shown:
+        sections.append(Section("Base parameters", _side_by_side(shown, best)))
+    if best:
+        sections.append(Section("What next", _next(found.robot, f"--estimator {best}")))
     return render_report(f"{found.robot.name}: estimators compared on a log", sections, verdict=_verdict(found))
 
 
@@ -163,13 +215,6 @@ def _row(r: LogResult) -> list[TableCell]:
         r.run.estimator, r.nrmse_percent, _milli(r), _word(r.run.simulable), _word(r.run.possible),
         r.run.seconds if r.run.found else None, r.run.result, r.run.reason,
     ]  # fmt: skip
-
-
-def _parameters(found: LogComparison) -> Html:
-    shown = [(r.run.estimator, r.estimate) for r in found.ranking if r.estimate is not None]
-    base = shown[0][1].base
-    columns = [(name, _with_intervals(estimate)) for name, estimate in shown]
-    return parameter_table(base.names, base.units, columns, "Values with 95 % intervals, the best fit first")
 
 
 def _milli(r: SchemeResult | LogResult) -> float | None:

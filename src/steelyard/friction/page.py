@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,18 @@ from rich.console import Console
 from steelyard.friction.coordinates import Coordinates
 from steelyard.friction.measure import FrictionCurves, JointFriction
 from steelyard.ground.numbers import Known, number, with_error
-from steelyard.report.elements import TableColumn, callout, figure_html, join, paragraph, table_html
-from steelyard.report.html import Section, render_report
+from steelyard.report.elements import (
+    Html,
+    TableColumn,
+    callout,
+    commands,
+    figure_html,
+    join,
+    paragraph,
+    table_html,
+    tabs,
+)
+from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
 from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
 from steelyard.report.terminal import say, table
@@ -50,7 +61,8 @@ def friction_curve(
 
 def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:
     """One panel per joint with error bars and the law's band; points are coloured by temperature where it is known."""
-    figure = Figure.panels([f"{j.joint}: {j.law.law.name}" for j in joints], shared=False, height=230)
+    figure = Figure.by_joint([j.joint for j in joints], shared=False, height=230)
+    figure.titles = tuple(f"{j.joint}: {j.law.law.name}" for j in joints)
     for row, joint in enumerate(joints, start=1):
         marker: dict[str, Any] = {"color": BLUE, "size": 7}
         if joint.law.slopes is not None:
@@ -136,7 +148,24 @@ def friction_report(found: FrictionCurves) -> str:
     how = [paragraph(f"{j.joint}: {j.how}.") for j in found.joints]
     sections = [
         Section("Curves", join(figure, *remarks)),
-        Section("Laws", join(laws, tried)),
+        Section("Laws", tabs(("chosen", laws), ("candidates", tried))),
+        Section("What next", _next(found)),
         Section("How", join(*how)),
     ]
-    return render_report(f"{robot.name}: friction", sections)
+    return render_report(f"{robot.name}: friction", sections, verdict=_verdict(found))
+
+
+def _verdict(found: FrictionCurves) -> Verdict:
+    """How many joints have a law, and which have none."""
+    count = len(found.joints) + len(found.missing)
+    laws = "; ".join(f"{j.joint}: {j.law.law.name}, {len(j.points)} points" for j in found.joints)
+    headline = f"Friction of {len(found.joints)} of {count} joints has a law."
+    points = [laws] if laws else []
+    points += [f"{name}: {reason}" for name, reason in found.missing.items()]
+    return Verdict("good" if not found.missing else "warning" if found.joints else "bad", headline, tuple(points))
+
+
+def _next(found: FrictionCurves) -> Html:
+    robot = shlex.quote(found.robot.source or "ROBOT")
+    why = "Identify the rest with this friction taken off the torques:"
+    return commands((why, f"steelyard identify {robot} LOG.csv --friction RUN -o run"))

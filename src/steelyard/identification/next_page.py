@@ -49,9 +49,6 @@ def next_section(found: Identification, inputs: Sequence[Path] = ()) -> Section:
         ("What the robot carries:", f"steelyard payload {robot} --arm RUN --with LOADED.csv{mapped} -o load"),
         ("C code for a controller:", "steelyard export RUN --to c -o controller"),
     ]
-    again = repeat_command()
-    if again:
-        pairs.append(("This run again:", again))
     said = "Commands to copy; names of files are as they were typed, words in capitals are yours to fill in."
     return Section("What next", join(paragraph(said), commands(*pairs)))
 

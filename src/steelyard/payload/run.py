@@ -48,6 +48,11 @@ class LoadRun(Outcome):
             out[f"{name}_with_load.urdf"] = lambda path: model_to_urdf(carrying, path, self.source)
         return out
 
+    def page(self) -> str:
+        from steelyard.payload.page import load_report
+
+        return load_report({"": self})
+
     def tell(self, out: Console, folder: str = "") -> None:
         """Mass, centre of gravity and inertia with their error bars, in the units that robot makers ask for."""
         from steelyard.ground.numbers import Known, number
@@ -96,6 +101,11 @@ class LoadRuns(Outcome):
 
     def files(self) -> dict[str, Content]:
         return {f"{file_name(n)}/{path}": made for n, run in self.runs.items() for path, made in run.files().items()}
+
+    def page(self) -> str:
+        from steelyard.payload.page import load_report
+
+        return load_report(self.runs)
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say

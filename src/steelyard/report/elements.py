@@ -40,10 +40,10 @@ class Html(str):
 
 @dataclass(frozen=True)
 class Heat:
-    """A number in a cell that is coloured by a `level` from 0 (nothing) to 1."""
+    """A number, or words with one, in a cell that is coloured by a `level` from 0 (nothing) to 1."""
 
     why_null: ClassVar = {"value": "There is none; below the table it says why."}
-    value: float | None
+    value: float | str | None
     level: float
 
 
@@ -236,7 +236,8 @@ def _cell(column: TableColumn, value: TableCell, right: bool) -> str:
         whole = ' class="short"' if len(value) <= _SHORT and not right else _right(right)
         return f"<td{whole}>{shown}</td>"
     whole_number = value.value if isinstance(value, Known | Heat) else value
-    full = f' title="{whole_number!r}"' if whole_number is not None and math.isfinite(whole_number) else ""
+    known = isinstance(whole_number, int | float) and math.isfinite(whole_number)
+    full = f' title="{whole_number!r}"' if known else ""
     heat = f' style="--level:{100.0 * value.level:.0f}%"' if isinstance(value, Heat) and value.level else ""
     return f"<td{_right(right)}{full}{heat}>{shown}</td>"
 

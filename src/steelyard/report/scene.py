@@ -6,7 +6,6 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -96,6 +95,8 @@ class Scene:
     rest: Array
     bodies: tuple[Body, ...] = ()
     motions: tuple[tuple[str, Array, Array], ...] = ()
+    # What of a body its colour speaks of, in the words of the legend.
+    coloured_by: str = "its moments known"
 
     def to_json(self) -> str:
         """What robot.js takes."""
@@ -148,19 +149,20 @@ def scene_html(scene: Scene, title: str, caption: str = "") -> Html:
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return Html(
         f'<figure class="robot"><h3>{text(title)}</h3><div class="stage">'
-        f'<canvas tabindex="0" role="img" aria-label="{label}"></canvas></div>{_legend(scene.bodies)}'
+        f'<canvas tabindex="0" role="img" aria-label="{label}"></canvas></div>{_legend(scene)}'
         f'<script type="text/plain" {SCENE_DATA}>{data}</script>{below}</figure>'
     )
 
 
-def _legend(bodies: Sequence[Body]) -> str:
+def _legend(scene: Scene) -> str:
     """What the colours mean; forms differ, too: what was found is solid, what is nominal is drawn in lines."""
-    if not bodies:
+    if not scene.bodies:
         return ""
-    used = {b.level for b in bodies}
+    used = {b.level for b in scene.bodies}
     marks = [
         f'<span class="mark" style="background:{colour}"></span>{text(words)}'
         for colour, words in (*((c, w) for _, c, w in KNOWN_TO), UNSEEN)
         if (colour, words) in used
     ]
-    return f'<p class="legend">Solid: identified, its moments known {" ".join(marks)}. Rings: nominal.</p>'
+    rings = " Rings: nominal." if any(b.nominal for b in scene.bodies) else ""
+    return f'<p class="legend">Solid: identified, {text(scene.coloured_by)} {" ".join(marks)}.{rings}</p>'

@@ -55,6 +55,8 @@ class Figure:
         self.frames: list[Words] = []
         # Where there is a panel for each of them: a page shows all, small, or the one that the reader has chosen.
         self.joints: tuple[str, ...] = ()
+        # What stands above their panels, where it is more than their names.
+        self.titles: tuple[str, ...] = ()
         # The log whose time the panels are over, which a page links to the robot's posture.
         self.clock = ""
         self.layout: Words = {
@@ -176,7 +178,9 @@ class Figure:
 
     def json(self) -> str:
         """What plotly.js takes."""
-        said = _lists({"data": self.data, "layout": self.layout, "frames": self.frames, "joints": self.joints})
+        said = _lists(
+            {"data": self.data, "layout": self.layout, "frames": self.frames, "joints": self.titles or self.joints}
+        )
         try:
             return _WRITER.encode(said)
         except ValueError:  # gaps, of which few figures have any, are null
