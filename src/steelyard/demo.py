@@ -20,6 +20,7 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.folders import check_target
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.run import IdentificationRun
@@ -156,16 +157,21 @@ def demo_truth(robot: Robot) -> Model:
     return Model(robot, identification_terms(robot, _TERMS), Model.nominal(robot).theta)
 
 
-def run_demo(folder: Path) -> Demo:
-    """Motion, log, check, identification, report; a run in `folder` is replaced."""
+@watched
+def run_demo(folder: Path, progress: Watch | None = None) -> Demo:
+    """Motion, log, check, identification, report; a run in `folder` is replaced. `progress` is told how far it is
+    (`steelyard.ground.progress`); None: nobody."""
     from steelyard.check import check_log
 
     check_target(folder, overwrite=True)
     robot = builtin("ns16")
     truth = demo_truth(robot)
-    log, other = simulated_log(truth, 1), simulated_log(truth, 2)
+    log, other = (simulated_log(truth, seed) for seed in steps((1, 2), "Simulating a motion", str, 0.0, 0.35))
+    tell_progress("Checking the log", 0.35)
     check = check_log(robot, log, _TERMS)
-    found = identify(robot, log, [other], terms=_TERMS, names=["first motion"], validate_names=["second motion"])
+    with part(0.45, 0.85):
+        found = identify(robot, log, [other], terms=_TERMS, names=["first motion"], validate_names=["second motion"])
+    tell_progress("Writing the report", 0.85)
     IdentificationRun(found).save(folder, overwrite=True)
     return Demo(truth, found, check, folder)
 

@@ -19,6 +19,7 @@ from steelyard.compare.monte_carlo import RUNS, _all_runs, _Records, records_fol
 from steelyard.compare.protocol import Cell
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation import ESTIMATORS
+from steelyard.ground.progress import HowFar
 from steelyard.robot import load_robot
 
 PENDULUM = str(Path(__file__).with_name("pendulum.yaml"))
@@ -53,8 +54,8 @@ def test_an_interrupted_comparison_ends_as_if_it_had_not_been(whole: Comparison,
     class StopError(Exception):
         pass
 
-    def stop(done: int, total: int, run: MethodRun | None) -> None:
-        if done == 2:
+    def stop(told: HowFar) -> None:
+        if told.message.startswith("2 of 6"):
             raise StopError
 
     with pytest.raises(StopError):
@@ -62,12 +63,13 @@ def test_an_interrupted_comparison_ends_as_if_it_had_not_been(whole: Comparison,
     assert len(file.read_bytes().splitlines()) == 1 + 2
     with file.open("ab") as torn:  # killed in the middle of a line
         torn.write(b'{"cell": "0/standard/50')
-    done: list[int] = []
-    resumed = monte_carlo(ROBOT, TINY, workers=1, records=file, progress=lambda d, t, r: done.append(d))
-    assert done[0] == 2
+    done: list[str] = []
+    resumed = monte_carlo(ROBOT, TINY, workers=1, records=file, progress=lambda p: done.append(p.message))
+    assert done[0] == "2 of 6"
+    assert len(done) == 5
     assert bare(resumed.runs) == bare(whole.runs)
-    again = monte_carlo(ROBOT, TINY, workers=1, records=file, progress=lambda d, t, r: done.append(-d))
-    assert done[-1] == -6  # nothing was left to do
+    again = monte_carlo(ROBOT, TINY, workers=1, records=file, progress=lambda p: done.append(p.message))
+    assert done[5:] == ["6 of 6"]  # nothing was left to do
     assert again.runs == resumed.runs
 
 

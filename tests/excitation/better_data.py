@@ -72,7 +72,7 @@ def compare(name: str, seeds: range, search: SearchSettings | None = None) -> Co
         sums["p"].append(np.sqrt(np.diag(np.linalg.inv(information))) / own)
         worst.append(np.linalg.cond(W[:, used].reshape(-1, W.shape[2])))
         for key, motion in (("d", plan.trajectory), ("r", other)):
-            found = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, limits=limits).found
+            found = rehearse(robot, motion, terms=terms, truth=truth, seed=seed, seeds=1, limits=limits).found
             sums[key].append(found.free.beta - base.values(truth.theta))
             sums[key + "s"].append(found.free.standard_errors)
             model = sy.Model(robot, terms, found.free.theta)

@@ -161,7 +161,7 @@ def test_a_run_repeats_and_resumes_to_the_same_motion(optimiser, tmp_path):
     assert early.evaluations == 24
     assert early.violation == 0.0
     resumed = evolve(robot, Fourier(3, 4.0), checkpoint=file, progress=seen.append, **options)
-    assert [p.stage for p in seen] == [1, 2, 3, 4]
+    assert [p.number for p in seen] == [1, 2, 3, 4]
     assert [p.best for p in seen] == sorted((p.best for p in seen), reverse=True)
     assert np.array_equal(resumed.trajectory.coefficients, whole.trajectory.coefficients)
     with pytest.raises(sy.ExcitationError, match="belongs to another search"):

@@ -113,11 +113,11 @@ def test_a_search_can_be_watched_stopped_and_resumed(tmp_path):
 
     file = tmp_path / "search.json"
     early = quick(robot, limits=LIMITS, progress=stop_after_two, checkpoint=file)
-    assert [p.stage for p in seen] == [1, 2]
+    assert [p.number for p in seen] == [1, 2]
     assert early.violation == 0.0
     assert early.value >= whole.value
     resumed = quick(robot, limits=LIMITS, checkpoint=file, progress=seen.append)
-    assert [p.stage for p in seen] == [1, 2, 3]
+    assert [p.number for p in seen] == [1, 2, 3]
     assert [p.best for p in seen] == sorted((p.best for p in seen), reverse=True)
     assert np.array_equal(resumed.trajectory.coefficients, whole.trajectory.coefficients)
     with pytest.raises(sy.ExcitationError, match="belongs to another search"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
 from steelyard.rehearse import rehearse
+from steelyard.rehearse._judge import found_again, judged
 from steelyard.rehearse.rehearse import planted
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
@@ -35,7 +37,7 @@ def lazy_motion(robot) -> Trajectory:
 def test_a_designed_motion_passes_on_nominal_and_perturbed_robots(plan):
     robot = sy.load_robot("szabo3r")
     for truth, seed in (("nominal", 0), ("perturbed", 1), ("perturbed", 2)):
-        found = rehearse(robot, plan.trajectory, truth=truth, seed=seed, limits=plan.limits)
+        found = rehearse(robot, plan.trajectory, truth=truth, seed=seed, seeds=1, limits=plan.limits)
         assert found.passed, found.sentence
         assert len(found.judgements) == 4
         # No excuse for what lies outside: fewer than 19 of 25 intervals hold the truth once in a thousand.
@@ -50,7 +52,7 @@ def test_a_designed_motion_passes_on_nominal_and_perturbed_robots(plan):
 def test_a_lazy_motion_fails_and_says_why():
     """Its error bars may well hold the truth, being huge; what it found predicts nothing."""
     robot = sy.load_robot("szabo3r")
-    found = rehearse(robot, lazy_motion(robot), truth="perturbed", seed=1)
+    found = rehearse(robot, lazy_motion(robot), truth="perturbed", seed=1, seeds=1)
     assert not found.passed
     assert "predicts another motion" in found.sentence
 
@@ -58,7 +60,7 @@ def test_a_lazy_motion_fails_and_says_why():
 def test_a_motion_beyond_its_limits_fails(plan):
     robot = sy.load_robot("szabo3r")
     narrow = sy.excitation.constraints.limits.limits_from(robot, {"q": 0.5, "dq": 0.5})
-    found = rehearse(robot, plan.trajectory, truth="nominal", limits=narrow)
+    found = rehearse(robot, plan.trajectory, truth="nominal", seeds=1, limits=narrow)
     assert not found.judgements[0].passed
     assert "keeps to its limits" in found.sentence
 
@@ -67,24 +69,46 @@ def test_wrong_error_bars_are_noticed(plan):
     """A robot with friction that the fit does not know: the parameters are off by more than their error bars."""
     robot = sy.load_robot("szabo3r")
     terms = identification_terms(robot, ["rotor", "viscous", "coulomb"])
-    found = rehearse(robot, plan.trajectory, terms=["rotor", "viscous", "coulomb"], truth="nominal")
-    from dataclasses import replace
+    found = rehearse(robot, plan.trajectory, terms=["rotor", "viscous", "coulomb"], truth="nominal", seeds=1)
 
-    from steelyard.rehearse.rehearse import _judge_parameters
+    def looked_at(truth: sy.Model, noise: np.ndarray):
+        z, shows = found_again(found.found, truth, [plan.trajectory], noise)
+        return judged([replace(found.trials[0], z_scores=z, shows=shows)], found.found.base.names)[1:3]
 
     wrong = found.truth.theta.copy()
     wrong[30:] *= 1.5  # half as much friction again, which the log never saw
-    bars, seen = _judge_parameters(found.found, replace(found.truth, theta=wrong), [plan.trajectory], found.noise)
+    bars, seen = looked_at(replace(found.truth, theta=wrong), found.noise)
     assert len(terms) == 9
     assert not bars.passed
     assert not seen.passed
     # Errors that no torque shows are counted apart: they excuse nobody's error bars.
-    bars, seen = _judge_parameters(found.found, replace(found.truth, theta=wrong), [plan.trajectory], 1e6 * found.noise)
+    bars, seen = looked_at(replace(found.truth, theta=wrong), 1e6 * found.noise)
     assert not bars.passed
     assert seen.passed
     told = replace(found, judgements=(found.judgements[0], bars, seen, found.judgements[3]))
     assert told.passed
     assert told.sentence.endswith("It does not hold that the error bars hold what was planted.")
+
+
+def test_several_robots_are_planted_and_all_count(plan):
+    """Each is one that a rehearsal of its seed alone plants; one of them that is not found fails all."""
+    robot = sy.load_robot("szabo3r")
+    found = rehearse(robot, plan.trajectory, seed=3, seeds=3, limits=plan.limits)
+    alone = rehearse(robot, plan.trajectory, seed=4, seeds=1, limits=plan.limits)
+    z = np.array([row["z_scores"] for row in found.rows])
+    assert [trial.seed for trial in found.trials] == [3, 4, 5]
+    assert z.shape == (25, 3)
+    assert z[:, 0] == pytest.approx([(r["found"] - r["true"]) / r["standard_error"] for r in found.rows])
+    assert z[:, 1] == pytest.approx([r["z_scores"][0] for r in alone.rows])
+    assert f"{np.sum(np.abs(z) <= 1.96)} of 75 base parameters of 3 robots lie within" in found.judgements[1].text
+    assert found.passed, found.sentence
+    bad = replace(found.trials[1], error_share=2.0, error_text="On a motion …")
+    all_of_them = judged([found.trials[0], bad, found.trials[2]], found.found.base.names)
+    assert [j.passed for j in all_of_them] == [True, True, True, False]
+    assert all_of_them[3].text.startswith("Of 3 robots the worst: on a motion …")
+    document = found.to_json()
+    assert [trial["seed"] for trial in document["trials"]] == [3, 4, 5]
+    assert [len(row["z_scores"]) for row in document["base_parameters"]["list"]] == [3] * 25
 
 
 @pytest.mark.parametrize("name", ["szabo3r", "ns16", "prrrp", "arm7"])
@@ -109,7 +133,7 @@ def test_the_command_writes_its_verdict_and_leaves_by_it(plan, tmp_path):
         app, ["excite", "szabo3r", "--duration", "6", "--time", "0", "--no-collision", "-o", str(tmp_path / "motion")]
     )
     assert made.exit_code == 0, made.output
-    run = ["rehearse", "szabo3r", str(tmp_path / "motion"), "--seed", "1"]
+    run = ["rehearse", "szabo3r", str(tmp_path / "motion"), "--seed", "1", "--seeds", "2"]
     good = runner.invoke(app, [*run, "-o", str(tmp_path / "good"), "--json"])
     assert good.exit_code == 0, good.output
     document = json.loads(good.output)

@@ -35,6 +35,7 @@ from steelyard.check.explained import (
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.progress import steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
 from steelyard.robot.load import RobotLike, as_robot
@@ -146,6 +147,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     base: tuple[Log, Check] | None = None
     others: list[Finding] = []
     for number, piece in enumerate(pieces_of(log)):
+        tell_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
         if number in looked:
             made = check_log(robot, piece, terms, preparation)
             # A robot that stands in a piece may move in others; the first that can be judged is what the rest adds to.
@@ -181,7 +183,8 @@ def check_study(study: Study) -> tuple[Check, ...]:
         study: of one robot; its terms and preparation are those of the identification.
     """
     with one_blas_thread():
-        return tuple(_check(study, number) for number in range(len(study.logs)))
+        numbers = steps(range(len(study.logs)), "Checking the logs", lambda _: "", 0.85)
+        return tuple(_check(study, number) for number in numbers)
 
 
 def _check(study: Study, number: int) -> Check:

@@ -184,14 +184,16 @@ class _Command(TyperCommand):
         if made.line:
             typer.echo(made.line, err=True)
         # What is repeated has all its options, and asks no file that may have changed since.
-        alone = ["--project", "none"] if made.taken else []
+        asked = ctx.find_root().params.get("project") == "none"
+        alone = ["--project", "none"] if made.taken or asked else []
 
         for option in self.params:
             value = ctx.params.get(option.name)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 low, high = _RANGES.get(getattr(option, "metavar", None) or "", (-math.inf, math.inf))
                 Field(value, option.opts[-1], error=SteelyardError).number(low=low, high=high)
-        with run_by(["steelyard", *alone, *self.full_name.split(), *made.words]):
+        begin = ["steelyard", *alone, *self.full_name.split()]
+        with run_by([*begin, *made.words], [*begin, *made.of_result]):
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -13,6 +13,7 @@ from steelyard.cli.app import command
 from steelyard.cli.deliver import deliver
 from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.files import check_file, write_whole
+from steelyard.ground.progress import steps
 
 if TYPE_CHECKING:
     from steelyard.check import Check, Checks
@@ -65,7 +66,8 @@ def _checked(o: CheckOptions, robot: Robot) -> Check | Checks:
     settings = Preparation(velocity=as_velocity(o.velocity))
     terms = opt.words(o.term_names) or None
     sources = [open_log(Path(log), robot, o.mapping or None) for log in o.logs]
-    return checked_alike(o.logs, [check_log(robot, log, terms, settings) for log in sources])
+    looked = steps(zip(o.logs, sources, strict=True), "Checking", lambda one: one[0])
+    return checked_alike(o.logs, [check_log(robot, log, terms, settings) for _, log in looked])
 
 
 def _mend(o: CheckOptions, robot: Robot, found: Check | Checks) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from steelyard.cli import options as opt
 from steelyard.cli.app import command
 from steelyard.cli.completions import some_of
-from steelyard.cli.deliver import say_not_written, show
+from steelyard.cli.deliver import say_not_written, show, shown_as_bar
 from steelyard.errors import SteelyardError
 from steelyard.ground.folders import check_target
 
@@ -66,25 +67,22 @@ def schemes(o: SchemesOptions) -> None:
     """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
     from steelyard.compare.schemes import compare_schemes
     from steelyard.regression.schemes import SCHEMES
-    from steelyard.report.terminal import console
     from steelyard.signals.prepare import Preparation
 
     def compared() -> SchemeComparison:
         loaded = o.described.robot(o.robot)
         first, *others = opt.logs_from([o.log, *(o.validate or ())], loaded, o.mapping)
-        with console().status("Comparing schemes …") as status:
-            return compare_schemes(
-                loaded,
-                first,
-                others,
-                schemes=opt.words(o.only) or tuple(SCHEMES),
-                holdout=o.holdout,
-                horizon=o.horizon,
-                progress=lambda name: status.update(f"Scheme {name} …"),
-                terms=opt.words(o.term_names) or None,
-                physical=o.physical,
-                preparation=Preparation(cutoff_hz=o.cutoff),
-            )
+        return compare_schemes(
+            loaded,
+            first,
+            others,
+            schemes=opt.words(o.only) or tuple(SCHEMES),
+            holdout=o.holdout,
+            horizon=o.horizon,
+            terms=opt.words(o.term_names) or None,
+            physical=o.physical,
+            preparation=Preparation(cutoff_hz=o.cutoff),
+        )
 
     o.end.deliver(compared)
 
@@ -152,8 +150,8 @@ def estimators(o: EstimatorsOptions) -> None:
     if o.log:
         o.end.deliver(lambda: _on_log(o.described.robot(o.robot), o))
         return
-    if o.end.output and not o.resume:
-        check_target(Path(o.end.output), o.end.overwrite)  # before anything large is imported
+    if o.end.output and not os.path.lexists(o.end.output):
+        check_target(Path(o.end.output), False)  # before anything large is imported
     show(_simulated(o.described.robot(o.robot), o), o.end.output, o.end.as_json)
     if not o.end.output and not o.end.as_json:
         say_not_written()
@@ -161,30 +159,26 @@ def estimators(o: EstimatorsOptions) -> None:
 
 def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
     from steelyard.compare.on_log import compare_on_log
-    from steelyard.report.terminal import console
     from steelyard.signals.prepare import Preparation
 
     log, *others = opt.logs_from([o.log, *(o.validate or ())], robot, o.mapping)
-    with console().status("Comparing estimators …") as status:
-        return compare_on_log(
-            robot,
-            log,
-            others,
-            estimators=opt.words(o.only),
-            holdout=o.holdout,
-            horizon=o.horizon,
-            terms=opt.words(o.term_names) or None,
-            preparation=Preparation(cutoff_hz=o.cutoff),
-            controller=o.controller or None,
-            limit=o.limit,
-            progress=lambda name: status.update(f"Estimator {name} …"),
-        )
+    return compare_on_log(
+        robot,
+        log,
+        others,
+        estimators=opt.words(o.only),
+        holdout=o.holdout,
+        horizon=o.horizon,
+        terms=opt.words(o.term_names) or None,
+        preparation=Preparation(cutoff_hz=o.cutoff),
+        controller=o.controller or None,
+        limit=o.limit,
+    )
 
 
 def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
     from steelyard.compare.monte_carlo import RUNS, monte_carlo, records_folder
     from steelyard.compare.protocol import NOISES, Protocol, noise_from
-    from steelyard.report.terminal import counted
 
     protocol = Protocol(
         estimators=tuple(opt.words(o.only)),
@@ -199,13 +193,12 @@ def _simulated(robot: Robot, o: EstimatorsOptions) -> Comparison:
     if folder is None and o.resume:
         raise SteelyardError("--resume needs the folder of the broken-off comparison: add -o RUN.")
     kept = nullcontext() if folder is None else records_folder(folder, o.end.overwrite, o.resume)
-    with kept, counted("Runs", quiet=o.end.as_json) as progress:
+    with kept, shown_as_bar(o.end.as_json):
         found = monte_carlo(
             robot,
             protocol,
             records=None if folder is None else folder / RUNS,
             workers=o.workers or None,
-            progress=lambda done, total, run: progress(done, total, run.estimator if run else ""),
         )
     if folder is not None:
         found.save(folder, overwrite=True, keep=[RUNS])

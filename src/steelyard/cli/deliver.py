@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import typer
 
 from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome, printed_json
+from steelyard.ground.progress import HowFar, told_to
 from steelyard.ground.reasons import explained
-from steelyard.ground.repeat import repeat_command
-
-if TYPE_CHECKING:
-    from steelyard.excitation.search import Progress
+from steelyard.ground.repeat import repeat_command, with_command
 
 Found = TypeVar("Found", bound=Outcome)
 
@@ -35,7 +34,8 @@ def deliver(
     """
     if output:
         check_target(Path(output), overwrite)
-    found = make()
+    with shown_as_bar(as_json):
+        found = make()
     if output:
         found.save(output, overwrite=overwrite)
     show(found, output or "", as_json)
@@ -47,7 +47,7 @@ def deliver(
 def show(found: Outcome, output: str = "", as_json: bool = False) -> None:
     """Print what was `found`, `as_json` or for people; `output` is the folder that was written."""
     if as_json:
-        print_json(found.to_json())
+        print_json(with_command(found.to_json()))
         return
     from steelyard.report.terminal import console
 
@@ -69,26 +69,30 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def watching(what: str, seconds: float | None = None, quiet: bool = False) -> Iterator[Callable[[Progress], bool]]:
-    """For searches of motions: a bar on standard error with the best value, and an end that delivers.
+def shown_as_bar(quiet: bool = False) -> Iterator[None]:
+    """In here a bar on standard error shows how far long work is; none if `quiet`, or where that is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from steelyard.report.terminal import bar
+
+    with bar() as watch, told_to(watch):
+        yield
+
+
+@contextmanager
+def watching(what: str, seconds: float | None = None) -> Iterator[Callable[[HowFar], bool]]:
+    """For searches of motions: an end that delivers.
 
     Args:
         what: is delivered where Ctrl-C ends the search.
         seconds: how long the search may take.
-        quiet: draw no bar.
 
     Yields what a search wants as its `progress`.
     """
-    from steelyard.report.terminal import best_so_far
-
     begun = time.monotonic()
-    with best_on_interrupt(what), best_so_far("Looking for a motion", quiet) as update:
-
-        def watch(p: Progress) -> bool:
-            update(p.doing, p.stage, p.stages, p.best)
-            return stop_wanted() or (seconds is not None and time.monotonic() - begun > seconds)
-
-        yield watch
+    with best_on_interrupt(what):
+        yield lambda _: stop_wanted() or (seconds is not None and time.monotonic() - begun > seconds)
 
 
 def told_if_stopped() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from steelyard.cli.app import command
-from steelyard.cli.deliver import show
+from steelyard.cli.deliver import show, shown_as_bar
 from steelyard.cli.options import AsJson
 
 
@@ -20,4 +20,6 @@ def demo(
     """The whole story on a simulated 6-axis arm: motion, log, check, identification, report."""
     from steelyard.demo import run_demo
 
-    show(run_demo(Path(output)), as_json=as_json)
+    with shown_as_bar(as_json):
+        found = run_demo(Path(output))
+    show(found, as_json=as_json)

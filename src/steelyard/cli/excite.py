@@ -196,7 +196,7 @@ def _designed(o: ExciteOptions) -> Designed | Poses | Play:
     }
     if o.poses:
         return _poses(robot, o.poses, read)
-    with watching("the best motion", o.time, quiet=o.as_json) as watch:
+    with watching("the best motion", o.time) as watch:
         targets = opt.words(o.targets)
         return design_motions(robot, settings=settings, targets=targets, progress=watch, **read)
 

@@ -34,6 +34,7 @@ class Filled:
     """What a command runs with: its words, what the project file gave of them (keys there), and that file."""
 
     words: tuple[str, ...]
+    of_result: tuple[str, ...] = ()  # the words but for those that say where and how it is handed out
     taken: tuple[str, ...] = ()
     file: str = ""
     passed_over: str = ""  # the robot that the file is about, where another one was typed
@@ -58,7 +59,7 @@ def with_project(command: Any, typed: Mapping[str, Any], project: Project | None
     if project is not None and project.robot:
         _make_room(command, values, project)
         if _is_of_another(values, project):
-            return Filled(tuple(_words(command, values)), (), str(project.file), project.robot)
+            return Filled(*_both(command, values), (), str(project.file), project.robot)
     if project is not None:
         for param in command.params:
             mark = command.project_keys.get(param.name)
@@ -71,12 +72,21 @@ def with_project(command: Any, typed: Mapping[str, Any], project: Project | None
                     values[param.name] = found if param.multiple or param.nargs == -1 else found[0]
                     taken[param.name] = key
                     break
-    words = tuple(_words(command, values))
-    return Filled(words, tuple(taken.values()), str(project.file)) if project is not None else Filled(words)
+    both = _both(command, values)
+    return Filled(*both, tuple(taken.values()), str(project.file)) if project is not None else Filled(*both)
 
 
 def _is_missing(value: Any) -> bool:
     return value is None or value == () or type(value).__name__ == "Sentinel"
+
+
+# Options that say where and how a result is handed out, or how hard the machine works: it is the same with any.
+_OUTWARD = ("output", "overwrite", "as_json", "resume", "workers", "checkpoint", "fix")
+
+
+def _both(command: Any, values: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    inward = {name: value for name, value in values.items() if name not in _OUTWARD}
+    return tuple(_words(command, values)), tuple(_words(command, inward))
 
 
 def _words(command: Any, values: Mapping[str, Any]) -> list[str]:

@@ -89,7 +89,7 @@ def design(o: LocalDesignOptions) -> None:
     def designed() -> RegionMotions:
         loaded = o.described.robot(o.robot)
         found, named = read_regions(o.regions, loaded), opt.words(o.term_names) or None
-        with watching("each region's best motion", quiet=o.as_json) as watch:
+        with watching("each region's best motion") as watch:
             return design_regions(loaded, found, named, o.designing.settings(watch))
 
     deliver(designed, o.output, o.overwrite, o.as_json)

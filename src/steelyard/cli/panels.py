@@ -27,7 +27,7 @@ PANELS = {
     ),
     "Aim": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
     "Search": (
-        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "starts", "time",
+        "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "time",
         "checkpoint", "workers", "resume",
     ),
     "Output": ("to", "targets", "output", "overwrite", "as_json", "fix", "help"),

@@ -26,7 +26,8 @@ class RehearseOptions:
     ] = ""
     rate: Annotated[float, typer.Option(metavar="HZ", help="Of the simulated log.")] = 1000.0
     passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the planted robot and of the noise.")] = 0
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the first planted robot and of its noise.")] = 0
+    seeds: Annotated[int, typer.Option(metavar="N", help="Robots to plant; all of them are judged by.")] = 5
     term_names: opt.TermNames = ""
     described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
@@ -55,6 +56,7 @@ def rehearse(o: RehearseOptions) -> None:
             rate=o.rate,
             passes=o.passes,
             seed=o.seed,
+            seeds=o.seeds,
         )
 
     raise typer.Exit(0 if o.end.deliver(rehearsed).passed else 1)

@@ -9,7 +9,7 @@ import typer
 
 from steelyard.cli.app import command
 from steelyard.cli.completions import one_of
-from steelyard.cli.deliver import print_json
+from steelyard.cli.deliver import print_json, shown_as_bar
 from steelyard.cli.options import AsJson, Overwrite
 
 
@@ -33,7 +33,8 @@ def reproduce(
 
     out = console()
     names = [name for given in paper for name in (PAPERS if given == "all" else (given,))]
-    done = run(names, Path(output), fast=fast, overwrite=overwrite, out=out if out.is_terminal else None)
+    with shown_as_bar(as_json):
+        done = run(names, Path(output), fast=fast, overwrite=overwrite)
     if as_json:
         print_json([one.to_json() for one in done])
     else:

@@ -25,6 +25,7 @@ from steelyard.ground.files import named
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.places import hold
+from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot
 
@@ -200,21 +201,19 @@ class _Pool:
             self._hire()
 
 
-_Progress = Callable[[int, int, MethodRun | None], None]
-
-
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@watched
 def monte_carlo(
     robot: Robot,
     protocol: Protocol | None = None,
     *,
     records: str | os.PathLike[str] | None = None,
     workers: int | None = None,
-    progress: _Progress = lambda done, total, run: None,
+    progress: Watch | None = None,
 ) -> Comparison:
     """Simulate the experiments of a protocol on a robot, let every estimator find it, and judge all by the truth.
 
@@ -224,7 +223,7 @@ def monte_carlo(
         records: a file of lines to which every run is added as it ends. If it exists, what it holds is not done again;
             the result is the same as without the interruption, but for times.
         workers: processes, each on one core (default: as many as there are cores); 1 works in this process.
-        progress: called with (runs done, runs in all, the last run).
+        progress: told how far it is, after every run (`steelyard.ground.progress`); None: nobody.
     """
     plan = protocol or Protocol()
     truth = Truth.of(robot, plan.smoothing)
@@ -239,12 +238,13 @@ def monte_carlo(
         for cell in cells
         if (names := tuple(name for name in plan.estimators if (cell.key, name) not in done))
     ]
-    progress(len(done), len(wanted), None)
+    tell_progress("Runs", len(done) / max(len(wanted), 1), f"{len(done)} of {len(wanted)}")
 
     with nullcontext(lambda run: None) if store is None else store.writing() as write:
         for run in _all_runs(truth, plan, jobs, workers or cores()):
             write(run)
             done[run.key] = run
-            progress(len(done), len(wanted), run)
+            share, last = len(done) / len(wanted), f"{len(done)} of {len(wanted)}, {run.estimator}"
+            tell_progress("Runs", share, last)
     ordered = tuple(done[cell.key, name] for cell in cells for name in plan.estimators)
     return Comparison(robot.name, plan, ordered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.progress import Watch, steps, tell_progress, watched
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import TermsLike
@@ -110,6 +111,7 @@ class LogComparison(Viewed):
         return log_report, print_log_estimators
 
 
+@watched
 def compare_on_log(
     robot: RobotLike,
     log: LogLike,
@@ -122,7 +124,7 @@ def compare_on_log(
     preparation: Preparation | None = None,
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     limit: float = 120.0,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Watch | None = None,
     mapping: AnyMapping = None,
 ) -> LogComparison:
     """Identify by every estimator from the same log, and judge all on the same others (default: its last 30 %).
@@ -134,7 +136,8 @@ def compare_on_log(
     Args:
         robot, log: as it was logged; to identify from: as `load_robot` takes it, and a path, `Log`, frame or dict.
         validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
-        estimators: names, or groups of names; `progress` is called with each before its fit.
+        estimators: names, or groups of names.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
         terms, preparation, mapping: as in `identify`; None: its own.
     """
     if not (horizon > 0.0 and limit > 0.0):
@@ -153,8 +156,7 @@ def compare_on_log(
     experiment = experiment_of(study, loop)
     experiment.regression(base)  # a log that gives no rows is the user's, not an estimator that failed
     results: list[LogResult] = []
-    for method in methods:
-        progress(method.name)
+    for method in steps(methods, "Estimator", lambda m: m.name, 0.0, 0.9):
         if method.needs_controller and loop is None:
             results.append(LogResult(method, MethodRun("log", method.name, "refused", _LOOP)))
             continue
@@ -167,6 +169,7 @@ def _judged(
     results: Sequence[LogResult], study: Study, logs: Sequence[Log], horizon: float
 ) -> tuple[LogResult, ...]:  # fmt: skip
     """One pass over the held-out data for all."""
+    tell_progress("Judging", 0.9)
     found = [r for r in results if r.estimate is not None]
     models = [Model(study.robot, study.terms, r.estimate.theta) for r in found if r.estimate is not None]
     if not models:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.progress import Watch, steps, watched
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -97,6 +98,7 @@ class SchemeComparison(Viewed):
         return schemes_report, print_schemes
 
 
+@watched
 def compare_schemes(
     robot: RobotLike,
     log: LogLike,
@@ -105,7 +107,7 @@ def compare_schemes(
     schemes: Sequence[str] = tuple(SCHEMES),
     holdout: float = 0.3,
     horizon: float = HORIZON,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Watch | None = None,
     mapping: AnyMapping = None,
     **options: Any,
 ) -> SchemeComparison:
@@ -116,7 +118,8 @@ def compare_schemes(
     Args:
         robot, log: as it was logged; to identify from: as `load_robot` takes it, and a path, `Log`, frame or dict.
         validate: logs to judge by; none: the share `holdout` (0 to 1) at the end of `log`.
-        schemes: names; `progress` is called with each before its fit.
+        schemes: names.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
         mapping: what the columns of files and frames mean, as in `read_log`.
         options: of `identify`.
     """
@@ -132,8 +135,7 @@ def compare_schemes(
     # Filtered once for all schemes.
     study = Study.of(robot, used, (), options.pop("preparation", None))
     results = []
-    for scheme in schemes:
-        progress(scheme)
+    for scheme in steps(schemes, "Scheme"):
         begun = time.perf_counter()
         try:
             # All by the same terms, or there would be nothing to compare.

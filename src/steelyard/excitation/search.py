@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
+from steelyard.ground.progress import HowFar, tell_progress
 from steelyard.ground.untrusted import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
@@ -78,14 +80,23 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a callback is told after every stage: `best` is the criterion's value of the best motion so far."""
+class Progress(HowFar):
+    """What a callback is told after each of so many (`count`) stages: `best` is the criterion's value so far."""
 
-    stage: int
-    stages: int
-    evaluations: int
-    best: float
-    doing: str
+    number: int = 0
+    count: int = 0
+    evaluations: int = 0
+    best: float = math.nan
+
+    @staticmethod
+    def of(doing: str, number: int, count: int, evaluations: int, best: float) -> Progress:
+        """After stage `number` of `count`, which was `doing`; so many `evaluations` have brought the value `best`."""
+        return Progress(doing, number / max(count, 1), f"best {best:.5g}", number, count, evaluations, best)
+
+    def asked(self, watch: Callable[[Progress], Any] | None) -> bool:
+        """Tell whoever listens, and `watch`, which wants the best so far where it returns True."""
+        tell_progress(self.stage, self.fraction, self.message)
+        return watch is not None and watch(self) is True
 
 
 @dataclass
@@ -299,12 +310,12 @@ class Search:
         if self._kept is not None:
             document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, **s.to_dict()}
             self._kept.write(json.dumps(document) + "\n")
-        if self.progress is None or s.best is None:
+        if s.best is None:
             return False
         number, member, _ = self.settings.locate(s.stage - 1)
         doing = f"round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
         best = self.problem.goal.value(s.best)
-        return self.progress(Progress(s.stage, self.settings.stages, s.evaluations, best, doing)) is True
+        return Progress.of(doing, s.stage, self.settings.stages, s.evaluations, best).asked(self.progress)
 
     def _restored(self) -> _State:
         if self.checkpoint is None or not self.checkpoint.exists():

@@ -17,6 +17,7 @@ from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.progress import Watch, steps, watched
 from steelyard.ground.reasons import explained
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
@@ -127,6 +128,7 @@ class FrictionCurves(Viewed):
         return friction_report, print_friction
 
 
+@watched
 def measure_friction(
     robot: RobotLike,
     logs: LogsLike,
@@ -141,6 +143,7 @@ def measure_friction(
     loaded: bool = False,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
+    progress: Watch | None = None,
 ) -> FrictionCurves:
     """Friction curves of the joints that move.
 
@@ -159,6 +162,7 @@ def measure_friction(
         loaded: whether dry friction may grow with the load on the gear (needs `model`).
         preparation: how signals are made ready; None: the default way.
         mapping: what the columns of files and frames mean, as in `read_log`.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
     robot = as_robot(robot)
     listed = as_logs(logs, robot, mapping)
@@ -171,7 +175,7 @@ def measure_friction(
     wanted = [places.index(name) for name in joints] or moving_joints(list(seen.values()))
     found: list[JointFriction] = []
     missing: dict[str, str] = {}
-    for joint in wanted:
+    for joint in steps(wanted, "Measuring friction", lambda j: places.names[j]):
         name = places.names[joint]
         mine = [log for log in listed if joint in moving_joints([seen[log]])]
         try:

@@ -10,13 +10,15 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-_words: ContextVar[tuple[str, ...]] = ContextVar("command", default=())
+# The words that were typed, and those of them that the result depends on.
+_words: ContextVar[tuple[tuple[str, ...], tuple[str, ...]]] = ContextVar("command", default=((), ()))
 
 
 @contextmanager
-def run_by(words: Sequence[str]) -> Iterator[None]:
-    """In here the program runs the command of these `words`, every option spelled out."""
-    before = _words.set(tuple(words))
+def run_by(words: Sequence[str], of_result: Sequence[str]) -> Iterator[None]:
+    """In here the program runs the command of these `words`, every option spelled out; without those that only say
+    where and how the result is handed out they are `of_result`."""
+    before = _words.set((tuple(words), tuple(of_result)))
     try:
         yield
     finally:
@@ -24,8 +26,10 @@ def run_by(words: Sequence[str]) -> Iterator[None]:
 
 
 def repeat_command(*more: str) -> str:
-    """The command being run as a shell takes it, with `more` words behind it; "" where Python was called instead."""
-    return shlex.join([*_words.get(), *more]) if _words.get() else ""
+    """The command that gives the same result, as a shell takes it, with `more` words behind it; "" where Python was
+    called instead. Where it is written does not matter: the same inputs give the same bytes, wherever."""
+    words = _words.get()[1]
+    return shlex.join([*words, *more]) if words else ""
 
 
 def with_command(data: Any) -> Any:
@@ -35,12 +39,12 @@ def with_command(data: Any) -> Any:
 
 
 def command_and_folder(place: Path) -> dict[str, str]:
-    """The command, and the way from `place`, the run folder, to the folder that it was given in; empty if none was."""
-    known = repeat_command()
-    if not known:
+    """The command as it was given, and the way from `place`, the run folder, to where it was; empty if none was."""
+    words = _words.get()[0]
+    if not words:
         return {}
     try:
         there = os.path.relpath(os.getcwd(), place)
     except (ValueError, OSError):  # another drive; or the folder is gone
         there = ""
-    return {"command": known, "command_in": there}
+    return {"command": shlex.join(words), "command_in": there}

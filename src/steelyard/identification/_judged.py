@@ -9,6 +9,7 @@ from typing import Any
 from steelyard.assessment.score import Score, score_models, score_reduced
 from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
+from steelyard.ground.progress import tell_progress
 from steelyard.identification._copies import copied_from
 from steelyard.parameters.terms import identification_terms
 from steelyard.signals.given import log_label
@@ -39,6 +40,7 @@ def judge(
 
     Their `names` and `validate_names` are for tables; `score_cutoff_hz` is of the scores' own filter.
     """
+    tell_progress("Judging", 0.75)
     cutoff_hz = score_cutoff_hz or study.cutoff_hz
     nominal = Model.nominal(study.robot) if study.robot.has_inertia else None
     labels = _labels(names, study.logs, "log")

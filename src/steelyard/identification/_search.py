@@ -14,6 +14,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.progress import steps, tell_progress
 from steelyard.identification._blocks import BlockGrams, Fits, Index, Mask, Weighted
 from steelyard.identification._search_doubt import doubt_of
 from steelyard.identification._search_rows import (
@@ -168,12 +169,13 @@ class Search:
         fits = start.fit(usual)
         before = self._percent(self.grams.left_out(fits))
         ways = []
-        for rounded in (False, True):
+        for rounded in steps((False, True), "Searching for the structure", lambda _: "", 0.1, 0.6):
             self.structure, self.steps = usual, []
             if rounded and not self._round_off(start, fits):
                 continue
             growing, sums = list(range(len(self.used))), start
-            for _ in range(MOST_TERMS):
+            for round_ in range(MOST_TERMS):
+                tell_progress("Searching for the structure", round_ / MOST_TERMS, f"{self.tried} structures tried")
                 sums = self.grams.weighted(self.structure, sums)
                 if not (growing := self._take_one_each(growing, sums)):
                     break

@@ -19,6 +19,7 @@ from steelyard.estimation.linear.rounding import beta_alone, rounding_shift, wid
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
 from steelyard.ground.arrays import Array
+from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.renamed import renamed
 from steelyard.identification._doubt import doubted
 from steelyard.identification._judged import as_checked, checked_judges, judge
@@ -52,6 +53,7 @@ _MOST_REFITS = 3
 
 @renamed(score_cutoff="score_cutoff_hz")
 @names_the_cause
+@watched
 def identify(
     robot: RobotLike,
     log: LogsLike | Study,
@@ -74,6 +76,7 @@ def identify(
     validate_names: Sequence[str] = (),
     check: bool = True,
     mapping: AnyMapping = None,
+    progress: Watch | None = None,
 ) -> Identification:
     """Find the parameters of a robot from one log or several, and judge them on others.
 
@@ -107,6 +110,7 @@ def identify(
         validate_names: of the logs to judge by.
         check: also look at the logs as `check_log` does, for the report.
         mapping: what the columns of files and frames mean, as in `read_log`; None: they are recognised.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
     robot = as_robot(robot)
     written = make_scheme(scheme)
@@ -124,6 +128,7 @@ def identify(
     judges = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
     study = replace(study, look=found_later if check else None)
+    tell_progress("Preparing the rows", 0.02)
     of = ESTIMATORS[estimator].of
     # Standstill: others than linear ones need the rows of all joints at every instant.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
@@ -246,6 +251,7 @@ class _Fit:
 
 
 def _fit(task: _Task) -> _Fit:
+    tell_progress("Fitting", 0.6, task.settings.estimator)
     study, settings = task.study, task.settings
     base = study.base
     if ESTIMATORS[settings.estimator].of.needs == "experiment":

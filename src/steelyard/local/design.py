@@ -139,7 +139,7 @@ class Design:
         tell = self.progress
 
         def named(p: Progress) -> Any:
-            return tell(replace(p, doing=f"{region.name}: {p.doing}")) if tell is not None else None
+            return tell(replace(p, stage=f"{region.name}: {p.stage}")) if tell is not None else None
 
         return replace(self, seed=self.seed + index, checkpoint=own, progress=None if tell is None else named)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError, UnknownNameError
+from steelyard.ground.progress import Watch, part, steps, watched
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
@@ -70,6 +71,7 @@ GLOBAL = "global"
 _LEAST_INSIDE = 0.5
 
 
+@watched
 def identify_locally(
     robot: Robot,
     source: PlantLike | Logs,
@@ -80,6 +82,7 @@ def identify_locally(
     blend: float = BLEND,
     nominal: Model | None = None,
     base: BaseParameters | None = None,
+    progress: Watch | None = None,
     **options: Any,
 ) -> Bank:
     """One model for each region.
@@ -94,6 +97,7 @@ def identify_locally(
         blend: m (rad): over this distance on both sides of a border one model fades into the next.
         nominal: a model by which designed motions keep to the torques that the robot has (default: the robot's own).
         base: base parameters of the same robot and terms, where they are known: saves finding them.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
         options: of `identify`: `physical`, `estimator`, `prior`, `preparation`, ….
     """
     where = checked_regions(robot, regions)
@@ -102,12 +106,15 @@ def identify_locally(
         logs = _logs_by_region(source, where)
         known = motions if isinstance(motions, Mapping) else {}
     else:
-        known = _planned(robot, where, bound, motions, nominal)
+        with part(0.0, 0.5):
+            known = _planned(robot, where, bound, motions, nominal)
         player = player_of(source)
         seconds = np.inf if isinstance(motions, Mapping) else (motions or Design()).duration
-        logs = {r.name: [beginning(player(known[r.name], k), seconds)] for k, r in enumerate(where)}
+        played = steps(enumerate(where), "Playing motions", lambda one: f"region {one[1].name}", 0.5, 0.7)
+        logs = {r.name: [beginning(player(known[r.name], k), seconds)] for k, r in played}
     shared = base or base_parameters(robot, bound)
-    made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), shared, **options) for r in where]
+    fitted = steps(where, "Identifying", lambda r: f"region {r.name}", 0.0 if isinstance(source, Mapping) else 0.7)
+    made = [fit_region(robot, r, logs[r.name], bound, known.get(r.name), shared, **options) for r in fitted]
     return Bank(made[0].model.robot, tuple(made), blend)
 
 
@@ -155,7 +162,8 @@ def _planned(
         return {region.name: motions[region.name] for region in regions}
     how = motions or Design()
     model = _nominal(robot, nominal)
-    return {r.name: design(robot, r, terms, how.for_region(k, r), model) for k, r in enumerate(regions)}
+    numbered = steps(enumerate(regions), "Designing motions", lambda one: f"region {one[1].name}")
+    return {r.name: design(robot, r, terms, how.for_region(k, r), model) for k, r in numbered}
 
 
 def design_regions(

@@ -12,6 +12,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.progress import Watch, steps, watched
 from steelyard.ground.reasons import explained
 from steelyard.local.bank import Bank, LocalModel
 from steelyard.local.identify import Logs, PlantLike, player_of
@@ -152,6 +153,7 @@ class BankValidation(Outcome):
         }
 
 
+@watched
 def validate_bank(
     bank: Bank,
     source: PlantLike | Logs,
@@ -161,6 +163,7 @@ def validate_bank(
     others: Mapping[str, LocalModel] | None = None,
     nominal: Model | None = None,
     seed: int = 0,
+    progress: Watch | None = None,
 ) -> BankValidation:
     """Play random via-point motions in every region and hold all models against them.
 
@@ -171,13 +174,14 @@ def validate_bank(
         others: further models by name, such as a global one.
         nominal: a model by which the motions keep to the torques that the robot has.
         seed: of the motions.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
     if not isinstance(source, Mapping) and trajectories < 1:
         raise LocalError(f"{trajectories} trajectories validate nothing; give at least one.")
     logs = source if isinstance(source, Mapping) else _played(bank, source, trajectories, points, nominal, seed)
     models = {**{x.name: x.model for x in bank.models}, **{name: x.model for name, x in (others or {}).items()}}
     regions = []
-    for local in bank.models:
+    for local in steps(bank.models, "Judging", lambda x: x.name, 0.0 if isinstance(source, Mapping) else 0.9):
         if local.name not in logs:
             raise LocalError(f"There is no log to validate region '{local.name}' with; give at least one.")
         one = logs[local.name]
@@ -196,7 +200,8 @@ def _played(
         rng = np.random.default_rng([seed, k])
         home = home_posture(bank.robot, local.region)
         out[local.name] = []
-        for _ in range(trajectories):
+        width = 0.9 / len(bank.models)
+        for _ in steps(range(trajectories), f"Playing motions in {local.name}", str, k * width, (k + 1) * width):
             motion: MotionLike = random_motion(bank.robot, local.region, rng, points=points, home=home, model=nominal)
             out[local.name].append(player(motion, run))
             run += 1

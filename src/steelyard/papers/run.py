@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from steelyard.dynamics import compiled_at_once
 from steelyard.errors import SteelyardError
@@ -29,6 +28,7 @@ from steelyard.ground import (
     sweep_up,
     write_whole,
 )
+from steelyard.ground.progress import Watch, part, steps, watched
 from steelyard.papers import load_paper
 from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement, tables_and_figures
 from steelyard.papers.pieces import Pieces
@@ -50,8 +50,6 @@ from steelyard.report import (
     table_html,
     text,
 )
-
-_Watch = Callable[[Paper, str, int], Any]
 
 
 def paper_page(done: Reproduction) -> str:
@@ -170,40 +168,31 @@ def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
 _UNFINISHED = "unfinished"
 
 
+@watched
 def reproduce(
-    names: Sequence[str], folder: Path, *, fast: bool = False, overwrite: bool = False, out: Console | None = None
+    names: Sequence[str], folder: Path, *, fast: bool = False, overwrite: bool = False, progress: Watch | None = None
 ) -> tuple[Reproduction, ...]:
     """Run the papers `names` one after the other: `folder`/NAME/result.json and report.html for each.
 
     `fast` takes seconds: fewer repetitions, the same statements. Items that an interrupted run has finished are not run
-    again; a finished run is replaced only with `overwrite`. A bar is drawn on `out`, where it is given.
+    again; a finished run is replaced only with `overwrite`. `progress` is told how far it is
+    (`steelyard.ground.progress`); None: nobody.
     """
     papers = [load_paper(name) for name in dict.fromkeys(names)]
     for paper in papers:
         _check_target(folder / paper.name, overwrite)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=out,
-        disable=out is None,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("", total=sum(len(paper.items) for paper in papers))
-
-        def watch(paper: Paper, title: str, done: int) -> None:
-            bar.update(task, description=f"{paper.name} · {title}", advance=done)
-
-        return tuple(_written(paper, folder / paper.name, fast, watch) for paper in papers)
+    total = sum(len(paper.items) for paper in papers)
+    made: list[Reproduction] = []
+    for paper in papers:
+        before = sum(len(one.paper.items) for one in made)
+        with part(before / total, (before + len(paper.items)) / total):
+            made.append(_written(paper, folder / paper.name, fast))
+    return tuple(made)
 
 
-def run_paper(
-    paper: Paper, *, fast: bool = False, kept: Path | None = None, watch: _Watch = lambda paper, title, done: None
-) -> Reproduction:
+def run_paper(paper: Paper, *, fast: bool = False, kept: Path | None = None) -> Reproduction:
     """Run the items of a `paper`, `fast` or in full. Those already in the folder `kept` are read from there, the others
-    put there. `watch`(paper, title, 0 or 1) is called before and after each."""
+    put there."""
     key = _key(paper, fast)
 
     @cache
@@ -214,9 +203,9 @@ def run_paper(
         return made
 
     items = []
-    for index, make in enumerate(paper.items):
+    numbered = steps(enumerate(paper.items), f"Reproducing {paper.name}", lambda one: paper.item_title(one[0]))
+    for index, make in numbered:
         title = paper.item_title(index)
-        watch(paper, title, 0)
         file = None if kept is None else kept / f"{index:02d}-{key}.json"
         if file is None or not file.exists():
             with compiled_at_once():  # or the last digits would depend on which items were made before
@@ -230,16 +219,15 @@ def run_paper(
             except SteelyardError as error:
                 raise SteelyardError(f"{error} Delete {file} to have it made again.") from None
         items.append(item)
-        watch(paper, title, 1)
     return Reproduction(paper, fast, tuple(items))
 
 
-def _written(paper: Paper, place: Path, fast: bool, watch: _Watch) -> Reproduction:
+def _written(paper: Paper, place: Path, fast: bool) -> Reproduction:
     with growing_folder(place, _UNFINISHED, resume=True):
         kept = place / _UNFINISHED
         kept.mkdir(exist_ok=True)
         sweep_up(kept)
-        done = run_paper(paper, fast=fast, kept=kept, watch=watch)
+        done = run_paper(paper, fast=fast, kept=kept)
     done.save(place, overwrite=True)
     return done
 

@@ -22,6 +22,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
+from steelyard.ground.progress import Watch, steps, tell_progress, watched
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
 from steelyard.parameters.terms import TermsLike
@@ -99,6 +100,7 @@ class Weighing:
         return self.loads[0]
 
 
+@watched
 def weigh(
     robot: RobotLike,
     with_load: LogsLike | Sequence[Sequence[LogLike]],
@@ -111,6 +113,7 @@ def weigh(
     physical: bool = True,
     preparation: Preparation | None = None,
     mapping: AnyMapping = None,
+    progress: Watch | None = None,
 ) -> Weighing:
     """Find the load from logs with it, and logs without it or a known model of the arm.
 
@@ -126,6 +129,7 @@ def weigh(
         physical: whether the load must be a body that can exist.
         preparation: as for `identify`.
         mapping: what the columns of files and frames mean, as in `read_log`.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
     robot = as_robot(robot)
     with_load, without = _groups(with_load, robot, mapping), as_logs(without, robot, mapping)
@@ -165,7 +169,7 @@ def prepared_rows(
         raise SteelyardError("There is no log with the load.")
     logs = [*bare, *(log for group in groups for log in group)]
     study = Study.of(robot, [moving_part(log) for log in logs], terms, preparation)
-    data = tuple(study.rows_of(log) for log in study.logs)
+    data = tuple(study.rows_of(log) for log in steps(study.logs, "Rows of the logs", lambda _: "", 0.05, 0.8))
     carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
     given = [str(log.meta.get("source", "")) for log in logs]
     kinds = ["without" if load < 0 else "with" for load in carried]
@@ -174,6 +178,7 @@ def prepared_rows(
 
 
 def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> Weighing:
+    tell_progress("Weighing", 0.8)
     parts, names = plan.parts(rows.data), plan.names
     whole = LeastSquaresProblem.of(substituted(parts, Unknowns(names)), Unknowns(names))
     seen = _seen(whole, 10 * plan.loads)

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from steelyard.ground.numbers import Known
 from steelyard.identification.score_page import effort_units
-from steelyard.rehearse.rehearse import Judgement, Rehearsal
+from steelyard.rehearse._judge import Judgement
+from steelyard.rehearse.rehearse import Rehearsal
 from steelyard.report.elements import (
     CalloutKind,
     TableCell,
@@ -21,7 +22,7 @@ from steelyard.report.elements import (
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import parameter_intervals
 from steelyard.report.plots.torque import torque_measured_predicted
-from steelyard.report.terminal import bold, say
+from steelyard.report.terminal import bold, say, table
 
 
 def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
@@ -29,8 +30,27 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
     say(out, bold(f"{found.robot.name}: {found.sentence}"))
     for j in found.judgements:
         say(out, f" {'✓' if j.passed else '✕'} {j.name}. {j.text}")
+    _print_z_scores(found, out)
     if folder:
         say(out, f"\nLook at {folder}/report.html.")
+
+
+# So many base parameters, those farthest off, are shown on a terminal.
+_SHOWN = 8
+
+
+def _print_z_scores(found: Rehearsal, out: Console) -> None:
+    """How far off the worst base parameters are, robot by robot."""
+    ranked = sorted(found.rows, key=lambda r: -max(abs(z) for z in r["z_scores"]))[:_SHOWN]
+    columns = ["base parameter", *(f"seed {trial.seed}" for trial in found.trials)]
+    rows = [[r["name"], *(f"{z:+.1f}" for z in r["z_scores"])] for r in ranked]
+    title = f"z-scores: error over standard error (the {len(rows)} of {len(found.rows)} farthest off)"
+    out.print(table(title, columns, rows, right=columns[1:]))
+    every = np.array([r["z_scores"] for r in found.rows])
+    say(
+        out,
+        f"All {every.size}: mean {every.mean():+.2f}, standard deviation {every.std():.2f} (honest error bars: 0, 1).",
+    )
 
 
 def _tone(judgement: Judgement) -> CalloutKind:
@@ -41,12 +61,12 @@ def rehearsal_report(found: Rehearsal) -> str:
     """The page of what was `found`, self-contained."""
     rows: list[list[TableCell]] = [
         [r["name"], r["unit"], *(Known(r[key], r["standard_error"]) for key in ("true", "found")),
-         r["standard_error"], (r["found"] - r["true"]) / r["standard_error"]]
+         r["standard_error"], *r["z_scores"]]
         for r in found.rows
     ]  # fmt: skip
     numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± standard error", digits=2)]
-    off = TableColumn("off by", "standard errors", places=1)
-    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers, off]
+    off = [TableColumn(f"z, seed {trial.seed}", "1", places=1) for trial in found.trials]
+    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers, *off]
     log = found.logs[0]
     assert log.tau is not None
     run = found.runs[0]
@@ -67,6 +87,10 @@ def rehearsal_report(found: Rehearsal) -> str:
             "Parameters",
             join(
                 paragraph("Of the free fit, whose error bars are those of the noise; the delivered model is physical."),
+                paragraph(
+                    "z is the error over its standard error, for every robot that was planted: honest error bars "
+                    "give a mean of 0 and a standard deviation of 1. Values are those of the first robot."
+                ),
                 table_html(columns, rows, "Planted and found"),
                 figure_html(intervals, "Planted and found, with 95 % intervals"),
             ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.errors import UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.possible.reference import default_bodies
 from steelyard.excitation.constraints import Limits, default_limits
 from steelyard.excitation.constraints.limits import limits_from
@@ -19,14 +19,16 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
-from steelyard.ground.numbers import percent as as_percent
+from steelyard.ground.field import Field
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.progress import Watch, part, steps, watched
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.parameters.inertial import LogCholesky
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
+from steelyard.rehearse._judge import Judgement, Trial, found_again, judged, limits_kept, torque_predicted
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -115,102 +117,12 @@ def _perturbed(robot: Robot, terms: Terms, theta: Array, relative_std: float, rn
     return np.where(zero, 0.0, out)
 
 
-# Designed motions go to their limits, and a controller that knows its robot badly overshoots: this share is allowed.
-_OVERSHOOT = 0.05
-# Of honest 95 % intervals as many hold the truth with all but this share of bad luck (binomial: 19 of 25, 49 of 58).
-_LUCK = 1e-3
-# Filters, clocks and held torques leave errors that no noise explains, and long logs have narrow error bars. An error
-# shows if it moves some joint's torque by more than this share of its noise (RMS along the motion).
-_SHOWS = 0.1
-# What a good identification of a real arm reaches on data that it has not seen, as a share of the torque's std.
-_GOOD = 0.05
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One thing that was looked at: its name, whether it went well, and why; what does not decide is said beside."""
-
-    name: str
-    passed: bool
-    text: str
-    decides: bool = True
-
-
-def _judge_motion(robot: Robot, runs: Sequence[Simulation], played: Sequence[Trajectory], limits: Limits) -> Judgement:
-    """Whether the simulated robot kept near its limits while it followed."""
-    worst, what = -np.inf, ""
-    half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
-    for run in runs:
-        with np.errstate(invalid="ignore"):
-            shares = {
-                "position": np.max(np.abs(run.q - middle), axis=0) / half,
-                "velocity": np.max(np.abs(run.dq), axis=0) / limits.dq,
-                "torque": np.max(np.abs(run.tau), axis=0) / limits.tau,
-            }
-        for name, share in shares.items():
-            filled = np.nan_to_num(share, nan=0.0)
-            k = int(np.argmax(filled))
-            if filled[k] > worst:
-                worst, what = float(filled[k]), f"{name} of joint '{robot.joint_names[k]}'"
-    off = max(float(np.max(np.abs(r.q - m.derivative(r.t, 0)))) for r, m in zip(runs, played, strict=True))
-    text = f"The {what} reached {100.0 * worst:.1f} % of its limit; the tracking error stayed below {off:.2g} rad (m)."
-    return Judgement("the motion keeps to its limits", worst <= 1.0 + _OVERSHOOT, text)
-
-
-def _judge_parameters(
-    found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array
-) -> tuple[Judgement, Judgement]:
-    """Whether the planted base parameters lie where the error bars of the free fit say, and, counted apart, of how many
-    that do not the error shows."""
-    from scipy.stats import binom  # slow to import
-
-    estimate, base = found.free, found.base
-    error = np.abs(estimate.beta - base.values(truth.theta))
-    off = error / estimate.standard_errors
-    outside, least = off > 1.96, int(binom.ppf(_LUCK, len(off), 0.95))
-    inside, k = int(np.sum(~outside)), int(np.argmax(off))
-    text = (
-        f"{inside} of {len(off)} base parameters lie within their 95 % intervals (expected: about "
-        f"{round(0.95 * len(off))}; {least} are asked for). The farthest off is {base.names[k]}, by {off[k]:.1f} "
-        "standard errors."
-    )
-    bars = Judgement("the error bars hold what was planted", inside >= least, text, decides=False)
-    sampled = [m.sample(m.times(50.0)) for m in motions]
-    q, dq, ddq = (np.concatenate([s[i] for s in sampled]) for i in range(3))
-    W = base.regressor_columns(truth.dynamics.torque_regressor(q, dq, ddq))
-    moved = np.max(np.sqrt(np.mean(W**2, axis=0)) * error / noise[:, None], axis=0)
-    shows = int(np.sum(outside & (moved > _SHOWS)))
-    text = (
-        f"Of {int(np.sum(outside))} base parameters outside their intervals, {shows} have errors that move some torque "
-        f"by more than a tenth of its noise; {len(off) - least} may."
-    )
-    return bars, Judgement("the planted parameters are found", shows <= len(off) - least, text)
-
-
-def _judge_prediction(found: Identification, truth: Model, motion: Trajectory) -> Judgement:
-    """Whether the delivered model predicts the true torque of a motion that it has not seen."""
-    signals = motion.sample(motion.times(100.0))
-    true, predicted = truth.torque(*signals), found.model.torque(*signals)
-    rmse = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
-    std = np.std(true, axis=0)
-    allowed = _GOOD * std
-    used = np.array(found.robot.torque_used, dtype=bool)
-    share = np.where(used, rmse / np.maximum(allowed, 1e-12), 0.0)
-    k = int(np.argmax(share))
-    percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
-    text = (
-        f"On a motion that was not played the torque of joint '{found.robot.joint_names[k]}', the worst, is predicted "
-        f"to {rmse[k]:.3g} {found.robot.joints[k].effort_unit} ({as_percent(percent)} of "
-        f"its standard deviation); {allowed[k]:.3g} is asked for."
-    )
-    good = bool(share[k] <= 1.0)
-    text += "" if good else " Quieter sensors, more passes or a motion that shows more would help."
-    return Judgement("the found model predicts another motion", good, text)
-
-
 @dataclass(frozen=True, eq=False)
 class Rehearsal(Viewed):
-    """What was planted, what was found, and whether the motion may be trusted to find it on the real robot."""
+    """What was planted, what was found, and whether the motion may be trusted to find it on the real robot.
+
+    `truth`, `found`, `runs` and `logs` are those of the first robot that was planted; `trials` tell of all of them.
+    """
 
     robot: Robot
     truth: Model
@@ -219,6 +131,7 @@ class Rehearsal(Viewed):
     logs: tuple[Log, ...]
     noise: Array
     judgements: tuple[Judgement, ...]
+    trials: tuple[Trial, ...]
 
     @property
     def passed(self) -> bool:
@@ -228,18 +141,19 @@ class Rehearsal(Viewed):
     def sentence(self) -> str:
         if self.passed:
             beside = "".join(f" It does not hold that {j.name}." for j in self.judgements if not j.passed)
-            return f"Passed: the planted parameters were found again; the motion may be played.{beside}"
+            whose = "" if len(self.trials) == 1 else f" of {len(self.trials)} robots"
+            return f"Passed: the planted parameters{whose} were found again; the motion may be played.{beside}"
         return "Failed: " + "; ".join(j.name for j in self.judgements if not j.passed) + "."
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Base parameters, planted and found (free fit), with standard errors."""
+        """Base parameters of the first robot, planted and found (free fit), with standard errors; z-scores of all."""
         base, estimate = self.found.base, self.found.free
         true = base.values(self.truth.theta)
-        return [
-            {"name": n, "unit": u, "true": float(t), "found": float(b), "standard_error": float(e)}
-            for n, u, t, b, e in zip(base.names, base.units, true, estimate.beta, estimate.standard_errors, strict=True)
-        ]
+        z = np.array([t.z_scores for t in self.trials]).T.tolist()
+        columns = base.names, base.units, true.tolist(), estimate.beta.tolist(), estimate.standard_errors.tolist(), z
+        keys = "name", "unit", "true", "found", "standard_error", "z_scores"
+        return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         return explained(
@@ -249,6 +163,7 @@ class Rehearsal(Viewed):
                 "verdict": self.sentence,
                 "reasons": [asdict(j) for j in self.judgements],
                 "torque_noise": self.noise.tolist(),
+                "trials": [trial.to_json() for trial in self.trials],
                 "base_parameters": {"count": len(self.rows), "list": self.rows},
                 "physically_consistent": bool(self.found.possible),
             }
@@ -264,6 +179,7 @@ class Rehearsal(Viewed):
 
 
 @renamed(spread="relative_std")
+@watched
 def rehearse(
     robot: RobotLike,
     trajectory: Trajectory | Sequence[Trajectory],
@@ -276,8 +192,10 @@ def rehearse(
     rate: float = 1000.0,
     passes: int = 1,
     seed: int = 0,
+    seeds: int = 5,
+    progress: Watch | None = None,
 ) -> Rehearsal:
-    """Play motions on a simulated robot, log them with real-life sensors, identify, and judge.
+    """Play motions on simulated robots, log them with real-life sensors, identify, and judge by all of them.
 
     Args:
         robot: as described; its nominal model is all that the controller knows.
@@ -289,27 +207,36 @@ def rehearse(
         noise: of torque, N m (N), one number or one per joint; default: half a percent of the effort limits.
         rate: of the log, Hz.
         passes: how often each motion is played.
-        seed: of the planted robot and of the noise.
+        seed: of the first planted robot and of its noise.
+        seeds: how many robots are planted, each with noise of its own; one may be lucky, or unlucky.
+        progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
     robot = as_robot(robot)
+    Field(seeds, "seeds", error=SteelyardError).whole(1, 1000)
     bound = identification_terms(robot, terms)
-    model = truth if isinstance(truth, Model) else planted(robot, bound, truth, relative_std, seed)
     guess = planted(robot, bound)
     own = limits if limits is not None else limits_from(robot, None)
     sigma = expected_noise(robot, noise)
     motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
     played = [m for m in motions for _ in range(passes)]
-    # The robot's own controller follows by what it believes the robot to be.
-    runs = tuple(play(model, m, rate, believed=guess, bandwidth_rad_s=30.0) for m in played)
-    logs = tuple(run.log(sensors=good_sensors(sigma, seed + k)) for k, run in enumerate(runs))
-    # No prior on what the motion shows, and the cut-off far above the motion, as a user would have it by default.
-    found = identify(
-        robot, logs, terms=bound, preparation=Preparation(), names=[f"motion {k + 1}" for k in range(len(logs))]
-    )
     other = comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
-    judgements = (
-        _judge_motion(robot, runs, played, own),
-        *_judge_parameters(found, model, motions, sigma),
-        _judge_prediction(found, model, other),
-    )
-    return Rehearsal(robot, model, found, runs, logs, sigma, judgements)
+    trials: list[Trial] = []
+    first: tuple[Model, Identification, tuple[Simulation, ...], tuple[Log, ...]] | None = None
+    for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
+        model = truth if isinstance(truth, Model) else planted(robot, bound, truth, relative_std, seed + number)
+        # The robot's own controller follows by what it believes the robot to be.
+        runs = tuple(play(model, m, rate, believed=guess, bandwidth_rad_s=30.0) for m in played)
+        noises = (seed + number * len(played) + k for k in range(len(played)))
+        logs = tuple(run.log(sensors=good_sensors(sigma, n)) for run, n in zip(runs, noises, strict=True))
+        # No prior on what the motion shows, and the cut-off far above the motion, as a user would have it by default.
+        with part(0.4, 1.0):
+            found = identify(
+                robot, logs, terms=bound, preparation=Preparation(), check=first is None,
+                names=[f"motion {k + 1}" for k in range(len(logs))],
+            )  # fmt: skip
+        seen = *found_again(found, model, motions, sigma), *limits_kept(robot, runs, played, own)
+        trials.append(Trial(seed + number, *seen, *torque_predicted(found, model, other)))
+        first = first or (model, found, runs, logs)
+    assert first is not None
+    judgements = judged(trials, first[1].base.names)
+    return Rehearsal(robot, *first, sigma, judgements, tuple(trials))

@@ -3,11 +3,11 @@
 from .elements import CalloutKind, Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html, text
 from .html import Section, Verdict, render_report
 from .plots.lines import Boxes, Line, Panel, joint_panels, line_panels
-from .terminal import best_so_far, bold, console, counted, number, say, table
+from .terminal import bar, bold, console, number, say, table
 
 __all__ = [
-    "Boxes", "CalloutKind", "Html", "Line", "Panel", "Section", "TableCell", "TableColumn", "Verdict", "best_so_far",
+    "Boxes", "CalloutKind", "Html", "Line", "Panel", "Section", "TableCell", "TableColumn", "Verdict", "bar",
     "bold",
-    "callout", "console", "counted", "figure_html", "join", "joint_panels", "line_panels", "number", "paragraph",
+    "callout", "console", "figure_html", "join", "joint_panels", "line_panels", "number", "paragraph",
     "render_report", "say", "table", "table_html", "text",
 ]  # fmt: skip

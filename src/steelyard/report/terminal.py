@@ -13,6 +13,7 @@ from rich.text import Text
 
 from steelyard.errors import printable
 from steelyard.ground.numbers import number as number
+from steelyard.ground.progress import HowFar
 
 # Where output is no terminal nobody has chosen a width; cells fold, so nothing is lost.
 _WIDTH_OF_FILES = 120
@@ -64,51 +65,45 @@ def table(
 
 
 @contextmanager
-def counted(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar for `what` is done, of which the amount is known, on standard error, so that output can be piped; none if
-    `quiet`.
+def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
+    """A bar on standard error, so that output can be piped, of how far work is, with the time that is left; none if
+    `quiet`, and none where standard error is no terminal.
 
-    Yields a function of (done, in all, what was done last).
+    Yields what long functions take as `progress`.
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    where = _bars(quiet)
+    if where.quiet:
+        yield lambda said: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left:"), TimeRemainingColumn(), TextColumn("{task.fields[last]}", markup=False),
+        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"), TextColumn("{task.fields[last]}", markup=False),
     )  # fmt: skip
-    with Progress(*columns, console=_bars(quiet), transient=True) as bar:
-        task = bar.add_task(what, total=None, last="")
+    with Progress(*columns, console=where, transient=True) as drawn:
+        task = drawn.add_task("", total=1.0, left="", last="", start=True)
 
-        def update(done: int, total: int, last: str) -> None:
-            bar.update(task, completed=done, total=total, last=printable(last))
-
-        yield update
-
-
-@contextmanager
-def best_so_far(what: str, quiet: bool = False) -> Iterator[Callable[[str, int, int, float], None]]:
-    """A bar for `what` is searched, on standard error; none if `quiet`.
-
-    Yields a function of (what is being done, stage, stages in all, the best value yet).
-    """
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    doing = TextColumn("{task.description}", markup=False)
-    columns = doing, BarColumn(), TextColumn("best {task.fields[best]}"), TimeElapsedColumn()
-    with Progress(*columns, console=_bars(quiet), transient=True) as bar:
-        task = bar.add_task(what, total=None, best="–")
-
-        def update(doing: str, stage: int, stages: int, best: float) -> None:
-            bar.update(task, completed=stage, total=stages, description=printable(doing), best=f"{best:.5g}")
+        def update(said: HowFar) -> None:
+            left = time_left(drawn.tasks[0].elapsed or 0.0, said.fraction)
+            doing, last = printable(said.stage), printable(said.message)
+            drawn.update(task, completed=said.fraction, description=doing, last=last, left=left)
 
         yield update
+
+
+# Before this share of the work is done, or this time is over, nobody knows how long it takes.
+_LEAST_SHARE, _LEAST_SECONDS = 0.03, 1.0
+
+
+def time_left(elapsed: float, fraction: float) -> str:
+    """How long work will take that has done the share `fraction` of itself in `elapsed` seconds; "" if nobody knows."""
+    if fraction < _LEAST_SHARE or elapsed < _LEAST_SECONDS or fraction >= 1.0:
+        return ""
+    seconds = round(elapsed * (1.0 - fraction) / fraction)
+    if seconds < 60:
+        return f"{seconds} s left"
+    return f"{seconds // 60} min left" if seconds < 3600 else f"{seconds // 3600} h {seconds % 3600 // 60} min left"
 
 
 def _bars(quiet: bool) -> Console:

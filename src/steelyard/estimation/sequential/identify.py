@@ -17,6 +17,7 @@ from steelyard.estimation.linear._instants import simultaneous
 from steelyard.estimation.registry import estimator_names, make_estimator
 from steelyard.estimation.sequential.movement import Combination, Movement, coordinates, functional
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.progress import steps
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
@@ -227,8 +228,8 @@ def identify_sequentially(
     found = _Found.start({n: (functional(base, n), *v) for n, v in (known or {}).items()}, base.rank)
     rest = _rest(base, plan, found)
     neglected: set[str] = set()
-    steps = []
-    for movement in plan:
+    made_steps = []
+    for movement in steps(plan, "Movement", lambda m: m.name):
         neglects = rest if movement.neglects == "rest" else tuple(movement.neglects)
         for name in neglects:
             if name not in base.names:
@@ -236,8 +237,8 @@ def identify_sequentially(
         neglected.update(neglects)
         data = _data(Dynamics(robot, base.terms), base, movement, written, preparation)
         step, found = _Problem(base, movement, found, neglects).solve(data, made)
-        steps.append(step)
-    return SequentialIdentification(base, found, tuple(n for n in base.names if n in neglected), tuple(steps))
+        made_steps.append(step)
+    return SequentialIdentification(base, found, tuple(n for n in base.names if n in neglected), tuple(made_steps))
 
 
 def _rest(base: BaseParameters, plan: Sequence[Movement], found: _Found) -> tuple[str, ...]:

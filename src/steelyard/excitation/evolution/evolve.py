@@ -122,11 +122,11 @@ class _Evolution:
             document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, "values": plain(r.values),
                         "best": None if r.best is None else r.best.tolist()}  # fmt: skip
             self._kept.write(json.dumps(document) + "\n")
-        if self.progress is None or r.best is None:
+        if r.best is None:
             return False
         done, total = len(r.values), self.optimiser.generations
-        said = Progress(done, total, r.evaluations, self.shown(r.value), f"generation {done} of {total}")
-        return self.progress(said) is True
+        said = Progress.of(f"generation {done} of {total}", done, total, r.evaluations, self.shown(r.value))
+        return said.asked(self.progress)
 
     def _replay(self) -> None:
         file = None if self.checkpoint is None else Path(self.checkpoint)

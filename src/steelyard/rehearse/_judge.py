@@ -1,0 +1,167 @@
+"""What is looked at in a rehearsal: limits, planted parameters, another motion; and the judgement of all trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.dynamics.model import Model
+from steelyard.excitation.constraints import Limits
+from steelyard.excitation.trajectories import Trajectory
+from steelyard.ground.arrays import Array
+from steelyard.ground.numbers import percent as as_percent
+from steelyard.identification.identification import Identification
+from steelyard.robot.robot import Robot
+from steelyard.simulation.simulation import Simulation
+
+Mask = NDArray[np.bool_]
+# Designed motions go to their limits, and a controller that knows its robot badly overshoots: this share is allowed.
+_OVERSHOOT = 0.05
+# Of honest 95 % intervals as many hold the truth with all but this share of bad luck (binomial: 19 of 25, 49 of 58).
+_LUCK = 1e-3
+# Filters, clocks and held torques leave errors that no noise explains, and long logs have narrow error bars. An error
+# shows if it moves some joint's torque by more than this share of its noise (RMS along the motion).
+_SHOWS = 0.1
+# What a good identification of a real arm reaches on data that it has not seen, as a share of the torque's std.
+_GOOD = 0.05
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One thing that was looked at: its name, whether it went well, and why; what does not decide is said beside."""
+
+    name: str
+    passed: bool
+    text: str
+    decides: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One robot that was planted, and what was found of it.
+
+    Attributes:
+        seed: of the robot and of its sensors' noise.
+        z_scores: how far off each base parameter of the free fit is, in standard errors; honest ones are N(0, 1).
+        shows: of which base parameters the error moves some torque by more than a tenth of its noise.
+        limit_share: the largest share of a limit that the robot reached; 1 is the limit itself.
+        limit_text: where that was.
+        error_share: the torque's error on another motion, of the joint where it is worst, over what is allowed.
+        error_text: which joint that is, and how large the error is.
+    """
+
+    seed: int
+    z_scores: Array
+    shows: Mask
+    limit_share: float
+    limit_text: str
+    error_share: float
+    error_text: str
+
+    @property
+    def outside(self) -> Mask:
+        """Which base parameters lie outside their 95 % intervals."""
+        return np.asarray(np.abs(self.z_scores) > 1.96)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "outside": int(self.outside.sum()),
+            "outside_and_showing": int(np.sum(self.outside & self.shows)),
+            "share_of_limit": self.limit_share,
+            "error_over_allowed": self.error_share,
+        }
+
+
+def limits_kept(
+    robot: Robot, runs: Sequence[Simulation], played: Sequence[Trajectory], limits: Limits
+) -> tuple[float, str]:
+    """How near the simulated robot came to its limits while it followed."""
+    worst, what = -np.inf, ""
+    half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
+    for run in runs:
+        with np.errstate(invalid="ignore"):
+            shares = {
+                "position": np.max(np.abs(run.q - middle), axis=0) / half,
+                "velocity": np.max(np.abs(run.dq), axis=0) / limits.dq,
+                "torque": np.max(np.abs(run.tau), axis=0) / limits.tau,
+            }
+        for name, share in shares.items():
+            filled = np.nan_to_num(share, nan=0.0)
+            k = int(np.argmax(filled))
+            if filled[k] > worst:
+                worst, what = float(filled[k]), f"{name} of joint '{robot.joint_names[k]}'"
+    off = max(float(np.max(np.abs(r.q - m.derivative(r.t, 0)))) for r, m in zip(runs, played, strict=True))
+    text = f"The {what} reached {100.0 * worst:.1f} % of its limit; the tracking error stayed below {off:.2g} rad (m)."
+    return worst, text
+
+
+def found_again(found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array) -> tuple[Array, Mask]:
+    """How far off the base parameters of the free fit are, in standard errors, and of which the error shows."""
+    estimate, base = found.free, found.base
+    error = estimate.beta - base.values(truth.theta)
+    sampled = [m.sample(m.times(50.0)) for m in motions]
+    q, dq, ddq = (np.concatenate([s[i] for s in sampled]) for i in range(3))
+    W = base.regressor_columns(truth.dynamics.torque_regressor(q, dq, ddq))
+    moved = np.max(np.sqrt(np.mean(W**2, axis=0)) * np.abs(error) / noise[:, None], axis=0)
+    return error / estimate.standard_errors, np.asarray(moved > _SHOWS)
+
+
+def torque_predicted(found: Identification, truth: Model, motion: Trajectory) -> tuple[float, str]:
+    """How well the delivered model predicts the true torque of a motion that it has not seen."""
+    signals = motion.sample(motion.times(100.0))
+    true, predicted = truth.torque(*signals), found.model.torque(*signals)
+    rmse = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
+    std = np.std(true, axis=0)
+    allowed = _GOOD * std
+    used = np.array(found.robot.torque_used, dtype=bool)
+    share = np.where(used, rmse / np.maximum(allowed, 1e-12), 0.0)
+    k = int(np.argmax(share))
+    percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
+    return float(share[k]), (
+        f"On a motion that was not played the torque of joint '{found.robot.joint_names[k]}', the worst, is predicted "
+        f"to {rmse[k]:.3g} {found.robot.joints[k].effort_unit} ({as_percent(percent)} of "
+        f"its standard deviation, NRMSE); {allowed[k]:.3g} is asked for."
+    )
+
+
+def judged(trials: Sequence[Trial], names: Sequence[str]) -> tuple[Judgement, ...]:
+    """Whether the motion keeps to its limits, whether the planted base parameters, called `names`, lie where the error
+    bars say, of how many that do not the error shows, and whether another motion is predicted: all trials count."""
+    from scipy.stats import binom  # slow to import
+
+    z = np.array([t.z_scores for t in trials])
+    outside = np.array([t.outside for t in trials])
+    shows = int(np.sum(outside & np.array([t.shows for t in trials])))
+    count, least = z.size, int(binom.ppf(_LUCK, z.size, 0.95))
+    inside, (row, k) = int(np.sum(~outside)), divmod(int(np.argmax(np.abs(z))), z.shape[1])
+    of_all = "" if len(trials) == 1 else f" of {len(trials)} robots"
+    farthest = "" if len(trials) == 1 else f" of seed {trials[row].seed}"
+    bars = (
+        f"{inside} of {count} base parameters{of_all} lie within their 95 % intervals (expected: about "
+        f"{round(0.95 * count)}; {least} are asked for). The farthest off is {names[k]}{farthest}, by "
+        f"{abs(z[row, k]):.1f} standard errors."
+    )
+    seen = (
+        f"Of {int(np.sum(outside))} base parameters{of_all} outside their intervals, {shows} have errors that move "
+        f"some torque by more than a tenth of its noise; {count - least} may."
+    )
+    nearest, farthest_off = max(trials, key=lambda t: t.limit_share), max(trials, key=lambda t: t.error_share)
+    worst = "" if len(trials) == 1 else f"Of {len(trials)} robots the worst: "
+    good = farthest_off.error_share <= 1.0
+    more = "" if good else " Quieter sensors, more passes or a motion that shows more would help."
+    keeps = nearest.limit_share <= 1.0 + _OVERSHOOT
+    return (
+        Judgement("the motion keeps to its limits", keeps, _after(worst, nearest.limit_text)),
+        Judgement("the error bars hold what was planted", inside >= least, bars, decides=False),
+        Judgement("the planted parameters are found", shows <= count - least, seen),
+        Judgement("the found model predicts another motion", good, _after(worst, farthest_off.error_text) + more),
+    )
+
+
+def _after(words: str, sentence: str) -> str:
+    return words + sentence[:1].lower() + sentence[1:] if words else sentence

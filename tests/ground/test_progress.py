@@ -1,0 +1,136 @@
+"""Long work says how far it is, by one small protocol, and is called off by whoever listens."""
+
+from __future__ import annotations
+
+import inspect
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import steelyard as sy
+from steelyard.compare.monte_carlo import monte_carlo
+from steelyard.compare.on_log import compare_on_log
+from steelyard.compare.schemes import compare_schemes
+from steelyard.demo import run_demo, simulated_log
+from steelyard.friction.measure import measure_friction
+from steelyard.ground.progress import CancelledError, HowFar, part, steps, tell_progress, told_to, watched
+from steelyard.local.identify import identify_locally
+from steelyard.local.validate import validate_bank
+from steelyard.papers.run import reproduce
+from steelyard.payload.weigh import weigh
+from steelyard.rehearse import rehearse
+from steelyard.report import terminal
+
+LONG = (
+    sy.identify, sy.excite, rehearse, measure_friction, weigh, identify_locally, validate_bank, compare_on_log,
+    compare_schemes, monte_carlo, reproduce, run_demo,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", LONG, ids=lambda f: f.__name__)
+def test_every_long_function_takes_one_who_listens(function: object) -> None:
+    asked = inspect.signature(function).parameters["progress"]  # type: ignore[arg-type]
+    assert asked.default is None
+    assert "progress" in (inspect.getdoc(function) or "")
+
+
+def test_parts_of_the_work_are_told_as_shares_of_the_whole() -> None:
+    told: list[HowFar] = []
+
+    @watched
+    def whole(progress: object = None) -> None:
+        tell_progress("first")
+        with part(0.2, 0.6):
+            for letter in steps("ab", "letters"):
+                tell_progress("inside", 0.5, letter)
+        tell_progress("behind", 0.1)  # never back
+        tell_progress("last", 1.0)
+
+    whole(progress=told.append)
+    assert [p.stage for p in told] == ["first", "letters", "inside", "letters", "inside", "behind", "last"]
+    assert np.allclose([p.fraction for p in told], [0.0, 0.2, 0.3, 0.4, 0.5, 0.5, 1.0])
+    assert [p.message for p in told if p.stage == "letters"] == ["a", "b"]
+    tell_progress("nobody listens", 0.5)
+    assert len(told) == 7
+
+
+def test_steps_that_are_left_early_leave_nothing_behind() -> None:
+    told: list[float] = []
+    with told_to(lambda p: told.append(p.fraction)):
+        for _ in (walk := steps("abcd", "letters")):
+            break
+        walk.close()
+        tell_progress("behind", 0.75)
+    assert told == [0.0, 0.75]
+
+
+@pytest.fixture(scope="module")
+def robot() -> sy.Robot:
+    return sy.load_robot("rotradi")
+
+
+@pytest.fixture(scope="module")
+def log(robot: sy.Robot) -> sy.Log:
+    return simulated_log(sy.Model.nominal(robot), seed=1)
+
+
+def test_identify_tells_its_stages_in_order(robot: sy.Robot, log: sy.Log) -> None:
+    told: list[HowFar] = []
+    quiet = sy.identify(robot, log)
+    heard = sy.identify(robot, log, progress=told.append)
+    assert np.array_equal(quiet.model.theta, heard.model.theta)
+    stages = list(dict.fromkeys(p.stage for p in told))
+    assert stages == ["Preparing the rows", "Searching for the structure", "Fitting", "Judging", "Checking the logs"]
+    shares = [p.fraction for p in told]
+    assert shares == sorted(shares)
+    assert shares[-1] <= 1.0
+
+
+def test_who_listens_calls_the_work_off_though_failures_are_mended(robot: sy.Robot, log: sy.Log) -> None:
+    """A comparison goes on where an estimator fails, but not where nobody wants it any more."""
+    told: list[str] = []
+
+    def enough(said: HowFar) -> None:
+        told.append(said.message)
+        if said.stage == "Fitting":
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        compare_schemes(robot, log, schemes=("dynamic", "power"), progress=enough)
+    assert told[0] == "dynamic"
+    assert "power" not in told
+
+
+def test_a_bar_shows_the_stage_and_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    drawn = Console(file=out, force_terminal=True, width=120, color_system=None)
+    monkeypatch.setattr(terminal, "_bars", lambda quiet: drawn)
+    monkeypatch.setattr(terminal, "_LEAST_SECONDS", 0.0)
+    with terminal.bar() as watch:
+        watch(HowFar("Fitting \x1b[31mq1", 0.5, "wls"))
+    assert "Fitting" in out.getvalue()
+    assert "50%" in out.getvalue()
+    assert "0 s left" in out.getvalue()
+    assert "\x1b[31mq1" not in out.getvalue()
+
+
+def test_nothing_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.bar() as watch:
+        watch(HowFar("Fitting", 0.5))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "fraction", "words"),
+    [
+        (10.0, 0.5, "10 s left"),
+        (60.0, 0.25, "3 min left"),
+        (3600.0, 0.25, "3 h 0 min left"),
+        (0.1, 0.5, ""),
+        (9.0, 0.001, ""),
+    ],
+)
+def test_the_time_left_is_told_in_words_once_it_is_known(elapsed: float, fraction: float, words: str) -> None:
+    assert terminal.time_left(elapsed, fraction) == words
