@@ -42,7 +42,7 @@ def test_every_command_with_a_robot_reads_its_description_by_the_same_options(op
 
 @pytest.mark.parametrize("option", ["mapping", "overwrite", "as_json"])
 def test_other_options_of_many_commands_are_one(option: str) -> None:
-    found = {said(params[option]) for params in EVERY.values() if option in params}
+    found = {said(params[option]) for name, params in EVERY.items() if option in params and name != "init"}
     assert len(found) == 1
 
 

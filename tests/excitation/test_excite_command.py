@@ -112,9 +112,9 @@ def test_the_same_seed_gives_the_same_bytes_and_json_is_json(made, tmp_path):
     options = (*QUICK, "--q", "2.5,1.2,2.5", "--dq", "3", "--ddq", "12")
     result = run("szabo3r", *options, "-o", str(tmp_path / "again"), "--json")
     stored = json.loads((made[0] / "result.json").read_text())
-    assert "steelyard excite szabo3r" in stored.pop("command")  # which names the folder, as page and manifest do
+    assert stored["command"].startswith("steelyard excite szabo3r --q 2.5,1.2,2.5")  # but not where it is written
     assert json.loads(result.stdout) == stored
-    for name in FILES - {"csv", "result.json", "manifest.json", "report.html"} | {"csv/2-at-50-percent.csv"}:
+    for name in FILES - {"csv", "manifest.json"} | {"csv/2-at-50-percent.csv"}:
         assert (tmp_path / "again" / name).read_bytes() == (made[0] / name).read_bytes(), name
 
 

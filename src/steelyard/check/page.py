@@ -95,8 +95,9 @@ def _print_motion(seen: Excitation, out: Console) -> None:
     condition = number(seen.condition_number, 3)
     say(
         out,
-        f"{seen.rank} of {seen.count} base columns independent; cond₂ {condition} (rows weighted by 1/σ, columns of "
-        f"unit length), {number(seen.unscaled_condition_number, 3)} (columns as they stand)\n",
+        f"{seen.rank} of {seen.count} base columns independent (identifiable parameters); cond₂ {condition} (rows "
+        f"weighted by 1/σ, columns of unit length), {number(seen.unscaled_condition_number, 3)} (columns as they "
+        "stand)\n",
     )
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from steelyard.compare.on_log import LogComparison, LogResult
 from steelyard.compare.schemes import SchemeComparison, SchemeResult
 from steelyard.estimation.estimate import Estimate
-from steelyard.ground.numbers import number, percent, with_interval
+from steelyard.ground.numbers import NO_SIGN, number, percent, with_interval
 from steelyard.ground.repeat import repeat_command
 from steelyard.report.elements import (
     Heat,
@@ -45,7 +45,7 @@ def print_schemes(found: SchemeComparison, out: Console, folder: str = "") -> No
             possible = _word(r.found.possible)
             told = [number(r.nrmse_percent, 3), position, number(_relative_error(r), 3), possible]
         rows.append([r.scheme, *told, number(r.seconds, 2)])
-    columns = ["scheme", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
+    columns = ["scheme", "hold-out torque error, NRMSE [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
                "median standard error [%]", "possible", "time [s]"]  # fmt: skip
     out.print(table(f"Schemes on {found.robot.name}", columns, rows, right=columns[1:]))
     for r in found.results:
@@ -62,7 +62,7 @@ def schemes_report(found: SchemeComparison) -> str:
     """The page, self-contained."""
     best = found.best
     summary = table_html(
-        ["scheme", TableColumn("hold-out torque error", "% of σ", digits=3),
+        ["scheme", TableColumn("hold-out torque error, NRMSE", "% of σ", digits=3),
          TableColumn("position error", "mrad, mm", digits=3),
          TableColumn("median standard error", "%", digits=3), "possible", TableColumn("time", "s", digits=2), "remark"],
         [_summary(r) for r in found.results],
@@ -135,7 +135,8 @@ def _summary(r: SchemeResult) -> list[TableCell]:
 
 
 def _with_intervals(found: Estimate) -> list[str]:
-    return [with_interval(*pair) for pair in zip(found.beta, found.standard_errors, strict=True)]
+    rows = zip(found.base.impossible_signs(found.beta), found.beta, found.standard_errors, strict=True)
+    return [NO_SIGN if impossible else with_interval(value, error) for impossible, value, error in rows]
 
 
 def _relative_error(r: SchemeResult) -> float:
@@ -147,7 +148,7 @@ def _relative_error(r: SchemeResult) -> float:
 
 def print_log_estimators(found: LogComparison, out: Console, folder: str = "") -> None:
     """One row per estimator, then what failed and why."""
-    columns = ["estimator", "hold-out torque error [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
+    columns = ["estimator", "hold-out torque error, NRMSE [% of σ]", f"position after ≤ {found.horizon:g} s [mrad, mm]",
                "M pos. definite", "possible", "time [s]"]  # fmt: skip
     rows = [
         [r.run.estimator, number(r.nrmse_percent, 4), number(_milli(r), 3), _word(r.run.simulable),
@@ -177,7 +178,7 @@ def _reasons(found: LogComparison) -> dict[tuple[str, str], list[str]]:
 def log_report(found: LogComparison) -> str:
     """The page, self-contained."""
     columns: list[TableColumn | str] = [
-        "estimator", TableColumn("hold-out torque error", "% of σ"),
+        "estimator", TableColumn("hold-out torque error, NRMSE", "% of σ"),
         TableColumn("position error", "mrad, mm", digits=3),
         "M positive definite", "possible bodies", TableColumn("time", "s", digits=2), "how it ended", "remark",
     ]  # fmt: skip

@@ -65,8 +65,9 @@ class SchemeResult:
 
 def named_values(found: Estimate) -> list[dict[str, Any]]:
     """The base parameters that were `found`, for machines."""
-    rows = zip(found.base.names, found.beta.tolist(), found.standard_errors.tolist(), strict=True)
-    return [{"name": n, "value": b, "standard_error": e} for n, b, e in rows]
+    signs = found.base.impossible_signs(found.beta).tolist()
+    rows = zip(found.base.names, found.beta.tolist(), found.standard_errors.tolist(), signs, strict=True)
+    return [{"name": n, "value": b, "standard_error": e, "impossible_sign": s} for n, b, e, s in rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,12 @@ class Law:
         return tuple(f"{s}{side}" for side in "pn" for s in plain) if self.both_ways else tuple(plain)
 
     @property
+    def least(self) -> Array:
+        """The least that each coefficient can be: friction brakes."""
+        plain = [column.lower for term in self.terms for column in term.columns]
+        return np.array(plain * 2 if self.both_ways else plain)
+
+    @property
     def unknowns(self) -> int:
         return len(self.symbols) + int(self.shaped)
 
@@ -123,6 +129,12 @@ class FittedLaw:
                 f"The friction was measured from {low:g} to {high:g} °C; {temperature:g} °C lies outside."
             )
         return np.asarray(self.coefficients + self.slopes * (temperature - self.reference))
+
+    @property
+    def impossible(self) -> tuple[str, ...]:
+        """The coefficients, by symbol, whose sign no friction has: they would drive the joint."""
+        below = self.coefficients < self.law.least
+        return tuple(s for s, wrong in zip(self.law.symbols, below, strict=True) if wrong)
 
     @property
     def standard_errors(self) -> Array:
@@ -236,7 +248,8 @@ def choose_law(
     temperature: Array | None = None,
     load: Array | None = None,
 ) -> Choice:
-    """The simplest law whose error on left-out points is within one standard error of the best (Breiman's rule).
+    """The simplest law whose error on left-out points is within one standard error of the best (Breiman's rule), of
+    those whose coefficients friction can have, where there is one among them.
 
     `candidates` (none: all laws) are fitted to points of `velocity`, `torque`, `error`, `temperature` and `load` as in
     `fit_law`.
@@ -262,8 +275,9 @@ def choose_law(
     best = min(scores, key=lambda name: scores[name])
     limit = scores[best] + standard_errors[best]
     near = [law for law in usable if scores.get(law.name, np.inf) <= limit]
-    chosen = min(near, key=lambda law: (law.unknowns, scores[law.name]))
-    return Choice(fit_law(chosen, velocity, torque, error, temperature, load), scores)
+    fitted = [fit_law(law, velocity, torque, error, temperature, load) for law in near]
+    possible = [one for one in fitted if not one.impossible] or fitted
+    return Choice(min(possible, key=lambda one: (one.law.unknowns, scores[one.law.name])), scores)
 
 
 def distinct_speeds(velocity: Array) -> int:

@@ -75,6 +75,7 @@ class JointFriction:
             "how": self.how,
             "law": law.law.name,
             "coefficients": dict(zip(symbols, law.coefficients.tolist(), strict=True)),
+            "impossible_signs": list(law.impossible),
             "standard_errors": dict(zip(symbols, law.standard_errors[: len(symbols)].tolist(), strict=True)),
             "shape": law.shape if law.law.shaped else None,
             "covariance": law.covariance.tolist(),
@@ -276,4 +277,9 @@ def _fitted(
         )
     if not (np.any(velocity > 0.0) and np.any(velocity < 0.0)):
         notes.append("Only one direction was measured; friction and offset cannot be told apart.")
+    for symbol in choice.fitted.impossible:
+        notes.append(
+            f"{symbol} is not identifiable: the best fit gives it a sign that no friction has. Other speeds, both "
+            "directions, or gravity taken off in another way would tell; the curve holds between the points alone."
+        )
     return JointFriction(name, tuple(points), choice, how, tuple(notes))

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from steelyard.friction.coordinates import Coordinates
 from steelyard.friction.measure import FrictionCurves, JointFriction
-from steelyard.ground.numbers import Known, number, with_error
+from steelyard.ground.numbers import NO_SIGN, Known, number, with_error
 from steelyard.report.elements import (
     Html,
     TableColumn,
@@ -100,7 +100,7 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
     rows = []
     for joint in found.joints:
         law = joint.law
-        parts = [f"{s} {with_error(c, e)}" for s, c, e in
+        parts = [f"{s} {NO_SIGN if s in law.impossible else with_error(c, e)}" for s, c, e in
                  zip(law.law.symbols, law.coefficients, law.standard_errors, strict=False)]  # fmt: skip
         if law.law.shaped:
             parts.append(f"speed {number(law.shape, 2)}")
@@ -130,7 +130,13 @@ def friction_report(found: FrictionCurves) -> str:
     laws = table_html(
         ["joint", "law", TableColumn("coefficient"), TableColumn("value"), TableColumn("± standard error", digits=2)],
         [
-            [j.joint, j.law.law.name, symbol, Known(float(value), float(error)), float(error)]
+            [
+                j.joint,
+                j.law.law.name,
+                symbol,
+                NO_SIGN if symbol in j.law.impossible else Known(float(value), float(error)),
+                float(error),
+            ]
             for j in found.joints
             for symbol, value, error in zip(j.law.law.symbols, j.law.coefficients, j.law.standard_errors, strict=False)
         ],

@@ -9,6 +9,12 @@ from dataclasses import dataclass
 _LONG = 1e7
 # Where there is no number.
 DASH = "–"
+# In the place of a coefficient whose fit has a sign that no robot has: a friction that would drive the joint.
+NO_SIGN = "not identifiable (sign impossible)"
+WHY_NO_SIGN = (
+    "Where a coefficient is not identifiable (sign impossible), the fit that knows nothing of physics gives it a sign "
+    "that no friction and no rotor has: the motion does not show it, or something else is in it."
+)
 
 
 def number(value: float | None, digits: int = 4) -> str:

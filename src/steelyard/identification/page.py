@@ -133,7 +133,7 @@ def print_identification(found: Identification, console: Console, folder: str = 
                 ]
                 for j in (joint.told for joint in s.joints)
             ]
-            columns = ["joint", "RMSE", "% of std", "R²", "relative %"]
+            columns = ["joint", "RMSE", "NRMSE, % of std", "R²", "relative %"]
             if s.stands:
                 columns += ["moving %", "standing %", "of the time %"]
                 rows = [

@@ -10,7 +10,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.linear.significance import Removals
 from steelyard.ground.arrays import Array
-from steelyard.ground.numbers import Known, number, percent, with_error
+from steelyard.ground.numbers import NO_SIGN, WHY_NO_SIGN, Known, number, percent, with_error
 from steelyard.identification.identification import Identification
 from steelyard.identification.score_page import effort_unit
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -40,16 +40,17 @@ def base_parameters_section(found: Identification) -> Section:
     estimate, errors = found.estimate, found.estimate.standard_errors
     before = described_base(found)
     old = np.full(found.base.rank, np.nan) if before is None else before
+    no_sign, free_no_sign = (found.base.impossible_signs(x.beta) for x in (estimate, found.free))
     rows: list[Sequence[TableCell]] = [
         (
             found.base.formulas[k],
             found.base.units[k],
-            whisker(float(estimate.beta[k]), 1.96 * float(errors[k]), float(old[k])),
-            Known(float(estimate.beta[k]), float(errors[k])),
+            "" if no_sign[k] else whisker(float(estimate.beta[k]), 1.96 * float(errors[k]), float(old[k])),
+            NO_SIGN if no_sign[k] else Known(float(estimate.beta[k]), float(errors[k])),
             1.96 * float(errors[k]),
-            abs(float(estimate.beta[k])) / float(errors[k]) if errors[k] > 0.0 else None,
+            abs(float(estimate.beta[k])) / float(errors[k]) if errors[k] > 0.0 and not no_sign[k] else None,
             "" if abs(estimate.beta[k]) > 2.0 * errors[k] else "maybe zero",
-            Known(float(found.free.beta[k]), float(errors[k])),
+            NO_SIGN if free_no_sign[k] else Known(float(found.free.beta[k]), float(errors[k])),
             None if np.isnan(old[k]) else Known(float(old[k]), float(errors[k])),
         )
         for k in range(found.base.rank)
@@ -69,7 +70,9 @@ def base_parameters_section(found: Identification) -> Section:
         "open diamond what the robot's file says (nominal; rotors and friction in a sum count as zero there)."
     )
     dash = "The description says nothing of it; or the value has no error, since it was taken away."
-    values = join(paragraph(pictures), table_html(columns, rows, "Base parameters", dash=dash, tall=len(rows) > _TALL))
+    below = [paragraph(WHY_NO_SIGN)] if np.any(no_sign | free_no_sign) else []
+    shown = table_html(columns, rows, "Base parameters", dash=dash, tall=len(rows) > _TALL)
+    values = join(paragraph(pictures), shown, *below)
     return Section("Parameters", join(paragraph(above), tabs(("values", values), ("correlation", _correlation(found)))))
 
 
@@ -96,13 +99,15 @@ def between_logs_section(found: Identification) -> Section | None:
     if told is None:
         return None
     shown = told.logs if len(told.logs) <= _MOST_LOGS else ()
+    least = dict(zip(found.base.names, found.base.least_values.tolist(), strict=True))
     rows: list[Sequence[TableCell]] = []
     for p in sorted(told.parameters, key=lambda p: -(p.away or 0.0)):
+        low = least.get(p.name, -np.inf)
         each = [
-            "–" if v is None or e is None else with_error(v, e)
+            "–" if v is None or e is None else NO_SIGN if v < low else with_error(v, e)
             for v, e in zip(p.values, p.standard_errors, strict=True)
         ]
-        pooled = with_error(p.value, p.standard_error)
+        pooled = NO_SIGN if p.value < low else with_error(p.value, p.standard_error)
         rows.append((p.name, p.unit, pooled, *each[: len(shown)], p.between_std, p.excess_std, p.worst, p.away))
     columns: list[TableColumn | str] = ["parameter", "unit", "all logs", *shown, TableColumn("spread", digits=2)]
     columns += [TableColumn("beyond error bars", digits=2), "farthest", TableColumn("standard errors", places=1)]
@@ -160,7 +165,7 @@ def _terms(found: Identification, links: int) -> Html:
     """Friction, rotors and offsets: a row per coordinate, a column per kind."""
     terms = found.model.terms
     symbols: dict[str, str] = {}
-    table: dict[str, dict[str, float]] = {}
+    table: dict[str, dict[str, float | str]] = {}
     k = 0
     for term, place in terms.placed:
         for column in term.columns:
@@ -168,7 +173,8 @@ def _terms(found: Identification, links: int) -> Html:
             symbols[f"{column.symbol}|{unit}"] = unit
             side = "" if place.side == "joint" else f" ({place.side})"
             row = table.setdefault(f"{place.name or found.robot.joint_names[place.index]}{side}", {})
-            row[f"{column.symbol}|{unit}"] = float(found.model.theta[links + k])
+            value = float(found.model.theta[links + k])
+            row[f"{column.symbol}|{unit}"] = NO_SIGN if value < column.lower - 1e-9 else value
             k += 1
     heads: list[TableColumn | str] = ["joint", *(TableColumn(s.split("|")[0], unit) for s, unit in symbols.items())]
     rows: list[Sequence[TableCell]] = [(name, *(own.get(s) for s in symbols)) for name, own in table.items()]
@@ -232,6 +238,6 @@ def _predictions(whole: Score, fewer: Score, unit: str) -> Html:
     ]
     which = ("all", "supported")
     errors = [TableColumn(f"RMSE, {x}", unit) for x in which]
-    errors += [TableColumn(f"of std, {x}", "%", digits=3) for x in which]
+    errors += [TableColumn(f"NRMSE (of std), {x}", "%", digits=3) for x in which]
     title = f"The free fit with all and with the supported parameters: {whole.log}"
     return table_html(["joint", *errors], rows, title, dash="The torque does not vary.")

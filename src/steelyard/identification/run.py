@@ -88,6 +88,7 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
     estimate = found.estimate
     errors = estimate.standard_errors
     shift = estimate.details.get("rounding_shift")
+    signs = [found.base.impossible_signs(x.beta) for x in (estimate, found.free)]
     # What the error bars are made of, where a search for the structure told.
     parts = {name: estimate.details.get(name) for name in ("noise_error", "motion_error", "structure_error")}
     rows = [
@@ -100,6 +101,8 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "interval_95": [float(estimate.beta[k] - 1.96 * errors[k]), float(estimate.beta[k] + 1.96 * errors[k])],
             "relative_percent": float(100.0 * errors[k] / abs(estimate.beta[k])) if estimate.beta[k] else math.inf,
             "free_value": float(found.free.beta[k]),
+            "impossible_sign": bool(signs[0][k]),
+            "free_impossible_sign": bool(signs[1][k]),
             "rounding_shift": None if shift is None else float(shift[k]),
             **{name: None if part is None else float(part[k]) for name, part in parts.items()},
         }

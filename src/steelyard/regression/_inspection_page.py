@@ -74,7 +74,9 @@ def _base(seen: Inspection, out: Console) -> None:
     if base is None:
         say(out, "Base parameters: not determined, see the note below.")
         return
-    title = f"{base.count} base parameters" + (f" with {', '.join(seen.terms)}" if seen.terms else "")
+    title = (
+        f"{base.count} base parameters" + (f" with {', '.join(seen.terms)}" if seen.terms else "") + " (identifiable)"
+    )
     rows = [[str(k), p.formula, p.unit, number(p.nominal)] for k, p in enumerate(base.parameters, start=1)]
     out.print(table(title, ["#", "formula", "unit", "nominal"], rows, right=("#", "nominal")))
     count = sum(len(names) for names in seen.identifiable.values())

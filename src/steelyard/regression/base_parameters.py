@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import ShapeError, StructureError, UnknownNameError
@@ -115,6 +115,24 @@ class BaseParameters:
             raise ShapeError(f"theta has shape {given.shape}; it needs {len(self.parameters)} parameters.")
         out: Array = given @ self.matrix.T
         return out
+
+    @cached_property
+    def least_values(self) -> Array:
+        """The least that base parameters made of joint terms alone can be, since friction brakes and rotors weigh; −∞
+        for those with links in them, whose bounds are of another kind."""
+        links = self.robot.inertial_count
+        low, high = (np.array([getattr(p, side) for p in self.parameters]) for side in ("lower", "upper"))
+        out = np.full(self.rank, -np.inf)
+        for k, row in enumerate(self.matrix):
+            used = np.flatnonzero(row)
+            if used.size and used.min() >= links:
+                out[k] = float(sum(row[i] * (low[i] if row[i] > 0.0 else high[i]) for i in used))
+        return frozen(out)
+
+    def impossible_signs(self, beta: ArrayLike) -> NDArray[np.bool_]:
+        """Which of the values `beta` of base parameters are friction or rotors of a sign that none has."""
+        given, least = np.asarray(beta, dtype=float), self.least_values
+        return np.asarray(given < least - 1e-9 * np.maximum(np.abs(least), 1e-3))
 
     def regressor_columns(self, regressor: ArrayLike) -> Array:
         """The columns of `regressor`, any of this robot `(…, parameters)`, that belong to the base parameters."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from steelyard.ground.numbers import Known, number, with_error
+from steelyard.ground.numbers import NO_SIGN, Known, number, with_error
 from steelyard.report.elements import TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.estimates import parameter_intervals
@@ -15,7 +15,8 @@ from steelyard.use.stepwise import Stepwise
 def print_stepwise(found: Stepwise, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     rows = [
-        [r["movement"], r["name"], r["unit"], with_error(r["value"], r["standard_error"]),
+        [r["movement"], r["name"], r["unit"],
+         with_error(r["value"], r["standard_error"]) if found.told(r) else NO_SIGN,
          number(r["own_error"], 2)]
         for r in found.rows
     ]  # fmt: skip
@@ -40,8 +41,8 @@ def stepwise_report(found: Stepwise) -> str:
         TableColumn("value"), TableColumn("± standard error", digits=2), TableColumn("of its own noise", digits=2)
     ]  # fmt: skip
     rows: list[list[TableCell]] = [
-        [r["movement"], r["name"], r["unit"], Known(r["value"], r["standard_error"]), r["standard_error"],
-         r["own_error"]]
+        [r["movement"], r["name"], r["unit"], Known(r["value"], r["standard_error"]) if found.told(r) else NO_SIGN,
+         r["standard_error"], r["own_error"]]
         for r in found.rows
     ]  # fmt: skip
     steps: list[list[TableCell]] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -41,6 +42,12 @@ class Stepwise(Viewed):
             )
         ]
 
+    def told(self, row: Mapping[str, Any]) -> bool:
+        """Whether the value of a `row` is one that a robot can have; friction of the wrong sign is not told."""
+        base = self.found.base
+        least = dict(zip(base.names, base.least_values.tolist(), strict=True))
+        return bool(row["value"] is None or row["value"] >= least.get(row["name"], -np.inf))
+
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """What all movements found, one after the other."""
@@ -57,9 +64,15 @@ class Stepwise(Viewed):
                 "value": float(value) if np.isfinite(value) else None,
                 "standard_error": float(error) if np.isfinite(value) else None,
                 "neglected": name in found.neglected,
+                "impossible_sign": bool(impossible),
             }
-            for name, unit, value, error in zip(
-                found.base.names, found.base.units, found.beta, found.standard_errors, strict=True
+            for name, unit, value, error, impossible in zip(
+                found.base.names,
+                found.base.units,
+                found.beta,
+                found.standard_errors,
+                found.base.impossible_signs(found.beta),
+                strict=True,
             )
         ]
 

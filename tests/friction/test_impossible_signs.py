@@ -1,0 +1,105 @@
+"""Friction brakes: a coefficient that would drive the joint is never told as a result, on no page and in no table."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import steelyard as sy
+from steelyard.demo import simulated_log
+from steelyard.friction.laws import choose_law, fit_law, law_named
+from steelyard.friction.measure import FrictionCurves, _fitted
+from steelyard.friction.plateaus import Plateau
+from steelyard.ground.numbers import NO_SIGN
+from steelyard.identification.parameters_page import base_parameters_section, model_section
+from steelyard.identification.run import result_json
+
+SPEEDS = np.concatenate([-np.linspace(0.2, 2.0, 8), np.linspace(0.2, 2.0, 8)])
+
+
+def falling(v: np.ndarray) -> np.ndarray:
+    """Less friction the faster it goes: dry friction of 5 N m and a viscous coefficient of \u22121."""
+    return np.sign(v) * (5.0 - np.abs(v))
+
+
+def test_a_law_knows_which_of_its_coefficients_no_friction_has() -> None:
+    fitted = fit_law(law_named("coulomb-viscous"), SPEEDS, falling(SPEEDS), np.full(16, 0.01))
+    assert fitted.coefficients == pytest.approx([5.0, -1.0])
+    assert fitted.impossible == ("Fv",)
+    both = fit_law(law_named("coulomb-viscous-asymmetric"), SPEEDS, falling(SPEEDS), np.full(16, 0.01))
+    assert both.impossible == ("Fvp", "Fvn")
+    rising = fit_law(law_named("coulomb-viscous"), SPEEDS, -falling(-SPEEDS) + 2.0 * SPEEDS, np.full(16, 0.01))
+    assert rising.impossible == ()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_laws_that_predict_alike_one_that_friction_can_have_is_chosen(seed: int) -> None:
+    """A quadratic through a Stribeck curve predicts as well with fewer coefficients, one of them impossible."""
+    noise = np.random.default_rng(seed).normal(0.0, 0.2, 16)
+    torque = np.sign(SPEEDS) * (2.0 + 3.0 * np.exp(-((SPEEDS / 0.6) ** 2))) + noise
+    choice = choose_law(SPEEDS, torque, np.full(16, 0.2))
+    assert fit_law(law_named("quadratic"), SPEEDS, torque, np.full(16, 0.2)).impossible == ("Fv",)
+    assert choice.fitted.impossible == ()
+    assert choose_law(SPEEDS, torque, np.full(16, 0.2), [law_named("quadratic")]).fitted.impossible == ("Fv",)
+
+
+def test_measured_friction_of_the_wrong_sign_is_named_and_not_told() -> None:
+    points = [Plateau(0, 0.0, 1.0, float(v), float(f), 0.01, np.zeros(3), np.zeros(3))
+              for v, f in zip(SPEEDS, falling(SPEEDS), strict=True)]  # fmt: skip
+    joint = _fitted("q1", points, "plateaus", "coulomb-viscous", False, None)
+    found = FrictionCurves(sy.load_robot("rotradi"), (joint,), {})
+    out = Console(width=300, record=True, file=io.StringIO())
+    found.tell(out)
+    told = out.export_text()
+    assert f"Fv {NO_SIGN}" in told
+    assert "Fv is not identifiable: the best fit gives it a sign that no friction has." in told
+    assert "-1" not in told
+    document = found.to_json()["joints"][0]
+    assert document["impossible_signs"] == ["Fv"]
+    page = found.page()
+    row = re.search(r"<td[^>]*>Fv</td>.*?</tr>", page, re.DOTALL)
+    assert row is not None
+    assert NO_SIGN in row[0]
+    assert "-1" not in row[0].split("</td>")[1]
+    assert "\u22121" not in row[0].split("</td>")[1]
+
+
+@pytest.fixture(scope="module")
+def driven() -> sy.Identification:
+    """The free fit to a log whose first joint is driven by a torque that grows with its speed."""
+    robot = sy.load_robot("rotradi")
+    log = simulated_log(sy.Model.nominal(robot), seed=1)
+    assert log.tau is not None
+    assert log.dq is not None
+    tau = log.tau.copy()
+    tau[:, 0] -= 50.0 * log.dq[:, 0]
+    return sy.identify(robot, replace(log, tau=tau), terms=["viscous"], physical=False, check=False)
+
+
+def test_free_fits_mark_what_no_robot_has(driven: sy.Identification) -> None:
+    k = driven.base.names.index("Fv1")
+    assert driven.estimate.beta[k] < -10.0
+    signs = driven.base.impossible_signs(driven.estimate.beta)
+    assert signs[k]
+    rows = json.loads(json.dumps(result_json(driven)["base_parameters"]["list"], default=str))
+    assert rows[k]["impossible_sign"] is rows[k]["free_impossible_sign"] is True
+    assert [r["impossible_sign"] for r in rows] == signs.tolist()
+    for section in (base_parameters_section(driven), model_section(driven)):
+        assert NO_SIGN in str(section.body)
+    row = re.search(r">Fv1</.*?</tr>", str(base_parameters_section(driven).body), re.DOTALL)
+    assert row is not None
+    assert row[0].count(NO_SIGN) == 2
+
+
+def test_links_have_bounds_of_another_kind(driven: sy.Identification) -> None:
+    """A first moment may be negative; only what joint terms alone make up has a sign."""
+    base = driven.base
+    least = dict(zip(base.names, base.least_values, strict=True))
+    assert {name for name, low in least.items() if low == 0.0} == {"Fv1", "Fv2", "Fv3"}
+    assert all(low == -np.inf for name, low in least.items() if not name.startswith("Fv"))
