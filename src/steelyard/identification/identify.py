@@ -234,6 +234,7 @@ class _Task:
     def model(self, estimate: Estimate) -> Model:
         """The model of an estimate, with the friction that was known before."""
         model = Model(self.study.robot, self.study.terms, estimate.theta)
+        vars(model)["dynamics"] = self.study.dynamics  # of the same robot and terms: traced and compiled once
         if not self.curves:
             return model
         from steelyard.friction.known import with_known_friction
