@@ -35,6 +35,7 @@ LISTS = {
     "papers": ("papers", "PAPERS"),
     "presets": ("signals.presets", "PRESETS"),
     "formats": ("use.exported", "FORMATS"),
+    "model_formats": ("export.formats", "MODEL_FORMATS"),
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
     "controllers": ("compare.protocol", "CONTROLLERS"),
@@ -94,8 +95,7 @@ STAGES = {
         "validate": "Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by "
         "a sweep which parameters matter.",
         "predict": "Predict the torques of logged motions by a model, or by a bank of local ones with its error bands.",
-        "export": "Write a model as files that other programs load: URDF with a sidecar, MuJoCo's MJCF, C code, a "
-        "table.",
+        "export": "Write a model as files that other programs load: URDF, MJCF, SDF, xacro, USD, C, FMU, a table.",
         "compare": "Run several schemes or estimators on the same data.",
         "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, "
         "time.",

@@ -20,7 +20,7 @@ class ExportOptions:
         typer.Argument(metavar="MODEL", help="A run of identify, an exported URDF, or a robot with inertias."),
         opt.FromProject("model"),
     ]
-    to: Annotated[str, typer.Option(metavar="F,…", help="What to write; default {formats:,}.")] = ""
+    to: Annotated[str, typer.Option(metavar="F,…", help="Some of {model_formats:,}; default {formats:,}.")] = ""
     name: Annotated[str, typer.Option(metavar="NAME", help="Of files and C functions; default: the robot's.")] = ""
     description: Annotated[
         str, typer.Option(metavar="F", help="The robot's own URDF or MJCF, whose meshes the URDF keeps.")
@@ -32,12 +32,11 @@ class ExportOptions:
 @command("export", epilog="Example: steelyard export run --to c --name arm -o controller")
 @opt.taking(ExportOptions)
 def export(o: ExportOptions) -> None:
-    """Write a model as files that other programs load: URDF with a sidecar, MuJoCo's MJCF, C code, a table."""
+    """Write a model as files that other programs load: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
     from steelyard.use.exported import FORMATS, Exported
 
     def made() -> Exported:
         model = o.described.model(o.model)
-        wanted = opt.words(o.to) if o.to else FORMATS
-        return Exported(model, wanted, o.name, opt.description(o.description))
+        return Exported(model, opt.words(o.to) if o.to else FORMATS, o.name, opt.description(o.description))
 
     o.end.deliver(made)

@@ -3,14 +3,20 @@
 import steelyard.errors
 
 from .c import model_to_c
+from .fmu import model_to_fmu
+from .formats import MODEL_FORMATS, ModelFormat
 from .mjcf import model_to_mjcf
+from .sdf import model_to_sdf
 from .sidecar import Sidecar, load_model, model_to_sidecar, read_sidecar, sidecar_path
 from .table import parameters_to_csv
 from .urdf import model_to_urdf
+from .usd import model_to_usd
+from .xacro import model_to_xacro
 
 ExportError = steelyard.errors.ExportError
 
 __all__ = [
-    "ExportError", "Sidecar", "load_model", "model_to_c", "model_to_mjcf", "model_to_sidecar", "model_to_urdf",
+    "MODEL_FORMATS", "ExportError", "ModelFormat", "Sidecar", "load_model", "model_to_c", "model_to_fmu",
+    "model_to_mjcf", "model_to_sdf", "model_to_sidecar", "model_to_urdf", "model_to_usd", "model_to_xacro",
     "parameters_to_csv", "read_sidecar", "sidecar_path",
 ]  # fmt: skip

@@ -1,0 +1,74 @@
+"""`ModelFormat`: a kind of file that a model is written as, and the registry of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.dynamics.model import Model
+from steelyard.export.c import model_to_c
+from steelyard.export.mjcf import model_to_mjcf
+from steelyard.export.sidecar import model_to_sidecar
+from steelyard.export.table import parameters_to_csv
+from steelyard.export.urdf import model_to_urdf
+from steelyard.ground.outcome import Content
+from steelyard.ground.registry import Registry
+
+
+@dataclass(frozen=True)
+class ModelFormat:
+    """A kind of file that a model is written as. It is entered in `MODEL_FORMATS` at the end of the file of its writer;
+    other packages announce theirs as entry points of the group `steelyard.exports`.
+
+    Args:
+        description: what it is and who reads it, in a few words.
+        files: makes the files, by name, of a model, what they are to be called, and the robot's own description, of
+            which they keep what they can (None: there is none).
+        beside: ends of what is written beside these files, without being named.
+    """
+
+    description: str
+    files: Callable[[Model, str, Path | None], dict[str, Content]]
+    beside: tuple[str, ...] = ()
+
+
+MODEL_FORMATS: Registry[ModelFormat] = Registry(
+    "format",
+    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu")),
+    group="steelyard.exports",
+)
+
+
+def c_name(name: str) -> str:
+    """The nearest to `name` that a function in C, or a macro, may be called."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+    return plain if plain[:1].isalpha() else f"robot_{plain}"
+
+
+def _urdf(model: Model, name: str, source: Path | None) -> dict[str, Content]:
+    return {
+        f"{name}.urdf": lambda path: model_to_urdf(model, path, source),
+        f"{name}.steelyard.json": lambda path: model_to_sidecar(model, path),
+    }
+
+
+def _mjcf(model: Model, name: str, source: Path | None) -> dict[str, Content]:
+    return {f"{name}.xml": lambda path: model_to_mjcf(model, path)}
+
+
+def _c(model: Model, name: str, source: Path | None) -> dict[str, Content]:
+    return {f"{name}.c": lambda path: model_to_c(model, path, c_name(name))}
+
+
+def _csv(model: Model, name: str, source: Path | None) -> dict[str, Content]:
+    return {"parameters.csv": lambda path: parameters_to_csv(model, path)}
+
+
+for _name, _format in {
+    "urdf": ModelFormat("URDF with a sidecar of what it cannot say", _urdf),
+    "mjcf": ModelFormat("MuJoCo's XML", _mjcf),
+    "c": ModelFormat("C99 and its header", _c, beside=(".h",)),
+    "csv": ModelFormat("a table of all parameters", _csv),
+}.items():
+    MODEL_FORMATS.register(_name)(_format)
