@@ -178,6 +178,19 @@ def test_a_log_that_is_typed_needs_no_robot_before_it(folder: Path) -> None:
     ]
 
 
+def test_what_is_missing_is_asked_for_with_the_way_out(folder: Path) -> None:
+    assert "[required, or in steelyard.toml]" in " ".join(run("check", "--help").stdout.split())
+    file = folder / "steelyard.toml"
+    file.write_text('robot = "arm.yaml"\n')
+    lacking = run("identify")
+    assert lacking.exit_code == 2
+    assert "LOG is missing, and ../../steelyard.toml has no 'logs.identify'; type it, or let" in lacking.stderr
+    file.unlink()
+    bare = run("check")
+    assert bare.exit_code == 2
+    assert "ROBOT is missing, and there is no steelyard.toml here or above; type it, or let" in bare.stderr
+
+
 def test_a_model_has_its_own_joints_and_the_project_s_runs_are_found(folder: Path) -> None:
     (folder / "runs" / "identify").mkdir(parents=True)
     predict = words_of("predict")

@@ -134,3 +134,7 @@ def test_nothing_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str])
 )
 def test_the_time_left_is_told_in_words_once_it_is_known(elapsed: float, fraction: float, words: str) -> None:
     assert terminal.time_left(elapsed, fraction) == words
+
+
+def test_the_time_left_falls_while_nothing_is_told() -> None:
+    assert [terminal.time_left(10.0, 0.5, since) for since in (0.0, 4.0, 99.0)] == ["10 s left", "6 s left", "0 s left"]

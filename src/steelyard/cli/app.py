@@ -174,7 +174,20 @@ class _Command(TyperCommand):
         asked = ctx.find_root().params.get("project") or ""
         project = chosen_project(asked) if self.project_keys else None
         ctx.meta["steelyard.filled"] = made = with_project(self, typed, project, self.full_name)
-        return super().parse_args(ctx, list(made.words))
+        try:
+            return super().parse_args(ctx, list(made.words))
+        except typer.Exit:
+            raise
+        except Exception as error:
+            if (missing := getattr(getattr(error, "param", None), "name", "")) not in self.project_keys or not (
+                type(error).__name__ == "MissingParameter"
+            ):
+                raise
+            key, what = self.project_keys[missing].keys[0], error.param.metavar  # type: ignore[attr-defined]
+            where = f"{made.file} has no '{key}'" if made.file else "there is no steelyard.toml here or above"
+            raise SteelyardError(
+                f"{what} is missing, and {where}; type it, or let `steelyard init ROBOT LOG…` write it down."
+            ) from None
 
     def invoke(self, ctx: Any) -> Any:
         from steelyard.ground.field import Field

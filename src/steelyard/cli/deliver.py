@@ -14,7 +14,7 @@ import typer
 from steelyard.ground.folders import check_target
 from steelyard.ground.interrupt import best_on_interrupt, stop_wanted
 from steelyard.ground.outcome import Outcome, printed_json
-from steelyard.ground.progress import HowFar, told_to
+from steelyard.ground.progress import HowFar, tell_progress, told_to
 from steelyard.ground.reasons import explained
 from steelyard.ground.repeat import repeat_command, with_command
 
@@ -36,8 +36,9 @@ def deliver(
         check_target(Path(output), overwrite)
     with shown_as_bar(as_json):
         found = make()
-    if output:
-        found.save(output, overwrite=overwrite)
+        if output:
+            tell_progress("Writing the result", 0.99)
+            found.save(output, overwrite=overwrite)
     show(found, output or "", as_json)
     if output == "" and not as_json:
         say_not_written()

@@ -44,7 +44,9 @@ def write_panels(command: Any, ctx: Any, formatter: Any) -> None:
     """Write the arguments of a `command`, and its options panel by panel; `ctx` and `formatter` are Click's."""
     shown = [(p, record) for p in command.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
     places: dict[str, list[Any]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
-    for param, record in shown:
+    for param, (name, text) in shown:
+        asked = param.name in command.project_keys
+        record = name, text.replace("[required]", "[required, or in steelyard.toml]") if asked else text
         places["Arguments" if param.param_type_name == "argument" else panel_of(param.name)].append(record)
     for panel, records in places.items():
         if records:

@@ -313,7 +313,7 @@ class Search:
         if s.best is None:
             return False
         number, member, _ = self.settings.locate(s.stage - 1)
-        doing = f"round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
+        doing = f"Looking for a motion: round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
         best = self.problem.goal.value(s.best)
         return Progress.of(doing, s.stage, self.settings.stages, s.evaluations, best).asked(self.progress)
 

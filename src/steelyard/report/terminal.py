@@ -75,32 +75,51 @@ def bar(quiet: bool = False) -> Iterator[Callable[[HowFar], None]]:
     if where.quiet:
         yield lambda said: None
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    class Left(ProgressColumn):
+        """The time that is left, which goes on falling between two tellings."""
+
+        def render(self, task: Task) -> Text:
+            at, elapsed = task.fields["at"], task.elapsed or 0.0
+            return Text(time_left(at, task.completed, elapsed - at))
 
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"), TextColumn("{task.fields[last]}", markup=False),
+        Left(), TextColumn("{task.fields[last]}", markup=False),
     )  # fmt: skip
-    with Progress(*columns, console=where, transient=True) as drawn:
-        task = drawn.add_task("", total=1.0, left="", last="", start=True)
+    drawn = Progress(*columns, console=where, transient=True)
+    task = drawn.add_task("", total=1.0, at=0.0, last="")
 
-        def update(said: HowFar) -> None:
-            left = time_left(drawn.tasks[0].elapsed or 0.0, said.fraction)
-            doing, last = printable(said.stage), printable(said.message)
-            drawn.update(task, completed=said.fraction, description=doing, last=last, left=left)
+    def update(said: HowFar) -> None:
+        drawn.start()  # what says nothing gets no bar
+        at, doing, last = drawn.tasks[0].elapsed or 0.0, printable(said.stage), printable(said.message)
+        drawn.update(task, completed=said.fraction, description=doing, last=last, at=at)
 
+    try:
         yield update
+    finally:
+        drawn.stop()
 
 
 # Before this share of the work is done, or this time is over, nobody knows how long it takes.
 _LEAST_SHARE, _LEAST_SECONDS = 0.03, 1.0
 
 
-def time_left(elapsed: float, fraction: float) -> str:
-    """How long work will take that has done the share `fraction` of itself in `elapsed` seconds; "" if nobody knows."""
+def time_left(elapsed: float, fraction: float, since: float = 0.0) -> str:
+    """How long work will take that had done the share `fraction` of itself in `elapsed` seconds, so many seconds ago
+    (`since`); "" if nobody knows."""
     if fraction < _LEAST_SHARE or elapsed < _LEAST_SECONDS or fraction >= 1.0:
         return ""
-    seconds = round(elapsed * (1.0 - fraction) / fraction)
+    seconds = max(0, round(elapsed * (1.0 - fraction) / fraction - since))
     if seconds < 60:
         return f"{seconds} s left"
     return f"{seconds // 60} min left" if seconds < 3600 else f"{seconds // 3600} h {seconds % 3600 // 60} min left"

@@ -125,7 +125,9 @@ class _Evolution:
         if r.best is None:
             return False
         done, total = len(r.values), self.optimiser.generations
-        said = Progress.of(f"generation {done} of {total}", done, total, r.evaluations, self.shown(r.value))
+        said = Progress.of(
+            f"Breeding motions: generation {done} of {total}", done, total, r.evaluations, self.shown(r.value)
+        )
         return said.asked(self.progress)
 
     def _replay(self) -> None:
