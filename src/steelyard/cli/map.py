@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 class MapOptions:
     """What may be typed."""
 
-    log: Annotated[str, typer.Argument(metavar="LOG", help="The log whose columns are looked at.")]
-    robot: Annotated[str, typer.Argument(metavar="[ROBOT]", help="Whose log it is; with it more can be told.")] = ""
+    log: Annotated[
+        str,
+        typer.Argument(metavar="LOG", help="The log whose columns are looked at."),
+        opt.FromProject("logs.identify"),
+    ]
+    robot: Annotated[
+        str,
+        typer.Argument(metavar="ROBOT", help="Whose log it is; with it more can be told."),
+        opt.FromProject("robot"),
+    ] = ""
     preset: Annotated[
         str, typer.Option(metavar="NAME", help="The recorder: {presets:or}; default: the one it looks like, if any.")
     ] = ""
