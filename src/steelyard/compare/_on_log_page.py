@@ -121,7 +121,8 @@ def _side_by_side(shown: Sequence[tuple[str, Estimate]], best: str) -> Html:
 def _next(robot: Robot, how: str) -> Html:
     """Identify by what did best, with the words that were typed."""
     words = shlex.split(repeat_command())
-    log = shlex.quote(words[4]) if len(words) > 4 else "LOG.csv"
+    at = words.index("compare") + 3 if "compare" in words else len(words)  # compare, what, the robot, the log
+    log = shlex.quote(words[at]) if len(words) > at else "LOG.csv"
     source = shlex.quote(robot.source or "ROBOT")
     return commands(("With what did best:", f"steelyard identify {source} {log} {how} --holdout 0.3 -o run"))
 
