@@ -124,7 +124,7 @@ def test_the_library_refuses_what_the_command_does(call, error) -> None:
 def test_a_warning_shows_no_line_of_the_program() -> None:
     code = (
         "import warnings; from importlib import import_module; program = import_module('steelyard.cli.app'); "
-        "program.app = lambda: warnings.warn('Mind this.'); program.main()"
+        "program.app = lambda **_: warnings.warn('Mind this.'); program.main()"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
     assert shown == "steelyard: note: Mind this.\n"

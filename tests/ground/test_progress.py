@@ -49,7 +49,9 @@ def test_parts_of_the_work_are_told_as_shares_of_the_whole() -> None:
         tell_progress("last", 1.0)
 
     whole(progress=told.append)
-    assert [p.stage for p in told] == ["first", "letters", "inside", "letters", "inside", "behind", "last"]
+    assert [p.stage for p in told] == [
+        "first", "letters", "letters a · inside", "letters", "letters b · inside", "behind", "last",
+    ]  # fmt: skip
     assert np.allclose([p.fraction for p in told], [0.0, 0.2, 0.3, 0.4, 0.5, 0.5, 1.0])
     assert [p.message for p in told if p.stage == "letters"] == ["a", "b"]
     tell_progress("nobody listens", 0.5)
@@ -94,7 +96,7 @@ def test_who_listens_calls_the_work_off_though_failures_are_mended(robot: sy.Rob
 
     def enough(said: HowFar) -> None:
         told.append(said.message)
-        if said.stage == "Fitting":
+        if said.stage == "Scheme dynamic · Fitting":
             raise CancelledError
 
     with pytest.raises(CancelledError):

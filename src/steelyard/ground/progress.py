@@ -46,8 +46,8 @@ class _Listener:
         self.watch(HowFar(stage, self.told, message))
 
 
-# Who is told, and which part of the whole the work at hand is.
-_at: ContextVar[tuple[_Listener, float, float] | None] = ContextVar("progress", default=None)
+# Who is told, which part of the whole the work at hand is, and what it belongs to.
+_at: ContextVar[tuple[_Listener, float, float, str] | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def told_to(watch: Watch | None) -> Iterator[None]:
     if watch is None:
         yield
         return
-    before = _at.set((_Listener(watch), 0.0, 1.0))
+    before = _at.set((_Listener(watch), 0.0, 1.0, ""))
     try:
         yield
     finally:
@@ -70,8 +70,8 @@ def part(begin: float, end: float) -> Iterator[None]:
     if at is None:
         yield
         return
-    listener, low, high = at
-    before = _at.set((listener, low + begin * (high - low), low + end * (high - low)))
+    listener, low, high, within = at
+    before = _at.set((listener, low + begin * (high - low), low + end * (high - low), within))
     try:
         yield
     finally:
@@ -83,14 +83,14 @@ def tell_progress(stage: str, fraction: float = 0.0, message: str = "") -> None:
     a word on it. Whoever listens may raise."""
     at = _at.get()
     if at is not None:
-        listener, low, high = at
-        listener.tell(stage, low + fraction * (high - low), message)
+        listener, low, high, within = at
+        listener.tell(f"{within} · {stage}" if within else stage, low + fraction * (high - low), message)
 
 
 def steps(
     items: Iterable[_T], stage: str, name: Callable[[_T], str] = str, begin: float = 0.0, end: float = 1.0
 ) -> Iterator[_T]:
-    """Goes through `items`, each an equal part of the work, and tells before each.
+    """Goes through `items`, each an equal part of the work, and tells before each; what is told inside names it.
 
     Args:
         items: what is worked on.
@@ -108,9 +108,10 @@ def steps(
             yield item
             continue
         # Set and taken back around each, since a generator's own `with` would outlive its consumer's.
-        listener, low, high = at
-        here = begin + k * width
-        _at.set((listener, low + here * (high - low), low + (here + width) * (high - low)))
+        listener, low, high, within = at
+        here, named = begin + k * width, name(item)
+        inside = " · ".join(filter(None, (within, f"{stage} {named}" if named else "")))
+        _at.set((listener, low + here * (high - low), low + (here + width) * (high - low), inside))
         try:
             yield item
         finally:
