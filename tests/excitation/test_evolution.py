@@ -10,7 +10,7 @@ import pytest
 import steelyard as sy
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, ViaPoints, evolve
-from steelyard.excitation.evolution._score import peaks
+from steelyard.excitation.evolution._score import AtSamples, peaks, reversals
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.interpolator import ProgramRegion
 from steelyard.excitation.trajectories import Fixed, Fourier, Trajectory
@@ -100,23 +100,26 @@ def test_via_points_keep_every_limit_on_a_dense_grid(optimiser):
 
 def test_peaks_between_samples_are_not_missed():
     """Against what is between, sampled densely: hills of every phase, corners, and steps such as friction's."""
-    fine, h = 200, 0.02
+    fine, h, none = 200, 0.02, np.array([], dtype=int)
     t = np.arange(0.0, 1.0 + 0.5 * h / fine, h / fine)
     middles = 0.5 + h * np.linspace(0.0, 1.0, 41)
     bows = np.stack([-8.0 * (t - m) ** 2 for m in middles], axis=1)
     corners = np.stack([np.minimum(3.0 * (t - m), 7.0 * (m - t)) for m in middles], axis=1)
     steps = np.stack([np.where(t > m, 1.0, 0.0) + np.minimum(2.0 * (t - m), 5.0 * (m - t)) for m in middles], axis=1)
-    for f in (bows, corners, steps):
-        most = peaks(f[::fine], np.array([], dtype=int))[:-1]
+    shares = reversals((t[::fine, None] - middles) * np.ones((1, len(middles))))  # where the step is
+    for f, jumps in ((bows, None), (corners, None), (steps, shares)):
+        most = peaks(f[::fine], none, jumps)[:-1]
         within = np.array([f[k : k + fine + 1].max(axis=0) for k in range(0, len(f) - 1, fine)])
         assert np.all(most >= within - 1e-12)
         assert np.any(f[::fine].max(axis=0) < f.max(axis=0) - 5e-4)  # the samples alone do miss them
+    # A step's line holds up to the step, and no further: nothing is left for what is not there.
+    assert np.allclose(peaks(steps[::fine], none, shares).max(axis=0), steps.max(axis=0), atol=1e-3)
     # What bends by A per s² rises by A·h²/8 between samples at most; the two lines leave four times that.
-    room = peaks(bows[::fine], np.array([], dtype=int)).max(axis=0) - bows[::fine].max(axis=0)
+    room = peaks(bows[::fine], none).max(axis=0) - bows[::fine].max(axis=0)
     assert 0.0 < room.max() <= 0.5 * 16.0 * h**2 + 1e-12
     # Two motions at once are two motions.
     both = peaks(np.concatenate([bows[::fine], steps[::fine]]), np.array([len(bows[::fine])]))
-    apart = [peaks(f[::fine], np.array([], dtype=int)) for f in (bows, steps)]
+    apart = [peaks(f[::fine], none) for f in (bows, steps)]
     assert np.array_equal(both, np.concatenate(apart))
 
 
@@ -130,6 +133,19 @@ def test_the_winner_keeps_its_torques_between_samples_and_is_what_is_delivered(m
         # The delivered motion may have one sample more, its end, by which it can only show more.
         assert plan.value <= plan.history[-1][1] + 1e-9
         assert plan.margins["torque limits"] <= 0.0
+
+
+def test_hardly_any_program_is_rejected_that_would_hold():
+    """Beside torques of the same programs at 1 kHz: what the room between samples costs, and what gets through."""
+    robot, genome = joints_genome({**LIMITS, "tau": [6.0, 25.0, 12.0]}, points=2, fly=0.5)
+    model, limit = sy.Model.nominal(robot), genome.limits.tau
+    population = np.random.default_rng(0).uniform(size=(150, genome.size))
+    kept = np.array([m is not None for m in AtSamples(robot, model, limit, ()).keep(genome.signals(population, 50.0))])
+    dense = genome.signals(population, 1000.0)
+    holds = np.array([m is not None and bool(np.all(np.abs(model.torque(*m)) <= limit)) for m in dense])
+    assert holds.sum() > 50
+    assert np.sum(kept & ~holds) <= 0.02 * holds.sum()
+    assert np.sum(~kept & holds) <= 0.1 * holds.sum()
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=["genetic", "cma"])

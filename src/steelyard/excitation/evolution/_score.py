@@ -114,28 +114,42 @@ class AtSamples:
         if self._model is not None and np.any(np.isfinite(self._torque)):
             torque = self._model.torque(q, dq, ddq)
             most = (1.0 - self._near) * self._torque
-            ok &= np.all((peaks(torque, seams) <= most) & (peaks(-torque, seams) <= most), axis=1)
+            turns = reversals(dq)
+            ok &= np.all((peaks(torque, seams, turns) <= most) & (peaks(-torque, seams, turns) <= most), axis=1)
         for heights, upper in self._regions:
             ok &= np.all(peaks(heights({"q": q}), seams) <= upper - self._near, axis=1)
         return np.asarray(ok)
 
 
-def peaks(f: Array, seams: NDArray[np.int64]) -> Array:
+def reversals(dq: Array) -> Array:
+    """When velocities `dq` (samples, joints) change their sign on the way to the next sample: which share of the way is
+    behind them then; not a number where they do not."""
+    share = np.full_like(dq, np.nan)
+    change = dq[:-1] - dq[1:]
+    turns = (dq[:-1] * dq[1:] <= 0.0) & (change != 0.0)
+    share[:-1][turns] = dq[:-1][turns] / change[turns]
+    return share
+
+
+def peaks(f: Array, seams: NDArray[np.int64], jumps: Array | None = None) -> Array:
     """At each sample of `f` (samples, columns): the most that it is there and until the next one.
 
     A value that rises to a peak between two samples and falls again bends downwards there, as accelerations have it,
     and is below the two lines through the samples before and through those after it: where they cross is the most it
-    can be. Where it bends upwards there, it may have jumped, as dry friction does at a reversal, and the line on the
-    upper side may hold up to the other sample. `seams` are the samples at which another motion begins; about its ends a
-    motion rests.
+    can be. Where it jumps on the way (`jumps`: after which share of it, not a number where it does not), as dry
+    friction does at a reversal, the line on the upper side holds up to there. `seams` are the samples at which another
+    motion begins; about its ends a motion rests.
     """
     step = np.diff(f, axis=0)
     before, after, back = np.zeros_like(f), np.zeros_like(f), np.zeros_like(f)
     before[1:], after[:-1], back[:-2] = step, step, -step[1:]
     last = seams - 1  # has no next sample; the one before it has none after the next
     before[seams] = after[last] = back[last] = back[np.maximum(last - 1, 0)] = 0.0
-    both = (before > 0.0) & (back > 0.0)
-    rise = np.where(both, before * (after + back) / np.where(both, before + back, 1.0), 0.0)
-    rise = np.where((after > before) & (back > 0.0), after + back, rise)
-    rise = np.where((after < -back) & (before > 0.0), before, rise)
+    hill = (before > 0.0) & (back > 0.0) & (after <= before) & (after >= -back)
+    rise = np.where(hill, before * (after + back) / np.where(hill, before + back, 1.0), 0.0)
+    if jumps is not None:
+        up = (after > before) & (back > 0.0) & np.isfinite(jumps)
+        down = (after < -back) & (before > 0.0) & np.isfinite(jumps)
+        rise = np.where(up, after + back * (1.0 - jumps), rise)
+        rise = np.where(down, before * jumps, rise)
     return np.asarray(f + np.maximum(np.maximum(after, 0.0), rise))
