@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fuzz import mutators as change
+from steelyard.check.guess import guess_mapping
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.read import read_log
@@ -32,6 +33,7 @@ def log_targets(folder: Path, robot: Robot, log: Log, table: bytes) -> Iterator[
 
     yield from _bags(folder, robot, log)
     spaced = table.replace(b",", b" ")
+    named = table.replace(b"q1,q2,q3", b"J1 pos [deg],J2 pos [deg],J3 pos [deg]", 1)
     numbers = {"time": 1, "position": [2, 3, 4], "torque": "8-10"}
     yield ("text", ".dat", (spaced, spaced.split(b"\n", 1)[1]), change.change_text,
                  lambda p: read_log(p, robot, numbers))  # fmt: skip
@@ -54,6 +56,7 @@ def log_targets(folder: Path, robot: Robot, log: Log, table: bytes) -> Iterator[
     yield ("mat", ".mat", tuple(m.getvalue() for m in mats), change.change_bytes, lambda p: read_log(p, robot))
     with suppress(ImportError):
         yield ("hdf5", ".h5", (_hdf5(arrays, robot),), change.change_bytes, lambda p: read_log(p, robot))
+    yield ("map", ".csv", (table, named), change.change_csv, lambda p: guess_mapping(p, robot).to_json())
     yield from _log_folders(folder, robot, lists, spaced)
 
 

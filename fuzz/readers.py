@@ -136,6 +136,10 @@ torque_used = ["q1", "q2"]
 torque_scale = [1, 1, 2]
 coupling = [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
 window = {log = [2, 39]}
+prefix = ["robot/"]
+nan_rows = "drop"
+motors = ["m1", "m2", "m3"]
+coupling_inverse = [[1, 0, 0], [0, 1, 0], [0, -1, 1]]
 [time]
 column = "t"
 gap = 0.1

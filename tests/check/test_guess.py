@@ -112,7 +112,13 @@ def test_without_a_robot_and_without_a_clock(tmp_path):
     guessed = guess_columns(_written(tmp_path / "run.csv", {**_each("q{1}", Q), **_each("cur{1}_mA", 500 * Q)}))
     assert guessed.keys["joints"] == ["joint1", "joint2", "joint3"]
     assert guessed.keys["units"]["current"] == "mA"
-    assert [text.split()[0] for text in guessed.missing] == ["a", "the", "torque_constants"]
+    assert [gap.key for gap in guessed.missing] == ["time.rate", "", "torque_constants"]
+    told = guessed.filled(guessed.missing[0], [500.0])
+    told = told.filled(told.missing[1], [1.0, 2.0, 3.0])
+    assert told.keys["time"] == {"rate": 500.0}
+    assert told.keys["torque_constants"] == [1.0, 2.0, 3.0]
+    with pytest.raises(LogError, match="must be positive"):
+        guessed.filled(guessed.missing[0], [-1.0])
     assert guessed.exit_code == 1
 
 
@@ -141,3 +147,11 @@ def test_words_and_units_in_names():
     assert found["J{}_temp"].signal == "temperature"
     said = {"x [N·m]": "N m", "x (deg/s)": "deg/s", "x_rad": "rad", "x[3]": "", "q1": ""}
     assert {name: stated_unit(name) for name in said} == said
+
+
+def test_frames_and_robots_of_any_kind(torque):
+    """As every function takes them: a dict of arrays, and a robot by its name."""
+    table = {"t": T, "q": DEGREES * Q, "dq": DQ, "tau": torque}
+    guessed = sy.guess_mapping(table, "rotradi")
+    assert guessed.keys["units"]["position"] == "deg"
+    _same(sy.read_log(table, ARM, guessed.keys), torque)

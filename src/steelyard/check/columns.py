@@ -15,6 +15,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Outcome
 from steelyard.robot.robot import Robot
 from steelyard.signals.families import ColumnFamily, families, stated_unit
+from steelyard.signals.log import Finding
 from steelyard.signals.mapping import LogMapping
 from steelyard.signals.presets import PRESETS
 from steelyard.signals.recognise import recognise_time
@@ -49,6 +50,19 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Lacking:
+    """What the log does not hold, and only its owner can say.
+
+    Attributes:
+        text: what it is, and why it is needed; for people.
+        key: of the mapping, where it is numbers: "time.rate", "torque_constants", …; "" where it is none.
+    """
+
+    text: str
+    key: str = ""
+
+
+@dataclass(frozen=True)
 class GuessedMapping(Outcome):
     """A mapping that was guessed: its keys as they are written to a file, and for each what speaks for it.
 
@@ -57,7 +71,7 @@ class GuessedMapping(Outcome):
         keys: of the mapping, whole.
         guesses: for each of them what it rests on.
         unused: columns that are not part of it.
-        missing: what the log, or the guess, lacks; for people.
+        missing: what the log, or the guess, lacks.
         notes: what else its owner should know; for people.
     """
 
@@ -65,7 +79,7 @@ class GuessedMapping(Outcome):
     keys: Mapping[str, Any]
     guesses: tuple[Guess, ...]
     unused: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    missing: tuple[Lacking, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -90,13 +104,22 @@ class GuessedMapping(Outcome):
         said = replace(guess, question="", choices={}, why=f"{guess.why}; you said: {answer}")
         return replace(self, keys=keys, guesses=tuple(said if g is guess else g for g in self.guesses))
 
+    def filled(self, gap: Lacking, numbers: Sequence[float]) -> GuessedMapping:
+        """With the `numbers`, one or one per joint, of what was a `gap`."""
+        keys: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in self.keys.items()}
+        value: Any = numbers[0] if len(numbers) == 1 else list(numbers)
+        _apply(keys, {gap.key: value})
+        LogMapping.from_table(keys)  # or it is an error
+        return replace(self, keys=keys, missing=tuple(other for other in self.missing if other is not gap))
+
     def to_json(self) -> dict[str, Any]:
         rows = [
             {"key": g.key, "columns": list(g.columns), "unit": g.unit, "why": g.why, "question": g.question}
             for g in self.guesses
         ]
+        missing = [gap.text for gap in self.missing]
         return {"source": self.source, "mapping": dict(self.keys), "guesses": rows, "unused": list(self.unused),
-                "missing": list(self.missing), "notes": list(self.notes), "exit_code": self.exit_code}  # fmt: skip
+                "missing": missing, "notes": list(self.notes), "exit_code": self.exit_code}  # fmt: skip
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say, table
@@ -110,8 +133,8 @@ class GuessedMapping(Outcome):
             say(out, f"Not used: {_shown(self.unused, 12)}.")
         for guess in self.questions:
             say(out, f"Assumed: {next(iter(guess.choices))}. {guess.question}")
-        for text in self.missing:
-            say(out, f"Missing: {text}")
+        for gap in self.missing:
+            say(out, f"Missing: {gap.text}")
         for text in self.notes:
             say(out, text)
 
@@ -153,7 +176,8 @@ def guess_columns(
     """
     reader = log if isinstance(log, LogReader) else open_reader(log)
     table = reader.table(reader.names, first_rows(reader.blocks(reader.names), ROWS_LOOKED_AT), 0)
-    return _Guesser(reader, table, robot, preset).guessed()
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are none of a robot's
+        return _Guesser(reader, table, robot, preset).guessed()
 
 
 class _Guesser:
@@ -161,16 +185,19 @@ class _Guesser:
         self.reader, self.table, self.robot = reader, table, robot
         self.keys: dict[str, Any] = {}
         self.guesses: list[Guess] = []
-        self.missing: list[str] = []
+        self.missing: list[Lacking] = []
         self.numeric = [name for name in reader.names if table.column(name).dtype.kind in "biufM"]
         self.joints = robot.joint_names if robot is not None else tuple(reader.joints)
         self.preset = preset or self._looks_like()
         if self.preset is not None:
             PRESETS[self.preset]  # or it is an error
 
+    def _lack(self, text: str, key: str = "") -> None:
+        self.missing.append(Lacking(text, key))
+
     def _looks_like(self) -> str | None:
         joints = self.joints or self._counted()
-        fitting = [name for name, preset in PRESETS.items() if joints and preset.fits(self.reader.names, joints)]
+        fitting = [name for name, preset in PRESETS.items() if joints and preset.fits(self.numeric, joints)]
         return fitting[0] if fitting else None
 
     def _counted(self) -> tuple[str, ...]:
@@ -180,19 +207,22 @@ class _Guesser:
         return tuple(f"joint{k + 1}" for k in range(width))
 
     def guessed(self) -> GuessedMapping:
-        t = self._time()
         chosen = self._families()
         if "position" not in chosen:
             raise LogError(f"{self.reader.path}: {self._no_positions()}")
+        if self.reader.sparse:  # rows of other topics say nothing of this clock
+            others = np.asarray(np.isnan(self._numbers(chosen["position"].columns)).any(axis=1))
+            self.table = self.table.without(others, Finding("remark", "note", "other rows"))
+        t = self._time()
         if not self.joints:
             self.joints = tuple(f"joint{k + 1}" for k in range(len(chosen["position"].columns)))
-            self.missing.append("the robot: with it joints get their names, and units are checked against its limits.")
+            self._lack("the robot: with it joints get their names, and units are checked against its limits.")
         self.keys["joints"] = list(self.joints)
         numbers = {signal: self._numbers(family.columns) for signal, family in chosen.items()}
         for signal, family in chosen.items():
             self._signal(signal, family, numbers, t)
         if "torque" not in chosen and "current" not in chosen:
-            self.missing.append("torques or currents: without them nothing can be identified.")
+            self._lack("torques or currents: without them nothing can be identified.")
         used = {name for guess in self.guesses for name in guess.columns}
         unused = tuple(name for name in self.reader.names if name not in used)
         notes = (PRESETS[self.preset].note,) if self.preset else ()
@@ -218,15 +248,15 @@ class _Guesser:
 
     def _time(self) -> Array | None:
         """The clock in seconds, if there is one."""
-        stated = PRESETS[self.preset].found(self.reader.names, self.joints or self._counted()) if self.preset else {}
-        name = str(stated["time"]) if "time" in stated else recognise_time(self.reader.names)
+        stated = PRESETS[self.preset].found(self.numeric, self.joints or self._counted()) if self.preset else {}
+        name = str(stated["time"]) if "time" in stated else recognise_time(self.numeric)
         if name is None:
             name = next((n for n in self.numeric if _increases(self.table.column(n))), None)
             why = "increases from row to row, and nothing else does" if name else ""
         else:
             why = f"as {PRESETS[self.preset].recorder} calls it" if "time" in stated and self.preset else "by its name"
         if name is None:
-            self.missing.append("a clock: give the samples per second, time = {rate = …}.")
+            self._lack("a clock: give the samples per second, time = {rate = …}.", "time.rate")
             return None
         self.keys["time"] = name
         column = self.table.column(name)
@@ -246,7 +276,7 @@ class _Guesser:
         """For each signal the columns that are most likely it."""
         if self.preset is not None:
             preset = PRESETS[self.preset]
-            found = preset.found(self.reader.names, self.joints or self._counted())
+            found = preset.found(self.numeric, self.joints or self._counted())
             wanted = [s for s in SIGNALS_GUESSED if s in found and not (s == "current" and "torque" in found)]
             return {
                 s: ColumnFamily(s, tuple(found[s]), preset.columns[s][0], unit=preset.units.get(s, "")) for s in wanted
@@ -297,9 +327,10 @@ class _Guesser:
             _apply(self.keys, first)
         self.guesses.append(Guess(signal, family.columns, unit, f"{why}; {evidence}", question, choices))
         if self.keys.get("side") == "motor" and signal == "position":
-            self.missing.append("gear_ratio (turns of a motor per turn of its joint), which the log does not hold.")
+            self._lack("gear_ratio (turns of a motor per turn of its joint): the log does not hold it.", "gear_ratio")
         if signal == "current":
-            self.missing.append("torque_constants (N m per A at the joint): without them nothing is found in kg.")
+            text = "torque_constants (N m per A at the joint): without them nothing is found in kg."
+            self._lack(text, "torque_constants")
 
     def _joints_of_robot(self) -> Sequence[Any]:
         return self.robot.joints if self.robot is not None else ()

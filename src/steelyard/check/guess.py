@@ -7,17 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from steelyard.check.check import check_log
-from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, guess_columns
+from steelyard.check.columns import ROWS_LOOKED_AT, Guess, GuessedMapping, Lacking, guess_columns
 from steelyard.check.fix import mended
 from steelyard.errors import SteelyardError
-from steelyard.robot.robot import Robot
+from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.given import LogLike
+from steelyard.signals.held import reader_of
 from steelyard.signals.mapping import LogMapping
 from steelyard.signals.read import read_log
 from steelyard.signals.table import LogReader, open_reader
 
 
 def guess_mapping(
-    log: str | os.PathLike[str] | LogReader, robot: Robot | None = None, preset: str | None = None
+    log: LogLike | LogReader, robot: RobotLike | None = None, preset: str | None = None
 ) -> GuessedMapping:
     """The mapping of a log: which column is what, in which unit, on which side, and why.
 
@@ -25,11 +27,16 @@ def guess_mapping(
     that finds and a mapping can mend (signs, zeros, exchanged columns, the unit of the clock) is part of the guess.
 
     Args:
-        log: a file of any format, or its reader.
-        robot: whose log it is; None: joints are called joint1, joint2, …, and only names and numbers speak.
+        log: a file of any format, its reader, a frame, or a dict of arrays.
+        robot: whose log it is, as `load_robot` takes it; None: joints are called joint1, joint2, …, and only
+            names and numbers speak.
         preset: of `steelyard.signals.presets`, the recorder that wrote it; default: the one it looks like, if any.
     """
-    reader = log if isinstance(log, LogReader) else open_reader(log)
+    robot = None if robot is None else as_robot(robot)
+    if isinstance(log, str | os.PathLike):
+        reader = open_reader(log)
+    else:
+        reader = log if isinstance(log, LogReader) else reader_of(log)
     guessed = guess_columns(reader, robot, preset)
     if robot is None or not robot.inertial_parameters.any():
         return guessed
@@ -39,7 +46,9 @@ def guess_mapping(
         read = read_log(reader, robot, guessed.mapping, rows)
         found = check_log(robot, read)
     except SteelyardError as error:
-        return replace(guessed, missing=(*guessed.missing, f"with this mapping the log cannot be read: {error}"))
+        return replace(
+            guessed, missing=(*guessed.missing, Lacking(f"with this mapping the log cannot be read: {error}"))
+        )
     keys, _ = mended(found, robot, read, guessed.keys)  # what a mapping cannot mend is for `steelyard check` to say
     before = dict(guessed.keys)
     changed = {key: before.get(key) for key in keys if keys[key] != before.get(key)}

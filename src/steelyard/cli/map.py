@@ -60,7 +60,7 @@ def map(o: MapOptions) -> None:
         guessed = _asked(guessed)
     if o.output:
         notes = [f"# Assumed: {next(iter(guess.choices))}. {guess.question}" for guess in guessed.questions]
-        notes += [f"# Missing: {text}" for text in guessed.missing]
+        notes += [f"# Missing: {gap.text}" for gap in guessed.missing]
         write_whole(o.output, "\n".join([f"# {o.log}", *notes, as_toml(guessed.keys)]), new=True)
         if not o.as_json:
             again = f" {o.robot}" if o.robot else " ROBOT"
@@ -84,4 +84,7 @@ def _asked(guessed: GuessedMapping) -> GuessedMapping:
             typer.echo(shortened(f"  {k}  {choice}"))
         number = typer.prompt("Number", default=1, type=int)
         guessed = guessed.answered(guess, choices[min(max(int(number), 1), len(choices)) - 1])
+    for gap in guessed.missing:
+        if gap.key and (typed := typer.prompt(shortened(f"{gap.key}: {gap.text} Numbers", 300), default="")):
+            guessed = guessed.filled(gap, opt.numbers(gap.key, typed, typed.count(",") + 1))
     return guessed
