@@ -39,7 +39,8 @@ var Steelyard = (function () {
 
   // The library and the data of figures and scenes are gzip in base64. Gives a promise of a response.
   shared.unpacked = function (element) {
-    var bytes = Uint8Array.from(atob(element.textContent), function (c) { return c.charCodeAt(0); });
+    var text = atob(element.textContent), bytes = new Uint8Array(text.length);
+    for (var k = 0; k < text.length; k++) { bytes[k] = text.charCodeAt(k); }  // ten times as fast as Uint8Array.from
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
   };
 
@@ -71,17 +72,26 @@ var Steelyard = (function () {
     });
   };
 
-  function start() {
+  // Milliseconds after which the page was this far: what is in view is drawn ("ready"), and all of it can be ("loaded").
+  function note(what) {
+    var page = document.documentElement.dataset;
+    if (!page[what]) { page[what] = Math.round(performance.now()); }
+  }
+
+  // What plotly.js takes half a second for is not waited for where no figure is in view.
+  function start(loaded) {
     watch = new IntersectionObserver(function (entries) {
-      entries.forEach(function (entry) {
-        if (entry.isIntersecting && !entry.target.dataset.drawn) {
-          watch.unobserve(entry.target);
-          draw(entry.target);
-        }
+      var near = entries.filter(function (entry) { return entry.isIntersecting && !entry.target.dataset.drawn; });
+      near.forEach(function (entry) { watch.unobserve(entry.target); });
+      if (!near.length) { note("ready"); return; }
+      loaded().then(function () {
+        near.forEach(function (entry) { if (!entry.target.dataset.drawn) { draw(entry.target); } });
+        note("ready");
       });
-      if (!document.documentElement.dataset.ready) { document.documentElement.dataset.ready = Math.round(performance.now()); }
     }, { rootMargin: "300px" });
     each(function (figure) { watch.observe(figure); });
+    // All of it comes soon after, when nothing else is to be done.
+    setTimeout(function () { loaded().then(function () { note("loaded"); }); }, 500);
     // Whoever prints wants all of them, and does not wait: so everything has been unpacked before.
     window.addEventListener("beforeprint", function () { each(draw); });
     dark.addEventListener("change", function () { shared.redraw(function () { return true; }); });
@@ -96,6 +106,17 @@ var Steelyard = (function () {
     each(function (f) { f.querySelector(".area").textContent = "This figure cannot be drawn: " + why; });
   }
 
+  function library() {
+    return shared.unpacked(document.getElementById("plotly-js")).text().then(function (code) {
+      var script = document.createElement("script");
+      script.textContent = code;
+      document.head.appendChild(script);
+    });
+  }
+  function data(figure) {
+    return shared.unpacked(figure.querySelector(".plot-data")).text().then(function (text) { texts.set(figure, text); });
+  }
+
   // Called when all scripts have been read.
   shared.start = function () {
     if (!("DecompressionStream" in window)) {
@@ -103,15 +124,11 @@ var Steelyard = (function () {
       return;
     }
     if (!figures.length) { return; }
-    var library = shared.unpacked(document.getElementById("plotly-js")).text().then(function (code) {
-      var script = document.createElement("script");
-      script.textContent = code;
-      document.head.appendChild(script);
+    var whole = null;
+    start(function () {
+      whole = whole || Promise.all([library()].concat(figures.map(data))).catch(function (error) { refuse(error + "."); });
+      return whole;
     });
-    var data = figures.map(function (figure) {
-      return shared.unpacked(figure.querySelector(".plot-data")).text().then(function (text) { texts.set(figure, text); });
-    });
-    Promise.all([library].concat(data)).then(start).catch(function (error) { refuse(error + "."); });
   };
   if (window.innerWidth < 800) {
     document.querySelectorAll("nav details").forEach(function (d) { d.open = false; });

@@ -187,6 +187,13 @@
 
   document.querySelectorAll("figure.robot").forEach(function (box) {
     if (!("DecompressionStream" in window)) { refuse(box, "this browser is too old to unpack it"); return; }
-    Steelyard.unpacked(box.querySelector(".scene-data")).json().then(function (scene) { show(box, scene); }).catch(function (error) { refuse(box, String(error).replace(/[<&]/g, " ")); });
+    // Where it is drawn by software, WebGL takes a second to begin: only for who looks.
+    var watch = new IntersectionObserver(function (entries) {
+      if (!entries.some(function (entry) { return entry.isIntersecting; })) { return; }
+      watch.disconnect();
+      Steelyard.unpacked(box.querySelector(".scene-data")).json().then(function (scene) { show(box, scene); })
+        .catch(function (error) { refuse(box, String(error).replace(/[<&]/g, " ")); });
+    }, { rootMargin: "100px" });
+    watch.observe(box);
   });
 })();
