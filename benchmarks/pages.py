@@ -66,7 +66,8 @@ def opened(page: str, rounds: int, priority: int) -> list[dict[str, float]]:
         for _ in range(rounds):
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
                 browser = subprocess.Popen(
-                    [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", f"--user-data-dir={profile}",
+                    [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu",
+                     "--disable-background-networking", f"--user-data-dir={profile}",
                      "--window-size=1400,900", "--remote-debugging-port=0", f"http://127.0.0.1:{server.server_port}/"],
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                     preexec_fn=(lambda: os.nice(priority)) if priority else None,

@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 import yaml
-from report_pages import figures, own_part
+from report_pages import own_part, unpacked
 from typer.testing import CliRunner
 
 import steelyard as sy
@@ -97,13 +97,14 @@ def test_page_terminal_and_result_say_alike_that_nobody_looked_at_collisions(mad
 def test_the_report_stands_alone_and_moves(made):
     page = (made[0] / "report.html").read_text()
     assert not re.search(r'(src|href)="https?://', own_part(page))
-    moving = [f for f in figures(page) if f.get("frames")]
-    assert len(moving) == 1
-    assert len(moving[0]["frames"]) == 60
-    assert len(json.dumps(moving[0])) < 100_000  # a small file
-    # The first frame is the arm at the start: the origins of its joints, by the closed form of its geometry.
-    frame = moving[0]["frames"][0]["data"][0]
-    assert frame["z"][1] == pytest.approx(frame["z"][2], abs=0.31)
+    (scene,) = (json.loads(unpacked(x)) for x in re.findall(r'class="scene-data">(.*?)</script>', page))
+    assert len(json.dumps(scene)) < 100_000  # a small file
+    (motion,) = scene["motions"]
+    # Played is what is written, and the figures over time go by the same clock.
+    rows = np.loadtxt(made[0] / "motion.csv", delimiter=",", skiprows=1)
+    assert np.allclose(motion["q"][0], rows[0, 1:4], atol=1e-3)
+    assert page.count("data-clock=") == 2
+    assert f'data-clock="&quot;{motion["log"]}&quot;"' in page
     for word in ("Joints and torques", "Where it goes", "Standard errors to expect", "Best so far", "random motion"):
         assert word in page
 

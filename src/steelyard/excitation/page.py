@@ -16,14 +16,12 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.plots.figure import BLUE, GREEN, GREY, ORANGE, VERMILLION, Figure, Words
-from steelyard.report.plots.series import by_joint, decimate, in_steps, share, units
+from steelyard.report.plots.figure import BLUE, GREEN, ORANGE, VERMILLION, Figure
+from steelyard.report.plots.series import by_joint, decimate, share, units
+from steelyard.report.scene import scene_html
 from steelyard.report.terminal import bold, say, table
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.robot import Robot
-
-# Enough to see the motion flow, few enough for a file of some ten kilobytes.
-FRAMES = 60
+from steelyard.robot.shapes import scene_of
 
 
 def _joint_motion(
@@ -38,7 +36,7 @@ def _joint_motion(
         "acceleration": (by_joint("ddq", ddq, n) / limits.ddq, GREEN),
     }
     series = {name: (100.0 * np.nan_to_num(table), colour) for name, (table, colour) in scaled.items()}
-    return _over_time(t, series, joints, ["% of limit"] * n, ["%"] * n, np.full(n, 100.0))
+    return _over_time(t, series, joints, ["of limit [%]"] * n, ["%"] * n, np.full(n, 100.0))
 
 
 def _torque_limits(
@@ -60,7 +58,7 @@ def _over_time(
 ) -> Figure:
     """One panel per joint: series with their colours, and limits where they are finite."""
     time, n = np.asarray(t, dtype=float), len(joints)
-    figure = Figure.panels(joints, height=150)
+    figure = Figure.by_joint(joints, height=150)
     for k in range(n):
         hover = f"%{{y:.4g}} {unit[k]} at %{{x:.3f}} s"
         for name, (values, colour) in series.items():
@@ -98,81 +96,6 @@ def _search_history(history: Sequence[tuple[int, float]], label: str) -> Figure:
     figure.y_axis(title=label, type="log" if wide else None)
     figure.x_axis(title="evaluations")
     return figure
-
-
-def _skeleton(robot: Robot, t: ArrayLike, q: ArrayLike) -> Figure:
-    """The arm as a stick figure that moves, one line from joint to joint, with a slider for the time."""
-    time, table = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
-    keep = np.unique(np.linspace(0, len(time) - 1, FRAMES).astype(int))
-    _, origins = link_poses(robot, table)
-    shapes = [_sticks(robot, origins[k]) for k in keep]
-    thin = np.unique(np.linspace(0, len(time) - 1, 300).astype(int))
-    figure = Figure(560, flat=False)
-    way: Words = {"mode": "lines", "name": "way", "line": {"color": GREY, "width": 2}}
-    figure.add("scatter3d", **_points(origins[thin, -1]), **way, hoverinfo="skip")
-    blue = {"line": {"color": BLUE, "width": 9}, "marker": {"size": 4, "color": BLUE}}
-    arm: Words = {"mode": "lines+markers", "name": "arm", "connectgaps": False, "hoverinfo": "skip", **blue}
-    figure.add("scatter3d", **_points(shapes[0]), **arm)
-    labels = [f"{time[k]:.2f}" for k in keep]
-    figure.frames = [
-        {"name": label, "data": [{"type": "scatter3d", **_points(shape), **arm}], "traces": [1]}
-        for shape, label in zip(shapes, labels, strict=True)
-    ]
-    whole = np.concatenate([s[~np.isnan(s).any(axis=1)] for s in shapes])
-    _arrange(figure, labels, whole)
-    return figure
-
-
-def _sticks(robot: Robot, origins: Array) -> Array:
-    """From every joint back to the one that carries it, with gaps between branches; from the base to the first."""
-    points: list[Array] = [np.zeros(3)]
-    gap = np.full(3, np.nan)
-    last = -1
-    for k, link in enumerate(robot.links):
-        if link.parent != last:
-            points += [gap, np.zeros(3) if link.parent < 0 else origins[link.parent]]
-        points.append(origins[k])
-        last = k
-    return np.array(points)
-
-
-def _points(places: Array) -> Words:
-    return {axis: in_steps(places[:, k]) for k, axis in enumerate("xyz")}
-
-
-def _arrange(figure: Figure, labels: list[str], whole: Array) -> None:
-    low, high = whole.min(axis=0), whole.max(axis=0)
-    middle, half = 0.5 * (low + high), 0.55 * float(np.max(high - low)) + 1e-3
-    axes = {
-        f"{x}axis": {"range": [middle[k] - half, middle[k] + half], "title": {"text": f"{x} [m]"}, "nticks": 5}
-        for k, x in enumerate("xyz")
-    }
-    quick = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    play = {"fromcurrent": True, "frame": {"duration": 100, "redraw": True}, "transition": {"duration": 0}}
-    steps = [{"label": x, "method": "animate", "args": [[x], quick]} for x in labels]
-    figure.layout |= {
-        "margin": {"l": 0, "r": 0, "t": 44, "b": 70},
-        "scene": {**axes, "aspectmode": "cube"},
-        "showlegend": False,
-        "sliders": [_slider(steps)],
-        "updatemenus": [_buttons(play, quick)],
-    }
-
-
-def _slider(steps: list[Words]) -> Words:
-    """Below the arm; its steps carry no labels, the current time does."""
-    shown = {"prefix": "time [s] ", "font": {"size": 12}}
-    return {"steps": steps, "currentvalue": shown, "x": 0.02, "len": 0.96, "ticklen": 0, "font": {"size": 1}}
-
-
-def _buttons(play: Words, pause: Words) -> Words:
-    """Above the arm, on the left."""
-    made = [
-        {"label": "▶ play", "method": "animate", "args": [None, play]},
-        {"label": "❚❚ pause", "method": "animate", "args": [[None], pause]},
-    ]
-    place = {"x": 0.0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "direction": "left"}
-    return {"type": "buttons", "showactive": False, "buttons": made, "pad": {"l": 4, "b": 6}, **place}
 
 
 def print_designed(made: Designed, out: Console, folder: str = "") -> None:
@@ -259,14 +182,19 @@ def _numbers(made: Designed) -> Html:
     return join(*parts)
 
 
+def _clock(made: Designed, plan: Plan) -> str:
+    """What the time of a motion goes by on the page."""
+    return f"motion {made.plans.index(plan) + 1}"
+
+
 def _arm(made: Designed, plan: Plan) -> Html:
     t = plan.trajectory.times(50.0)
     q = plan.trajectory.derivative(t, 0)
     _, origins = link_poses(made.robot, q)
     keep = np.unique(np.linspace(0, len(t) - 1, 800).astype(int))
-    arm, way = _skeleton(made.robot, t, q), _workspace_coverage(np.round(origins[keep, -1], 4))
+    way = _workspace_coverage(np.round(origins[keep, -1], 4))
     return join(
-        figure_html(arm, "The arm", "Lines join the joints' origins; press ▶ or drag the slider."),
+        scene_html(scene_of(made.robot, [(_clock(made, plan), t, q)]), "The arm", "▶ plays it; drag it to turn it."),
         figure_html(way, "Where it goes", "The origin of the last joint."),
     )
 
@@ -274,9 +202,11 @@ def _arm(made: Designed, plan: Plan) -> Html:
 def _signals(made: Designed, plan: Plan) -> Html:
     t = plan.trajectory.times(plan.rate)
     names = made.robot.joint_names
+    joints = _joint_motion(t, *plan.trajectory.sample(t), plan.limits, names)
+    joints.clock = _clock(made, plan)
     parts = [
         figure_html(
-            _joint_motion(t, *plan.trajectory.sample(t), plan.limits, names),
+            joints,
             "Joints",
             "Positions (from the middle of their range), velocities and accelerations as shares of their limits.",
         )
@@ -286,6 +216,7 @@ def _signals(made: Designed, plan: Plan) -> Html:
         parts.append(paragraph("The description states no inertias, so torques cannot be foretold."))
     else:
         figure = _torque_limits(*found, plan.limits.tau, names, [j.effort_unit for j in made.robot.joints])
+        figure.clock = _clock(made, plan)
         parts.append(figure_html(figure, "Torques", "By the nominal model; dashed: the drives' limits."))
     return join(*parts)
 

@@ -11,6 +11,8 @@ from steelyard.rehearse._judge import Judgement
 from steelyard.rehearse.rehearse import Rehearsal
 from steelyard.report.elements import (
     CalloutKind,
+    Heat,
+    Html,
     TableCell,
     TableColumn,
     callout,
@@ -18,11 +20,14 @@ from steelyard.report.elements import (
     join,
     paragraph,
     table_html,
+    whisker,
 )
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.plots.estimates import parameter_intervals
+from steelyard.report.plots.ranking import z_scores
 from steelyard.report.plots.torque import torque_measured_predicted
+from steelyard.report.scene import scene_html
 from steelyard.report.terminal import bold, say, table
+from steelyard.robot.shapes import scene_of
 
 
 def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
@@ -59,46 +64,57 @@ def _tone(judgement: Judgement) -> CalloutKind:
 
 def rehearsal_report(found: Rehearsal) -> str:
     """The page of what was `found`, self-contained."""
-    rows: list[list[TableCell]] = [
-        [r["name"], r["unit"], *(Known(r[key], r["standard_error"]) for key in ("true", "found")),
-         r["standard_error"], *r["z_scores"]]
-        for r in found.rows
-    ]  # fmt: skip
-    numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± standard error", digits=2)]
-    off = [TableColumn(f"z, seed {trial.seed}", "1", places=1) for trial in found.trials]
-    columns: list[TableColumn | str] = ["base parameter", "unit", *numbers, *off]
-    log = found.logs[0]
-    assert log.tau is not None
-    run = found.runs[0]
-    used = np.flatnonzero(found.robot.torque_used)
-    predicted = found.found.model.torque(run.q, run.dq, run.ddq)
-    joints = [found.robot.joint_names[k] for k in used]
-    torque = torque_measured_predicted(run.t, log.tau[:, used], predicted[:, used], joints, effort_units(found.robot))
-    names, units, after, errors, true = (
-        [r[key] for r in found.rows] for key in ("name", "unit", "found", "standard_error", "true")
-    )
-    intervals = parameter_intervals(names, units, after, errors, true, before_is="planted")
+    motions = [(f"motion {k + 1}", run.t, run.q) for k, run in enumerate(found.runs)]
     sections = [
-        Section(
-            "Judgement",
-            join(*(callout(_tone(j), f"{j.name}: {j.text}") for j in found.judgements)),
-        ),
-        Section(
-            "Parameters",
-            join(
-                paragraph("Of the free fit, whose error bars are those of the noise; the delivered model is physical."),
-                paragraph(
-                    "z is the error over its standard error, for every robot that was planted: honest error bars "
-                    "give a mean of 0 and a standard deviation of 1. Values are those of the first robot."
-                ),
-                table_html(columns, rows, "Planted and found"),
-                figure_html(intervals, "Planted and found, with 95 % intervals"),
-            ),
-        ),
-        Section("Torques", figure_html(torque, "Simulated and predicted", "As the simulated sensors saw them.")),
+        Section("Judgement", join(*(callout(_tone(j), f"{j.name}: {j.text}") for j in found.judgements))),
+        Section("The motion", scene_html(scene_of(found.robot, motions), "As the first planted robot played it")),
+        Section("Errors over their bars", _z_scores(found)),
+        Section("Parameters", _parameters(found)),
+        Section("Torques", _torques(found)),
     ]
     return render_report(
         f"{found.robot.name}: rehearsal",
         sections,
         verdict=Verdict("good" if found.passed else "bad", found.sentence, tuple(j.text for j in found.judgements)),
     )
+
+
+def _z_scores(found: Rehearsal) -> Html:
+    """All errors of all robots, beside what honest error bars give."""
+    seeds = [f"seed {trial.seed}" for trial in found.trials]
+    every = np.array([r["z_scores"] for r in found.rows])
+    said = (
+        f"z is the error of a base parameter over its standard error, for every robot that was planted: {every.size} "
+        f"in all, of mean {every.mean():+.2f} and standard deviation {every.std():.2f}; honest error bars give 0 and 1."
+    )
+    figure = z_scores(dict(zip(seeds, every.T, strict=True)))
+    return join(paragraph(said), figure_html(figure, "z-scores of all planted robots"))
+
+
+def _parameters(found: Rehearsal) -> Html:
+    rows: list[list[TableCell]] = [
+        [r["name"], r["unit"], whisker(r["found"], 1.96 * r["standard_error"], r["true"]),
+         *(Known(r[key], r["standard_error"]) for key in ("true", "found")), 1.96 * r["standard_error"],
+         *(Heat(z, float(np.clip((abs(z) - 1.0) / 3.0, 0.0, 1.0))) for z in r["z_scores"])]
+        for r in found.rows
+    ]  # fmt: skip
+    numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± 95 %", digits=2)]
+    off = [TableColumn(f"seed {trial.seed}", "z", places=1) for trial in found.trials]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", *numbers, *off]
+    said = (
+        "Of the free fit, whose error bars are those of the noise; the delivered model is physical. Values are those "
+        "of the first robot: dot and line for what was found, an open diamond for what was planted. z-scores are "
+        "coloured from 1 to 4."
+    )
+    return join(paragraph(said), table_html(columns, rows, "Planted and found", tall=len(rows) > 16))
+
+
+def _torques(found: Rehearsal) -> Html:
+    log, run = found.logs[0], found.runs[0]
+    assert log.tau is not None
+    used = np.flatnonzero(found.robot.torque_used)
+    predicted = found.found.model.torque(run.q, run.dq, run.ddq)
+    joints = [found.robot.joint_names[k] for k in used]
+    units = effort_units(found.robot)
+    torque = torque_measured_predicted(run.t, log.tau[:, used], predicted[:, used], joints, units, clock="motion 1")
+    return figure_html(torque, "Simulated and predicted", "As the simulated sensors saw them.")

@@ -96,7 +96,7 @@
           shapes.forEach(function (s) {
             var chosen = s.link >= 0 && scene.links[s.link].joint === state.joint;
             var tone = chosen ? "#CC79A7" : Steelyard.dark.matches ? "#9aa4af" : "#7c8794";
-            paint.draw(s.solid, M.times(of(s.link), s.place), rgb(tone, chosen ? 0.6 : 0.42));
+            paint.draw(s.solid, M.times(of(s.link), s.place), rgb(tone, !scene.bodies.length ? 1 : chosen ? 0.6 : 0.42));
           });
         });
       }

@@ -1,12 +1,13 @@
-"""Methods, joints or laws side by side: bars of one number each, and stacked counts."""
+"""Methods, joints or laws side by side: bars of one number each, stacked counts, and errors in terms of their bars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from steelyard.report.plots.figure import BLUE, GREEN, GREY, Figure
+from steelyard.report.plots.figure import BLUE, GREEN, GREY, INK, SERIES, Figure
 from steelyard.report.plots.series import rounded
 
 _ROW, _AROUND = 24, 128  # pixels of a bar, and around all of them
@@ -48,4 +49,25 @@ def counts(rows: Sequence[str], parts: Mapping[str, Sequence[int]], axis: str) -
         title=axis, dtick=max(1, int(np.ceil(max(map(sum, zip(*parts.values(), strict=True)), default=1) / 12)))
     )
     figure.y_axis(autorange="reversed", dtick=1, ticklabelstandoff=6)
+    return figure
+
+
+def z_scores(scores: Mapping[str, ArrayLike]) -> Figure:
+    """How `scores`, errors over their standard errors by name of the run, are spread, beside what honest error bars
+    give: a normal distribution of mean 0 and standard deviation 1."""
+    every = np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in scores.values()])
+    end = float(np.clip(np.ceil(np.max(np.abs(every), initial=3.0)), 3.0, 12.0))
+    edges = np.arange(-end, end + 0.25, 0.5)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    figure = Figure(300)
+    for k, (name, values) in enumerate(scores.items()):
+        share = np.histogram(np.clip(values, -end, end), edges)[0] / max(every.size, 1)
+        colour = {"color": SERIES[k % len(SERIES)]}
+        figure.add("bar", x=middle, y=np.round(100.0 * share, 3), name=name, marker=colour, width=0.46)
+    normal = 100.0 * 0.5 * np.exp(-0.5 * middle**2) / np.sqrt(2.0 * np.pi)
+    line = {"color": INK, "width": 1.6, "dash": "dash"}
+    figure.add("scatter", x=middle, y=np.round(normal, 4), mode="lines", name="honest error bars", line=line)
+    figure.layout |= {"barmode": "stack", "bargap": 0.05}
+    figure.x_axis(title="z: error over its standard error [1]")
+    figure.y_axis(title="share of all [%]")
     return figure
