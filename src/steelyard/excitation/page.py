@@ -230,12 +230,12 @@ def _slow_first(made: Designed) -> Html:
     parts = [paragraph(said)]
     for k in range(len(made.plans)):
         title = f"Largest magnitudes by speed, motion {k + 1}" if wide else "Largest magnitudes by speed"
-        rows: list[list[TableCell]] = [list(row) for row in play.rows(k)]
-        parts.append(table_html(play.columns(k), rows, title, dash="The description gives no inertias, or no limit."))
-    controllers: list[list[TableCell]] = [
-        [name, MOTION_TARGETS[name].title, MOTION_TARGETS[name].changes] for name in play.targets
-    ]
-    parts.append(table_html(["folder", "for", "what the controller changes"], controllers, "Files for controllers"))
+        rows: list[list[TableCell]] = [[name, unit, *sizes] for name, unit, sizes in play.values(k)]
+        columns: list[TableColumn | str] = [*play.columns(k)[:2]]
+        columns += [TableColumn(head, digits=3) for head in play.columns(k)[2:]]
+        parts.append(table_html(columns, rows, title, dash="The description gives no inertias, or no limit."))
+    targets = [(name, MOTION_TARGETS[name]) for name in play.targets]
+    parts += [paragraph(f"Folder {name}, {target.title}: {target.changes}") for name, target in targets]
     return join(*parts)
 
 

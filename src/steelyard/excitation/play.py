@@ -106,19 +106,23 @@ class Play(Outcome):
                     out |= {f"{folder}/{file}": text for file, text in made.items()}
         return out
 
-    def rows(self, motion: int = 0) -> list[list[str]]:
-        """For the `motion` of that number, in words: the largest torque of every joint by speed; under `columns`."""
+    def values(self, motion: int = 0) -> list[tuple[str, str, list[float | None]]]:
+        """For the `motion` of that number: what is largest, its unit, and how large by speed; torques by joint."""
         speeds = self.expected[motion]
         rows = [
-            [joint.name, joint.effort_unit, *(number(entry["torque"][j], 3) for entry in speeds)]
+            (joint.name, joint.effort_unit, [entry["torque"][j] for entry in speeds])
             for j, joint in enumerate(self.robot.joints)
         ]
         return [
             *rows,
-            ["most of a torque limit", "%", *(number(entry["percent_of_torque_limit"], 3) for entry in speeds)],
-            ["largest velocity", "rad/s, m/s", *(number(max(entry["velocity"]), 3) for entry in speeds)],
-            ["largest acceleration", "rad/s², m/s²", *(number(max(entry["acceleration"]), 3) for entry in speeds)],
+            ("most of a torque limit", "%", [entry["percent_of_torque_limit"] for entry in speeds]),
+            ("largest velocity", "rad/s, m/s", [max(entry["velocity"]) for entry in speeds]),
+            ("largest acceleration", "rad/s², m/s²", [max(entry["acceleration"]) for entry in speeds]),
         ]
+
+    def rows(self, motion: int = 0) -> list[list[str]]:
+        """`values` of the `motion` of that number in words, under `columns`."""
+        return [[name, unit, *(number(x, 3) for x in sizes)] for name, unit, sizes in self.values(motion)]
 
     def columns(self, motion: int = 0) -> list[str]:
         """The heads of `rows` of the `motion` of that number."""
