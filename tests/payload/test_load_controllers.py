@@ -7,12 +7,8 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import steelyard as sy
-from steelyard.cli import app
-from steelyard.demo import simulated_log
-from steelyard.export import model_to_urdf
 from steelyard.payload import LOAD_TARGETS, KnownLoad, Load
 from steelyard.robot.spatial import parameters_from_com
 
@@ -143,24 +139,3 @@ def test_a_load_seen_from_the_flange_is_the_body_there(tmp_path):
     there = Load("hand", body, np.zeros((10, 10))).seen_from(robot, "tool0")
     assert floats(code("ur", there))[1:4] == pytest.approx([0.03, -0.1, 0.05])
     assert floats(code("ur", there))[4:] == pytest.approx([0.006, 0.004, 0.005, 0.0, 0.0, 0.0], abs=1e-9)
-
-
-def test_the_command_writes_them_beside_the_load(tmp_path):
-    bare = sy.Model.nominal(sy.load_robot("rotradi"))
-    model_to_urdf(bare, tmp_path / "arm.urdf")
-    theta = bare.theta.copy()
-    theta[20:30] += parameters_from_com(2.0, [0.10, 0.02, 0.05], np.diag([0.004, 0.006, 0.005]))
-    simulated_log(bare, seed=1).save(tmp_path / "empty.csv")
-    simulated_log(sy.Model(bare.robot, bare.terms, theta), seed=2).save(tmp_path / "loaded.csv")
-    logs = ["--without", str(tmp_path / "empty.csv"), "--with", str(tmp_path / "loaded.csv")]
-    made = CliRunner().invoke(
-        app, ["payload", str(tmp_path / "arm.urdf"), *logs, "--for", "ur,abb", "-o", str(tmp_path / "load")]
-    )
-    assert made.exit_code == 0, made.output
-    assert floats((tmp_path / "load" / "load.script").read_text().splitlines()[-1])[0] == pytest.approx(2.0, abs=0.1)
-    module = (tmp_path / "load" / "load_abb.mod").read_text(encoding="ascii").splitlines()
-    assert (module[0], module[-1]) == ("MODULE WeighedLoad", "ENDMODULE")  # nothing may stand outside a module
-    assert "PERS loaddata" in module[-2]
-    wrong = CliRunner().invoke(app, ["payload", str(tmp_path / "arm.urdf"), *logs, "--for", "urr"])
-    assert wrong.exit_code == 2
-    assert "urr" in wrong.output

@@ -34,10 +34,15 @@ def files(tmp_path: Path) -> dict[str, str]:
 def test_weighed_written_and_merged(files: dict[str, str]) -> None:
     command = ["payload", files["arm.urdf"], "--without", files["bare.csv"], "--with", files["loaded.csv"]]
     terms = ["--terms", "rotor,viscous,coulomb:smooth=0,quadratic"]
-    out = run.invoke(app, [*command, *terms, "-o", files["run"], "--json"])
+    out = run.invoke(app, [*command, *terms, "--for", "ur,abb", "-o", files["run"], "--json"])
     assert out.exit_code == 0, out.output
     found = json.loads(out.stdout)
     assert found["mass"]["value"] == pytest.approx(6.0, abs=0.1)
+    told = (Path(files["run"]) / "load.script").read_text(encoding="ascii").splitlines()[-1]
+    assert float(told.removeprefix("set_target_payload(").partition(",")[0]) == pytest.approx(6.0, abs=0.1)
+    module = (Path(files["run"]) / "load_abb.mod").read_text(encoding="ascii").splitlines()
+    assert (module[0], module[-1]) == ("MODULE WeighedLoad", "ENDMODULE")  # nothing may stand outside a module
+    assert "PERS loaddata" in module[-2]
     assert found["mass"]["standard_error"] > 0.0
     assert len(found["center_of_gravity"]["value"]) == 3
     tool = yaml.safe_load((Path(files["run"]) / "load.yaml").read_text())
@@ -47,6 +52,9 @@ def test_weighed_written_and_merged(files: dict[str, str]) -> None:
     carrying = pin.buildModelFromUrdf(str(next(Path(files["run"]).glob("*_with_load.urdf"))))
     more = sum(i.mass for i in carrying.inertias) - sum(i.mass for i in bare.inertias)
     assert more == pytest.approx(found["mass"]["value"])
+    wrong = run.invoke(app, [*command, "--for", "urr"])
+    assert wrong.exit_code == 2
+    assert "urr" in wrong.stderr
     again = run.invoke(app, [*command, "-o", files["run"]])
     assert again.exit_code == 2
     assert "exists" in again.stderr
