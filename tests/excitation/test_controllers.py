@@ -185,6 +185,9 @@ def test_a_run_is_written_for_another_controller(tmp_path):
     names = {p.name for p in (tmp_path / "ros" / "ros2").iterdir()}
     assert names == {"0-to-start.yaml", *(f"{k}-at-{p}-percent.yaml" for k, p in ((1, 25), (2, 50), (3, 100)))}
     assert "ros2 action send_goal" in (tmp_path / "ros" / "play.md").read_text()
+    still = run("--poses", "4", "--for", "ur")
+    assert still.exit_code == 2
+    assert "no speeds" in still.output
     wrong = run("--motion", str(tmp_path / "run"), "--for", "ur")
     assert wrong.exit_code == 2
     assert "6 joints" in wrong.output

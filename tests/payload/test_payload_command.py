@@ -52,6 +52,9 @@ def test_weighed_written_and_merged(files: dict[str, str]) -> None:
     carrying = pin.buildModelFromUrdf(str(next(Path(files["run"]).glob("*_with_load.urdf"))))
     more = sum(i.mass for i in carrying.inertias) - sum(i.mass for i in bare.inertias)
     assert more == pytest.approx(found["mass"]["value"])
+    idle = run.invoke(app, [*command, "--for", "ur", "--design"])
+    assert idle.exit_code == 2
+    assert "--for writes a load that is weighed" in idle.stderr
     wrong = run.invoke(app, [*command, "--for", "urr"])
     assert wrong.exit_code == 2
     assert "urr" in wrong.stderr

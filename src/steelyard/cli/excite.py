@@ -167,6 +167,8 @@ def _families(text: str) -> str | dict[str, str]:
 
 
 def _designed(o: ExciteOptions) -> Designed | Poses | Play:
+    if o.poses and (o.motion or o.targets != "csv"):
+        raise SteelyardError("Postures to stand in have no speeds; --poses does not go with --for or --motion.")
     if o.motion:
         return _play(o)
     from steelyard.excitation.designed import design_motions

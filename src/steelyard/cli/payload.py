@@ -71,6 +71,8 @@ def payload(o: PayloadOptions) -> None:
         raise SteelyardError(f"--friction is '{o.friction}'; choose own or common.")
     if o.integral is not None and not o.sensor:
         raise SteelyardError("--integral goes with --sensor; joints are weighed by filtered rows.")
+    if o.targets and (o.design or o.known):
+        raise SteelyardError("--for writes a load that is weighed; it does not go with --design or --known.")
     if not o.design and not o.with_load:
         raise SteelyardError("There is no log with the load; give one (--with), or --design a motion to weigh by.")
     o.end.deliver(lambda: _made(o, o.described.robot(o.robot)))
