@@ -106,6 +106,11 @@ def test_several_robots_are_planted_and_all_count(plan):
     all_of_them = judged([found.trials[0], bad, found.trials[2]], found.found.base.names)
     assert [j.passed for j in all_of_them] == [True, True, True, False]
     assert all_of_them[3].text.startswith("Of 3 robots the worst: on a motion …")
+    for shares, keeps in (((0.9, 1.6, 1.0), True), ((1.2, 1.6, 1.0), False)):
+        pulling = [replace(t, torque_share=x, torque_joint="q2") for t, x in zip(found.trials, shares, strict=True)]
+        limits = judged(pulling, found.found.base.names)[0]
+        assert limits.passed is keeps
+        assert "The torque of joint 'q2' reached 160.0 % of its limit on the strongest-pulling robot" in limits.text
     document = found.to_json()
     assert [trial["seed"] for trial in document["trials"]] == [3, 4, 5]
     assert [len(row["z_scores"]) for row in document["base_parameters"]["list"]] == [3] * 25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
@@ -99,7 +99,8 @@ class Estimate:
     def parameter_history(self) -> ParameterHistory | None:
         """The way of the base parameters, to be drawn or written; None where the estimator has none to tell."""
         title = f"Base parameters of {self.base.robot.name}"
-        return ParameterHistory.of(title, self.base.names, self.base.units, self.history, self.standard_errors)
+        made = ParameterHistory.of(title, self.base.names, self.base.units, self.history, self.standard_errors)
+        return None if made is None else replace(made, least=self.base.least_values)
 
 
 # What an estimator works on: `RegressionData` (rows of a scheme) or an `Experiment` (motions and their controller).

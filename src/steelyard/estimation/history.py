@@ -29,6 +29,7 @@ class ParameterHistory(Viewed):
         at: the moments.
         beta: `(moments, parameters)`; not numbers where one was not known yet.
         standard_errors: of the last values; None where nobody knows.
+        least: what the parameters cannot be below, −∞ where nothing says so; None where nobody knows.
     """
 
     title: str
@@ -38,6 +39,14 @@ class ParameterHistory(Viewed):
     at: Array
     beta: Array
     standard_errors: Array | None = None
+    least: Array | None = None
+
+    @property
+    def impossible(self) -> tuple[str, ...]:
+        """The parameters whose last value is friction or a rotor of a sign that none has."""
+        if self.least is None:
+            return ()
+        return tuple(n for n, x, low in zip(self.names, self.beta[-1], self.least, strict=True) if x < low)
 
     @classmethod
     def of(
@@ -63,6 +72,7 @@ class ParameterHistory(Viewed):
     def to_json(self) -> dict[str, Any]:
         return {"schema": 1, "axis": self.axis, "names": list(self.names), "units": list(self.units),
                 "moments": len(self.at), "last": self.beta[-1].tolist(),
+                "impossible_signs": list(self.impossible),
                 "why_null": {"last/*": "The motion has not shown it yet."}}  # fmt: skip
 
     def files(self) -> dict[str, Content]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from steelyard.estimation.history import ParameterHistory
+from steelyard.ground.numbers import NO_SIGN
 from steelyard.report.elements import Html, figure_html, join, paragraph
 from steelyard.report.html import Section, render_report
 from steelyard.report.plots.estimates import parameter_histories
@@ -37,7 +38,12 @@ def print_history(history: ParameterHistory, console: Console, folder: str = "")
     """The last values of the `history`, to `console`, and the run's `folder`, if there is one."""
     errors = history.standard_errors
     rows = [
-        [name, unit, number(float(x)), "" if errors is None else number(float(errors[k]), 2)]
+        [
+            name,
+            unit,
+            NO_SIGN if name in history.impossible else number(float(x)),
+            "" if errors is None else number(float(errors[k]), 2),
+        ]
         for k, (name, unit, x) in enumerate(zip(history.names, history.units, history.beta[-1], strict=True))
     ]
     console.print(table(history.title, ["parameter", "unit", "value", "standard error"], rows, ("value",)))

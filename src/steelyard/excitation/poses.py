@@ -24,6 +24,7 @@ from steelyard.excitation.trajectories.fixed import Idle
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Outcome
+from steelyard.ground.progress import steps
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.load import RobotLike, as_robot
@@ -175,7 +176,7 @@ def _exchanged(rows: Array, count: int, rng: np.random.Generator) -> list[int]:
     scaled = rows / scale
     ridge = 1e-9 * np.eye(rows.shape[2])  # a first draw may leave directions unseen
     chosen = [int(k) for k in rng.choice(len(rows), size=count, replace=count > len(rows))]
-    for _ in range(_ROUNDS):
+    for _ in steps(range(_ROUNDS), "Choosing postures", lambda _: "", 0.0, 0.9):
         changed = False
         for place in range(count):
             others = [k for n, k in enumerate(chosen) if n != place]

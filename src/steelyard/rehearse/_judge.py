@@ -48,8 +48,10 @@ class Trial:
         seed: of the robot and of its sensors' noise.
         z_scores: how far off each base parameter of the free fit is, in standard errors; honest ones are N(0, 1).
         shows: of which base parameters the error moves some torque by more than a tenth of its noise.
-        limit_share: the largest share of a limit that the robot reached; 1 is the limit itself.
+        limit_share: the largest share of a limit of position or velocity that was reached; 1 is the limit itself.
         limit_text: where that was.
+        torque_share: the largest share of a torque limit.
+        torque_joint: the joint where that was.
         error_share: the torque's error on another motion, of the joint where it is worst, over what is allowed.
         error_text: which joint that is, and how large the error is.
     """
@@ -59,6 +61,8 @@ class Trial:
     shows: Mask
     limit_share: float
     limit_text: str
+    torque_share: float
+    torque_joint: str
     error_share: float
     error_text: str
 
@@ -73,31 +77,35 @@ class Trial:
             "outside": int(self.outside.sum()),
             "outside_and_showing": int(np.sum(self.outside & self.shows)),
             "share_of_limit": self.limit_share,
+            "share_of_torque_limit": self.torque_share,
             "error_over_allowed": self.error_share,
         }
 
 
 def limits_kept(
     robot: Robot, runs: Sequence[Simulation], played: Sequence[Trajectory], limits: Limits
-) -> tuple[float, str]:
-    """How near the simulated robot came to its limits while it followed."""
-    worst, what = -np.inf, ""
+) -> tuple[float, str, float, str]:
+    """How near the simulated robot came to its limits while it followed: of position and velocity, and of torque."""
     half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
-    for run in runs:
-        with np.errstate(invalid="ignore"):
-            shares = {
+    shares: dict[str, Array] = {}
+    with np.errstate(invalid="ignore"):
+        for run in runs:
+            reached = {
                 "position": np.max(np.abs(run.q - middle), axis=0) / half,
                 "velocity": np.max(np.abs(run.dq), axis=0) / limits.dq,
                 "torque": np.max(np.abs(run.tau), axis=0) / limits.tau,
             }
-        for name, share in shares.items():
-            filled = np.nan_to_num(share, nan=0.0)
-            k = int(np.argmax(filled))
-            if filled[k] > worst:
-                worst, what = float(filled[k]), f"{name} of joint '{robot.joint_names[k]}'"
+            for name, share in reached.items():
+                shares[name] = np.maximum(shares.get(name, 0.0), np.nan_to_num(share, nan=0.0))
+    torque = shares.pop("torque")
+    worst, name = max((float(x.max()), name) for name, x in shares.items())
+    joint = robot.joint_names[int(np.argmax(shares[name]))]
     off = max(float(np.max(np.abs(r.q - m.derivative(r.t, 0)))) for r, m in zip(runs, played, strict=True))
-    text = f"The {what} reached {100.0 * worst:.1f} % of its limit; the tracking error stayed below {off:.2g} rad (m)."
-    return worst, text
+    text = (
+        f"The {name} of joint '{joint}' reached {100.0 * worst:.1f} % of its limit; the tracking error stayed below "
+        f"{off:.2g} rad (m)."
+    )
+    return worst, text, float(torque.max()), robot.joint_names[int(np.argmax(torque))]
 
 
 def found_again(found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array) -> tuple[Array, Mask]:
@@ -154,12 +162,30 @@ def judged(trials: Sequence[Trial], names: Sequence[str]) -> tuple[Judgement, ..
     worst = "" if len(trials) == 1 else f"Of {len(trials)} robots the worst: "
     good = farthest_off.error_share <= 1.0
     more = "" if good else " Quieter sensors, more passes or a motion that shows more would help."
-    keeps = nearest.limit_share <= 1.0 + _OVERSHOOT
+    middle, strongest = float(np.median([t.torque_share for t in trials])), max(trials, key=lambda t: t.torque_share)
+    keeps = max(nearest.limit_share, middle) <= 1.0 + _OVERSHOOT
     return (
-        Judgement("the motion keeps to its limits", keeps, _after(worst, nearest.limit_text)),
+        Judgement(
+            "the motion keeps to its limits", keeps, _after(worst, nearest.limit_text) + _torque(strongest, middle)
+        ),
         Judgement("the error bars hold what was planted", inside >= least, bars, decides=False),
         Judgement("the planted parameters are found", shows <= count - least, seen),
         Judgement("the found model predicts another motion", good, _after(worst, farthest_off.error_text) + more),
+    )
+
+
+def _torque(strongest: Trial, middle: float) -> str:
+    """What the torques came to: a planted robot may be heavier than the one that the motion was designed for."""
+    if strongest.torque_share <= 0.0:
+        return ""
+    said = (
+        f" The torque of joint '{strongest.torque_joint}' reached {100.0 * strongest.torque_share:.1f} % of its limit"
+    )
+    if strongest.torque_share <= 1.0 + _OVERSHOOT:
+        return f"{said}."
+    return (
+        f"{said} on the strongest-pulling robot, and torques {100.0 * middle:.1f} % on the middle one; "
+        "--torque-margin leaves room for a robot that is heavier than its description."
     )
 
 

@@ -15,6 +15,7 @@ from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
+from steelyard.ground.progress import steps
 from steelyard.local.bank import Bank
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogsLike, as_logs, log_label
@@ -150,7 +151,7 @@ def predict(
     called = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
     out = [
         replace(_predicted(by, name, list(study.motions_of(mended)), log.tau is not None), start_ns=_start_ns(log))
-        for name, log, mended in zip(called, logs, study.logs, strict=True)
+        for name, log, mended in steps(zip(called, logs, study.logs, strict=True), "Predicting", lambda x: x[0])
     ]
     called_by = label or type(by).__name__.lower()
     return Predictions(study.robot, called_by, tuple(out), study.cutoff_hz, tuple(formats))

@@ -15,6 +15,7 @@ from steelyard.errors import LogError, SimulationError
 from steelyard.excitation.designed import expected_noise
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
 from steelyard.signals.log import Log
 from steelyard.simulation.friction import Friction
@@ -137,7 +138,7 @@ def let_move(
                 f"{frequency:g} Hz; change one of them."
             )
         runs = []
-        for motion in motions:
+        for motion in steps(motions, "Playing motions", lambda _: ""):
             _check_length(motion.duration, frequency)
             runs.append(play(model, motion, frequency, controller=controller, loops=loops, settle=True, **options))
         driven = f"follows {_counted(len(runs), 'motion')} by {_name(controller)}"

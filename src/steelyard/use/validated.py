@@ -17,6 +17,7 @@ from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
+from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
 from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
@@ -162,7 +163,8 @@ def validate_on_plant(
         )
     _check_horizon(horizon)
     trials = []
-    for k, motion in enumerate(motions if plant is not None else ()):
+    played = enumerate(motions if plant is not None else ())
+    for k, motion in steps(played, "Playing motions", lambda one: str(one[0] + 1), 0.0, 0.5 if sweep_share else 1.0):
 
         def judged(parts: int, motion: PlayableMotion = motion) -> Validation:
             assert plant is not None
@@ -195,7 +197,10 @@ def validate_on_logs(
     return _validated(
         model,
         "what was logged",
-        [_on_log(model, log, horizon, simulable) for log in as_logs(logs, model.robot, mapping)],
+        [
+            _on_log(model, log, horizon, simulable)
+            for log in steps(as_logs(logs, model.robot, mapping), "Judging on logs", lambda _: "")
+        ],
     )
 
 
