@@ -8,13 +8,15 @@ from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
 from .numbers import number
 from .outcome import Content, Outcome, Presentation, Viewed
+from .progress import CancelledError, HowFar, Watch, part, steps, told_to, watched
 from .reasons import explained
 from .registry import Registry
 from .schema import build
 from .untrusted import read_json
 
 __all__ = [
-    "Array", "Content", "Field", "Outcome", "Presentation", "Registry", "RunFolderError", "Viewed", "build",
-    "check_target", "evaluate_expression", "explained", "growing_folder", "number", "plain", "read_json", "run_folder",
-    "scalars", "sweep_up", "write_whole",
+    "Array", "CancelledError", "Content", "Field", "HowFar", "Outcome", "Presentation", "Registry",
+    "RunFolderError", "Viewed", "Watch", "build", "check_target", "evaluate_expression", "explained",
+    "growing_folder", "number", "part", "plain", "read_json", "run_folder", "scalars", "steps", "sweep_up",
+    "told_to", "watched", "write_whole",
 ]  # fmt: skip

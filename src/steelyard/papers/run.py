@@ -19,16 +19,19 @@ from steelyard.dynamics import compiled_at_once
 from steelyard.errors import SteelyardError
 from steelyard.ground import (
     RunFolderError,
+    Watch,
     build,
     check_target,
     explained,
     growing_folder,
+    part,
     plain,
     read_json,
+    steps,
     sweep_up,
+    watched,
     write_whole,
 )
-from steelyard.ground.progress import Watch, part, steps, watched
 from steelyard.papers import load_paper
 from steelyard.papers.paper import NO_NUMBER, Item, Paper, Reproduction, Statement, tables_and_figures
 from steelyard.papers.pieces import Pieces
