@@ -242,6 +242,21 @@ def test_hdf5_and_matlab_7_3(tmp_path):
     np.testing.assert_array_equal(read_log(tmp_path / "records.h5", ARM).tau, SIGNALS["tau"])
 
 
+def test_what_declares_more_than_it_holds_is_refused(tmp_path, monkeypatch):
+    """A data set of a billion empty cells, and batches that say nothing at great length."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        for name in ("t", "q1", "q2"):
+            file.create_dataset(name, (10**9,), "f8", chunks=(1000,))
+    with pytest.raises(LogError, match=r"'/q1' unpacks to 8e\+03 MB, more than a log would"):
+        read_log(tmp_path / "empty.h5", ARM)
+    monkeypatch.setattr("steelyard.signals.readers.feather.BUDGET", 100_000)
+    zeros = pa.table({name: np.zeros(400_000) for name in TABLE})
+    pyarrow.feather.write_feather(zeros, tmp_path / "zeros.feather", compression="zstd", chunksize=10_000)
+    with pytest.raises(LogError, match="more than a log would"):
+        read_log(tmp_path / "zeros.feather", ARM)
+
+
 def test_hdf5_without_its_package_says_what_to_install(tmp_path, monkeypatch):
     import sys
 

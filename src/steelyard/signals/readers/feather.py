@@ -52,15 +52,16 @@ class FeatherReader(LogReader):
         """The schema, and then batch after batch, each looked at before it is used."""
         import pyarrow as pa
 
-        most = max(BUDGET, MOST_TIMES_SMALLER * self.path.stat().st_size)
+        total, most = 0, max(BUDGET, MOST_TIMES_SMALLER * self.path.stat().st_size)
         try:
             with pa.OSFile(str(self.path), "rb") as source:
                 file = pa.ipc.open_stream(source) if self._stream else pa.ipc.open_file(source)
                 yield file.schema
                 for batch in file if self._stream else map(file.get_batch, range(file.num_record_batches)):
                     batch.validate(full=True)
-                    if batch.nbytes > most:
-                        raise LogError(f"{self.path}: unpacks to {batch.nbytes / 1e6:.3g} MB, more than a log would.")
+                    total += batch.nbytes
+                    if total > most:
+                        raise LogError(f"{self.path}: unpacks to {total / 1e6:.3g} MB, more than a log would.")
                     yield batch
         except LogError:
             raise
