@@ -100,26 +100,26 @@ def test_via_points_keep_every_limit_on_a_dense_grid(optimiser):
 
 def test_peaks_between_samples_are_not_missed():
     """Against what is between, sampled densely: hills of every phase, corners, and steps such as friction's."""
-    fine, h, none = 200, 0.02, np.array([], dtype=int)
+    fine, h, none, rows = 200, 0.02, np.array([], dtype=int), np.arange(51)
     t = np.arange(0.0, 1.0 + 0.5 * h / fine, h / fine)
     middles = 0.5 + h * np.linspace(0.0, 1.0, 41)
     bows = np.stack([-8.0 * (t - m) ** 2 for m in middles], axis=1)
     corners = np.stack([np.minimum(3.0 * (t - m), 7.0 * (m - t)) for m in middles], axis=1)
     steps = np.stack([np.where(t > m, 1.0, 0.0) + np.minimum(2.0 * (t - m), 5.0 * (m - t)) for m in middles], axis=1)
-    shares = reversals((t[::fine, None] - middles) * np.ones((1, len(middles))))  # where the step is
+    shares = reversals(t[::fine, None] - middles, rows)  # where the step is
     for f, jumps in ((bows, None), (corners, None), (steps, shares)):
-        most = peaks(f[::fine], none, jumps)[:-1]
+        most = peaks(f[::fine], none, rows, jumps)[:-1]
         within = np.array([f[k : k + fine + 1].max(axis=0) for k in range(0, len(f) - 1, fine)])
         assert np.all(most >= within - 1e-12)
         assert np.any(f[::fine].max(axis=0) < f.max(axis=0) - 5e-4)  # the samples alone do miss them
     # A step's line holds up to the step, and no further: nothing is left for what is not there.
-    assert np.allclose(peaks(steps[::fine], none, shares).max(axis=0), steps.max(axis=0), atol=1e-3)
+    assert np.allclose(peaks(steps[::fine], none, rows, shares).max(axis=0), steps.max(axis=0), atol=1e-3)
     # What bends by A per s² rises by A·h²/8 between samples at most; the two lines leave four times that.
-    room = peaks(bows[::fine], none).max(axis=0) - bows[::fine].max(axis=0)
+    room = peaks(bows[::fine], none, rows).max(axis=0) - bows[::fine].max(axis=0)
     assert 0.0 < room.max() <= 0.5 * 16.0 * h**2 + 1e-12
     # Two motions at once are two motions.
-    both = peaks(np.concatenate([bows[::fine], steps[::fine]]), np.array([len(bows[::fine])]))
-    apart = [peaks(f[::fine], none) for f in (bows, steps)]
+    both = peaks(np.concatenate([bows[::fine], steps[::fine]]), np.array([51]), np.arange(102))
+    apart = [peaks(f[::fine], none, rows) for f in (bows, steps)]
     assert np.array_equal(both, np.concatenate(apart))
 
 

@@ -40,6 +40,13 @@ def trapezoids(limits):
                   limits.power)  # fmt: skip
 
 
+def test_a_generation_of_which_nobody_reaches_anything_is_rejected():
+    robot, _, limits = poses_of(*NS16)
+    far = ProgramRegion(np.array([5.0, 5.0, 5.0, 0.0, 0.0, 0.0]), np.array([6.0, 6.0, 6.0, 1.0, 1.0, 1.0]))
+    genome = ViaPoints(robot, far, 3, limits, start=0.5 * (limits.lower + limits.upper))
+    assert genome.signals(np.full((4, genome.size), 0.5), RATE) == [None] * 4
+
+
 @pytest.mark.parametrize(
     ("case", "fly", "smooth"),
     [

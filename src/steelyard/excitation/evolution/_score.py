@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -114,25 +114,38 @@ class AtSamples:
         if self._model is not None and np.any(np.isfinite(self._torque)):
             torque = self._model.torque(q, dq, ddq)
             most = (1.0 - self._near) * self._torque
-            turns = reversals(dq)
-            ok &= np.all((peaks(torque, seams, turns) <= most) & (peaks(-torque, seams, turns) <= most), axis=1)
+            rows, inside = _near_limits(np.abs, torque, most)
+            turns = reversals(dq, rows)
+            ok &= inside
+            for way in (torque, -torque):
+                ok[rows] &= np.all(peaks(way, seams, rows, turns) <= most, axis=1)
         for heights, upper in self._regions:
-            ok &= np.all(peaks(heights({"q": q}), seams) <= upper - self._near, axis=1)
+            most, height = upper - self._near, heights({"q": q})
+            rows, inside = _near_limits(np.asarray, height, most)
+            ok &= inside
+            ok[rows] &= np.all(peaks(height, seams, rows) <= most, axis=1)
         return np.asarray(ok)
 
 
-def reversals(dq: Array) -> Array:
-    """When velocities `dq` (samples, joints) change their sign on the way to the next sample: which share of the way is
-    behind them then; not a number where they do not."""
-    share = np.full_like(dq, np.nan)
-    change = dq[:-1] - dq[1:]
-    turns = (dq[:-1] * dq[1:] <= 0.0) & (change != 0.0)
-    share[:-1][turns] = dq[:-1][turns] / change[turns]
-    return share
+def _near_limits(size: Callable[[Array], Array], f: Array, most: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The samples behind which `f`, whose `size` is limited, may have a peak above `most`: no peak is above both of the
+    lines that lead there. And which samples are within limits themselves."""
+    hit = np.zeros(len(f), dtype=bool)
+    hit[1:] |= np.any(size(2.0 * f[1:] - f[:-1]) > most, axis=1)
+    hit[:-2] |= np.any(size(2.0 * f[1:-1] - f[2:]) > most, axis=1)
+    return np.flatnonzero(hit), np.all(size(f) <= most, axis=1)
 
 
-def peaks(f: Array, seams: NDArray[np.int64], jumps: Array | None = None) -> Array:
-    """At each sample of `f` (samples, columns): the most that it is there and until the next one.
+def reversals(dq: Array, rows: NDArray[np.int64]) -> Array:
+    """When velocities `dq` (samples, joints) change their sign between samples `rows` and the next: which share of the
+    way is behind them then; not a number where they do not."""
+    first, second = dq[rows], dq[np.minimum(rows + 1, len(dq) - 1)]
+    turns = (first * second <= 0.0) & (first != second)
+    return np.where(turns, first / np.where(turns, first - second, 1.0), np.nan)
+
+
+def peaks(f: Array, seams: NDArray[np.int64], rows: NDArray[np.int64], jumps: Array | None = None) -> Array:
+    """At samples `rows` of `f` (samples, columns): the most that it is there and until the next one.
 
     A value that rises to a peak between two samples and falls again bends downwards there, as accelerations have it,
     and is below the two lines through the samples before and through those after it: where they cross is the most it
@@ -140,11 +153,12 @@ def peaks(f: Array, seams: NDArray[np.int64], jumps: Array | None = None) -> Arr
     friction does at a reversal, the line on the upper side holds up to there. `seams` are the samples at which another
     motion begins; about its ends a motion rests.
     """
-    step = np.diff(f, axis=0)
-    before, after, back = np.zeros_like(f), np.zeros_like(f), np.zeros_like(f)
-    before[1:], after[:-1], back[:-2] = step, step, -step[1:]
-    last = seams - 1  # has no next sample; the one before it has none after the next
-    before[seams] = after[last] = back[last] = back[np.maximum(last - 1, 0)] = 0.0
+    begins, ends = np.zeros(len(f), dtype=bool), np.zeros(len(f), dtype=bool)
+    begins[0] = ends[-1] = begins[seams] = ends[seams - 1] = True
+    here, next_ = f[rows], rows + ~ends[rows]
+    before = here - f[rows - ~begins[rows]]
+    after = f[next_] - here
+    back = np.where(ends[rows][:, None], 0.0, f[next_] - f[next_ + ~ends[next_]])
     hill = (before > 0.0) & (back > 0.0) & (after <= before) & (after >= -back)
     rise = np.where(hill, before * (after + back) / np.where(hill, before + back, 1.0), 0.0)
     if jumps is not None:
@@ -152,4 +166,4 @@ def peaks(f: Array, seams: NDArray[np.int64], jumps: Array | None = None) -> Arr
         down = (after < -back) & (before > 0.0) & np.isfinite(jumps)
         rise = np.where(up, after + back * (1.0 - jumps), rise)
         rise = np.where(down, before * jumps, rise)
-    return np.asarray(f + np.maximum(np.maximum(after, 0.0), rise))
+    return np.asarray(here + np.maximum(np.maximum(after, 0.0), rise))

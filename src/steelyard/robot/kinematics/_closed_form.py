@@ -147,7 +147,7 @@ class ParallelArm:
 def _together(*angles: Array) -> Array:
     """All joints' angles over all branches, `(poses, 8, 6)`."""
     full = np.stack(np.broadcast_arrays(*angles), axis=-1)
-    return full.reshape(len(full), -1, len(angles))
+    return full.reshape(len(full), int(np.prod(full.shape[1:-1])), len(angles))  # of no pose at all, too
 
 
 # Closed-form inverse kinematics of six-axis arms with a spherical wrist (Pieper 1968).
