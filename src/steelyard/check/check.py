@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -34,6 +34,7 @@ from steelyard.check.explained import (
 )
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.progress import steps, tell_progress
 from steelyard.ground.reasons import explained
@@ -69,8 +70,8 @@ _LOOKED = 5
 _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 
-@dataclass(frozen=True)
-class Check(Outcome):
+@dataclass(frozen=True, repr=False)
+class Check(Outcome, Displayed):
     """What was found: entries from checks, what the motion can show (None if the log is too broken to tell)."""
 
     why_null: ClassVar = {"excitation": "The log is too broken to say what its motion shows."}
@@ -96,6 +97,23 @@ class Check(Outcome):
     def complaints(self) -> tuple[Finding, ...]:
         """Warnings and problems."""
         return tuple(e for e in self.entries if e.severity in ("warning", "problem"))
+
+    def glance(self) -> Glance:
+        kinds: dict[Grade, Any] = {"good": "good", "usable": "warning"}
+        return Glance(kinds.get(self.grade, "bad"), f"{self.robot}: {self.verdict}", self.advice)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """What was found, the gravest first ("findings"); and what the motion shows ("parameters", "joints")."""
+        from steelyard.check.excitation import joint_columns, parameter_columns
+
+        heads = ("severity", "kind", "joint", "message", "advice")
+        graves = sorted(self.entries, key=lambda e: -e.rank)
+        rows = [[getattr(e, head) for head in heads] for e in graves]
+        out: dict[str, Callable[[], NamedColumns]] = {"findings": lambda: by_columns(heads, rows)}
+        seen = self.excitation
+        if seen is not None:
+            out |= {"joints": lambda: joint_columns(seen), "parameters": lambda: parameter_columns(seen)}
+        return out
 
     def to_json(self) -> dict[str, Any]:
         return explained(self)

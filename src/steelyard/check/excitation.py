@@ -10,6 +10,7 @@ import numpy as np
 
 from steelyard.check._evidence import Evidence, Fit, memory
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import NamedColumns, by_columns
 
 Shown = Literal["shown", "small", "not shown"]
 # A parameter is shown if its standard error is below this part of it …
@@ -173,3 +174,15 @@ def _motion(seen: Evidence, k: int, parameters: tuple[BaseParameter, ...]) -> Jo
         small=sum(p.shown == "small" for p in own),
         hidden=tuple(p.name for p in own if p.shown == "not shown"),
     )
+
+
+def joint_columns(seen: Excitation) -> NamedColumns:
+    """What each joint did, of what was `seen`."""
+    heads = ("joint", "lowest", "highest", "range_share", "speed", "acceleration", "standing", "shown", "small")
+    return by_columns(heads, [[getattr(j, head) for head in heads] for j in seen.joints])
+
+
+def parameter_columns(seen: Excitation) -> NamedColumns:
+    """How well each base parameter shows, of what was `seen`."""
+    heads = ("name", "joint", "value", "standard_error", "relative_error", "shown")
+    return by_columns(heads, [[getattr(p, head) for head in heads] for p in seen.parameters])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.estimation.simulated.control_loop import ControlLoop, as_control_loop, experiment_of
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.ground.progress import Watch, steps, tell_progress, watched
 from steelyard.ground.reasons import explained
@@ -73,8 +75,8 @@ class LogResult:
 
 
 @renamed(cutoff="cutoff_hz")
-@dataclass(frozen=True, eq=False)
-class LogComparison(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class LogComparison(Viewed, Displayed):
     """All estimators on the same log."""
 
     robot: Robot
@@ -93,6 +95,30 @@ class LogComparison(Viewed):
         good = [r for r in self.ranking if r.nrmse_percent is not None and r.run.simulable]
         settled = [r for r in good if r.run.result not in UNSETTLED]
         return next(iter(settled or good), None)
+
+    def glance(self) -> Glance:
+        best, name, tried = self.best, self.robot.name, len(self.results)
+        if best is None:
+            return Glance("bad", f"{name}: none of {tried} estimators found a robot that can be simulated")
+        percents = number(best.nrmse_percent, 3)
+        return Glance("good", f"{name}: of {tried} estimators {best.run.estimator} predicts best, {percents} % of σ")
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """The "estimators" by their error on held-out data, and the base "parameters" that each found."""
+        heads = ("estimator", "result", "nrmse_percent", "position_rmse", "simulable", "possible", "seconds", "reason")
+        rows = [
+            [r.run.estimator, r.run.result, r.nrmse_percent, r.position, r.run.simulable, r.run.possible,
+             r.run.seconds, r.run.reason]
+            for r in self.ranking
+        ]  # fmt: skip
+        found = [
+            [r.run.estimator, *entry] for r in self.ranking if r.estimate is not None
+            for entry in zip(r.estimate.base.names, r.estimate.beta, r.estimate.standard_errors, strict=True)
+        ]  # fmt: skip
+        return {
+            "estimators": lambda: by_columns(heads, rows),
+            "parameters": lambda: by_columns(("estimator", "name", "value", "standard_error"), found),
+        }
 
     def to_json(self) -> dict[str, Any]:
         best = self.best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from steelyard.assessment.replay import HORIZON, replayed
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
+from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Presentation, Viewed
 from steelyard.ground.progress import Watch, steps, watched
 from steelyard.ground.reasons import explained
@@ -70,8 +72,8 @@ def named_values(found: Estimate) -> list[dict[str, Any]]:
     return [{"name": n, "value": b, "standard_error": e, "impossible_sign": s} for n, b, e, s in rows]
 
 
-@dataclass(frozen=True, eq=False)
-class SchemeComparison(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class SchemeComparison(Viewed, Displayed):
     """All schemes on the same data; the best is the one with the smallest torque error on what was held out."""
 
     robot: Robot
@@ -92,6 +94,20 @@ class SchemeComparison(Viewed):
             "schemes": [r.to_json() for r in self.results],
         }
         return explained(document, {"best": "No scheme was judged."})
+
+    def glance(self) -> Glance:
+        best = self.best
+        if best is None:
+            return Glance("bad", f"{self.robot.name}: no scheme was judged")
+        return Glance("good", f"{self.robot.name}: {best.scheme} predicts best, {number(best.nrmse_percent, 3)} % of σ")
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """The "schemes", with their error on held-out data."""
+        rows = [
+            [r.scheme, r.nrmse_percent, None if r.found is None else r.found.possible, r.seconds, r.reason]
+            for r in self.results
+        ]
+        return {"schemes": lambda: by_columns(("scheme", "nrmse_percent", "possible", "seconds", "reason"), rows)}
 
     def view(self) -> Presentation:
         from steelyard.compare._on_log_page import print_schemes, schemes_report

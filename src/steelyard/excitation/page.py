@@ -24,6 +24,17 @@ from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.shapes import scene_of
 
 
+def motion_figure(plan: Plan) -> Figure:
+    """The motion of a `plan` beside its limits, joint by joint."""
+    t = plan.trajectory.times(plan.rate)
+    return _joint_motion(t, *plan.trajectory.sample(t), plan.limits, plan.joint_names)
+
+
+def search_figure(plan: Plan) -> Figure:
+    """The best value of the search for a `plan` over the evaluations that it took."""
+    return _search_history(plan.history, plan.label)
+
+
 def _joint_motion(
     t: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, limits: Any, joints: Sequence[str]
 ) -> Figure:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns, wide_columns
 from steelyard.ground.files import plain
+from steelyard.ground.numbers import number, percent
 
 if TYPE_CHECKING:
     from steelyard.excitation.goal import Goal
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 _FORMAT = "steelyard-plan-1"
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Displayed):
     """A motion designed to make parameters visible.
 
     `condition_number` is cond₂ of the columns of W named by `columns`, unscaled, rows of the torques (or of the
@@ -80,6 +82,29 @@ class Plan:
             trajectory, columns=tuple(columns), units=tuple(units), equations=goal.observation.names,
             criterion=goal.criterion.name, label=goal.label, margins=margins, grams=tuple(whole), **more,
         )  # fmt: skip
+
+    def glance(self) -> Glance:
+        seconds, names = number(self.trajectory.duration), len(self.columns)
+        kept = "within all limits" if self.violation <= 0.0 else f"beyond a limit by {percent(100.0 * self.violation)}"
+        value = f"{self.label} {number(self.value)} (at the start {number(self.start_value)})"
+        kind: Any = "bad" if self.violation > 0.0 else "warning" if self.notes else "good"
+        return Glance(kind, f"a motion of {seconds} s that shows {names} parameters, {kept}; {value}", self.notes)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """How near the motion comes to each constraint ("margins": negative is room left), and the "motion" itself."""
+        return {"margins": lambda: by_columns(("constraint", "margin"), list(self.margins.items())),
+                "motion": self._motion}  # fmt: skip
+
+    def _motion(self) -> NamedColumns:
+        t = self.trajectory.times(self.rate)
+        signals = zip(("q", "dq", "ddq"), self.trajectory.sample(t), strict=True)
+        return wide_columns(t, dict(signals), self.joint_names)
+
+    def figures(self) -> Mapping[str, Callable[..., Any]]:
+        """Positions, velocities and accelerations as shares of their limits ("motion"); the way there ("search")."""
+        from steelyard.excitation.page import motion_figure, search_figure
+
+        return {"motion": partial(motion_figure, self), "search": partial(search_figure, self)}
 
     @property
     def violation(self) -> float:

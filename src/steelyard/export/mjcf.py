@@ -25,6 +25,13 @@ def model_to_mjcf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]
     friction `damping`, dry friction `frictionloss`, springs `stiffness`; every joint that moves on its own gets a
     torque motor. Joints that follow others are tied by equality constraints, which MuJoCo holds softly.
     """
+    text, notes = mjcf_text(model)
+    write_whole(path, text)
+    return notes
+
+
+def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
+    """What `model_to_mjcf` writes of `model`, and what that leaves out or only approximates."""
     robot = model.robot
     impossible = impossible_links(model)
     if impossible:
@@ -49,8 +56,7 @@ def model_to_mjcf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]
     if followers:
         lines += ["  <equality>", *(f"    {_equality(body)}" for body in followers), "  </equality>"]
     lines += ["  <actuator>", *(f"    {_motor(robot, k)}" for k in range(robot.dof)), "  </actuator>", "</mujoco>", ""]
-    write_whole(path, "\n".join(lines))
-    return tuple(notes)
+    return "\n".join(lines), tuple(notes)
 
 
 def _body_lines(robot: Robot, bodies: Sequence[Body], index: int, terms: SimpleTerms, indent: str) -> list[str]:

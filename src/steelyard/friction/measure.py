@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from steelyard.friction.coordinates import Coordinates, FrictionSide
 from steelyard.friction.laws import Choice, FittedLaw, choose_law, distinct_speeds, law_named
 from steelyard.friction.plateaus import Plateau, plateaus_in, remove_gravity
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import Watch, steps, watched
@@ -37,6 +39,7 @@ _WHY_NULL = {
     "points/*/temperature": "The log has no temperature of this joint.",
     "points/*/standard_error": "One sample has no spread.",
 }
+_POINTS = ("joint", "velocity", "torque", "standard_error", "temperature")
 # Degrees over which a log's temperature must vary for slopes to be asked for.
 _WARMER = 5.0
 
@@ -98,8 +101,8 @@ class JointFriction:
         return explained(document, _WHY_NULL)
 
 
-@dataclass(frozen=True, eq=False)
-class FrictionCurves(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class FrictionCurves(Viewed, Displayed):
     """The friction of all joints that were measured, or of drives (`on`); `curves` serve `known_friction`."""
 
     robot: Robot
@@ -111,6 +114,31 @@ class FrictionCurves(Viewed):
     def curves(self) -> dict[str, FittedLaw]:
         return {j.joint: j.law for j in self.joints}
 
+    def glance(self) -> Glance:
+        laws = ", ".join(f"{j.joint} {j.law.law.name}" for j in self.joints)
+        said = [f"{j.joint}: {note}" for j in self.joints for note in j.notes]
+        points = (*(f"{name}: {reason}" for name, reason in self.missing.items()), *said)
+        return Glance("warning" if self.missing else "good", f"friction of {self.robot.name}: {laws}", points)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """Coefficients of each joint's law ("laws"), and the measured "points" behind them."""
+        laws = [
+            [j.joint, j.law.law.name, symbol, float(value), float(error)]
+            for j in self.joints
+            for symbol, value, error in zip(j.law.law.symbols, j.law.coefficients, j.law.standard_errors, strict=False)
+        ]
+        points = [[j.joint, p.velocity, p.torque, p.error, p.temperature] for j in self.joints for p in j.points]
+        return {
+            "laws": lambda: by_columns(("joint", "law", "coefficient", "value", "standard_error"), laws),
+            "points": lambda: by_columns(_POINTS, points),
+        }
+
+    def figures(self) -> Mapping[str, Callable[..., Any]]:
+        """Points with error bars and laws with their bands over velocity ("curves")."""
+        from steelyard.friction.page import curves_figure
+
+        return {"curves": partial(curves_figure, self)}
+
     def to_json(self) -> dict[str, Any]:
         return explained({"joints": [j.to_json() for j in self.joints], "missing": self.missing, "on": self.on})
 
@@ -120,8 +148,7 @@ class FrictionCurves(Viewed):
             for joint in self.joints
             for p in joint.points
         )
-        head = ["joint", "velocity", "torque", "standard_error", "temperature"]
-        return {"points.csv": csv_text([head, *rows])}
+        return {"points.csv": csv_text([_POINTS, *rows])}
 
     def view(self) -> Presentation:
         from steelyard.friction.page import friction_report, print_friction

@@ -59,6 +59,12 @@ def friction_curve(
     return figure
 
 
+def curves_figure(found: FrictionCurves) -> Figure:
+    """One panel per joint of what was `found`: points with error bars, and the law with its band."""
+    places = Coordinates.of(found.robot, found.on)
+    return _friction_points(found.joints, [places.effort_unit(places.index(j.joint)) for j in found.joints])
+
+
 def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:
     """One panel per joint with error bars and the law's band; points are coloured by temperature where it is known."""
     figure = Figure.by_joint([j.joint for j in joints], shared=False, height=230)
@@ -119,10 +125,8 @@ def print_friction(found: FrictionCurves, out: Console, folder: str = "") -> Non
 def friction_report(found: FrictionCurves) -> str:
     """The page of what was `found`, self-contained."""
     robot = found.robot
-    places = Coordinates.of(robot, found.on)
-    units = [places.effort_unit(places.index(j.joint)) for j in found.joints]
     figure = figure_html(
-        _friction_points(found.joints, units),
+        curves_figure(found),
         "Friction over velocity",
         "Points are means over constant speed, or knots of a fitted table, with 95 % intervals; the line is the law "
         "that predicts left-out speeds best, or nearly so with fewer coefficients.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
 from steelyard.ground.schema import build
@@ -63,8 +65,8 @@ class IdentificationSettings:
 
 
 @renamed(cutoff="cutoff_hz", score_cutoff="score_cutoff_hz", physically_consistent="possible")
-@dataclass(frozen=True, eq=False)
-class Identification:
+@dataclass(frozen=True, eq=False, repr=False)
+class Identification(Displayed):
     """What was found: the model, its base parameters with error bars, and how well it predicts.
 
     A result: it holds numbers, and computes nothing when it is read, printed or written.
@@ -110,6 +112,23 @@ class Identification:
         least = float(self.singular_values[-1])
         return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
 
+    def glance(self) -> Glance:
+        from steelyard.identification.glance import identification_glance
+
+        return identification_glance(self)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """Base parameters with error bars ("parameters"), all of the "model", "scores", and "signals"."""
+        from steelyard.identification.glance import identification_tables
+
+        return identification_tables(self)
+
+    def figures(self) -> Mapping[str, Callable[..., Any]]:
+        """Those of the report: torque, residuals, friction, parameters, correlation, singular_values."""
+        from steelyard.identification.glance import identification_figures
+
+        return identification_figures(self)
+
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, period: float | None = None) -> Array:
         """Joint torques at positions `q` (rad, m), velocities `dq` and accelerations `ddq`, all `(samples, joints)`.
 
@@ -138,20 +157,29 @@ class Identification:
         Args:
             folder: where to; its parents are made.
             overwrite: replace an existing run, whole.
-            source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names.
+            source: the robot's URDF or MJCF, of which the written URDF keeps meshes and names; default: the file that
+                the robot was read from.
         """
         from steelyard.identification.run import IdentificationRun
 
-        return IdentificationRun(self, (), None if source is None else Path(source)).save(folder, overwrite=overwrite)
+        described = self._description if source is None else Path(source)
+        return IdentificationRun(self, (), described).save(folder, overwrite=overwrite)
+
+    @property
+    def _description(self) -> Path | None:
+        """The file that the robot was read from, where it can be written again with other numbers."""
+        path = Path(self.robot.source or ".")
+        return path if path.suffix.lower() in (".urdf", ".xml") and path.is_file() else None
 
     def to_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-        """Write the model as URDF to `path`, an edit of the URDF `source` if there is one.
+        """Write the model as URDF to `path`: the URDF `source` with other numbers, meshes and names as they were.
 
-        What URDF cannot hold goes into a sidecar beside it, and is returned in words.
+        `source` is by default the file that the robot was read from, where it is a URDF. What URDF cannot hold goes
+        into a sidecar beside it, and is returned in words.
         """
         from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
 
-        notes = model_to_urdf(self.model, path, source)
+        notes = model_to_urdf(self.model, path, self._description if source is None else source)
         model_to_sidecar(self.model, sidecar_path(path))
         return notes
 
@@ -160,6 +188,18 @@ class Identification:
         from steelyard.export import model_to_mjcf
 
         return model_to_mjcf(self.model, path)
+
+    def to_pinocchio(self) -> Any:
+        """The model as a `pinocchio.Model` with armature, damping and friction; joints by their names."""
+        from steelyard.export import model_to_pinocchio
+
+        return model_to_pinocchio(self.model)
+
+    def to_mujoco(self) -> Any:
+        """The model as a compiled `mujoco.MjModel` with armature, damping, frictionloss and a motor for each joint."""
+        from steelyard.export import model_to_mujoco
+
+        return model_to_mujoco(self.model)
 
     def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
         """Write inverse dynamics, gravity and mass matrix as C99 functions `name`_…, to `path` (.c) and its header."""

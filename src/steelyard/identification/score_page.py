@@ -23,6 +23,7 @@ from steelyard.report.elements import (
     tabs,
 )
 from steelyard.report.html import Section
+from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.residuals import residual_autocorrelation, residual_map, residual_spectrum, residuals
 from steelyard.report.plots.torque import torque_measured_predicted, torque_shares
 from steelyard.robot.robot import Robot
@@ -168,17 +169,23 @@ def residuals_section(found: Identification) -> Section:
 
 
 def friction_section(found: Identification) -> Section | None:
-    """Of what was `found`: measured torque less the rest of the model, over velocity, beside the model's friction."""
+    """Of what was `found`: the figure of its friction; None where the model has none."""
     terms = found.model.terms
     if not any(t.potential(0.0) is None and not t.inertial for t in terms.terms):
         return None
+    return Section(
+        "Friction", figure_html(friction_figure(found), "Friction: model, and what the rest of the model leaves")
+    )
+
+
+def friction_figure(found: Identification) -> Figure:
+    """Of what was `found`: measured torque less the rest of the model, over velocity, beside the model's friction."""
     s = judged_scores(found)[0]
     used = np.flatnonzero(found.robot.torque_used)
     points = friction_torque(found, s.q, s.dq)[:, used]
     speeds = np.linspace(s.dq.min(axis=0), s.dq.max(axis=0), 201)
     curve = friction_torque(found, np.zeros_like(speeds), speeds, steady=True)[:, used]
     names = [j.joint for j in s.joints]
-    figure = friction_curve(
+    return friction_curve(
         s.dq[:, used], points + s.measured - s.predicted, speeds[:, used], curve, names, effort_units(found.robot)
     )
-    return Section("Friction", figure_html(figure, "Friction: model, and what the rest of the model leaves"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ import yaml
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, frozen
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
 from steelyard.ground.files import csv_text
+from steelyard.ground.numbers import with_error
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, smallest_pseudo_eigenvalues
 from steelyard.robot.robot import Link, Robot
@@ -33,8 +35,8 @@ ENTRIES = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 @renamed(physically_consistent="possible")
-@dataclass(frozen=True, eq=False)
-class Load:
+@dataclass(frozen=True, eq=False, repr=False)
+class Load(Displayed):
     """Ten inertial `parameters` of a body in `frame`, about its origin, with their `covariance`.
 
     `shown` tells which of the ten the motion determines. `degrees` of freedom are those of the t interval (infinite:
@@ -52,6 +54,34 @@ class Load:
     def __post_init__(self) -> None:
         for name in ("parameters", "covariance"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def glance(self) -> Glance:
+        where = ", ".join(with_error(1000.0 * x, 1000.0 * e) for x, e in
+                          zip(self.center_of_gravity, self.center_of_gravity_error, strict=True))  # fmt: skip
+        mass = with_error(self.mass, self.mass_error)
+        kind: Any = "warning" if self.notes or not self.possible else "good"
+        return Glance(kind, f"{mass} kg at ({where}) mm in frame '{self.frame}'", self.notes)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """Mass, centre of gravity and inertia about it ("load"); the ten about the frame's origin ("parameters")."""
+        return {"load": self._columns_for_makers, "parameters": self._ten_columns}
+
+    def _columns_for_makers(self) -> NamedColumns:
+        rows = [["mass", "kg", self.mass, self.mass_error]]
+        errors = zip(self.center_of_gravity, self.center_of_gravity_error, strict=True)
+        rows += [[f"c{axis}", "m", x, e] for axis, (x, e) in zip("xyz", errors, strict=True)]
+        inertia = zip(_MOMENTS, ENTRIES, self.inertia_error, strict=True)
+        rows += [[name, "kg m²", self.inertia[place], error] for name, place, error in inertia]
+        return by_columns(("name", "unit", "value", "standard_error"), rows)
+
+    def _ten_columns(self) -> NamedColumns:
+        return {
+            "name": INERTIAL_NAMES,
+            "unit": ("kg", *["kg m"] * 3, *["kg m²"] * 6),
+            "value": self.parameters,
+            "standard_error": self.standard_errors,
+            "shown": self.shown,
+        }
 
     # ---------------------------------------------------------------- what it is
 

@@ -8,8 +8,9 @@ and friction belongs to each log, since it changes with temperature and load.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.progress import Watch, steps, tell_progress, watched
 from steelyard.ground.renamed import renamed
 from steelyard.parameters.inertial import INERTIAL_NAMES, nearest_possible_body
@@ -86,8 +88,8 @@ _STRANGE = 2.0
 
 
 @renamed(cutoff="cutoff_hz", spread="residual_std")
-@dataclass(frozen=True, eq=False)
-class Weighing:
+@dataclass(frozen=True, eq=False, repr=False)
+class Weighing(Displayed):
     """What was found: one load per group of logs that carried it, and the residuals' standard deviation, N m or N."""
 
     loads: tuple[Load, ...]
@@ -98,6 +100,22 @@ class Weighing:
     @property
     def load(self) -> Load:
         return self.loads[0]
+
+    def glance(self) -> Glance:
+        each = [load.glance() for load in self.loads]
+        worst: Any = "warning" if any(g.kind != "good" for g in each) else "good"
+        return Glance(worst, "; ".join(g.sentence for g in each), tuple(p for g in each for p in g.points))
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """Those of each load, with the number of the load in front where there are several."""
+        return {name: partial(self._joined, name) for name in self.load.tables()}
+
+    def _joined(self, name: str) -> NamedColumns:
+        each = [load.tables()[name]() for load in self.loads]
+        if len(each) == 1:
+            return each[0]
+        numbers = [k + 1 for k, columns in enumerate(each) for _ in columns["name"]]
+        return {"load": numbers} | {head: [x for columns in each for x in columns[head]] for head in each[0]}
 
 
 @watched

@@ -100,6 +100,14 @@ def render_report(
 """
 
 
+def figure_page(body: Html) -> str:
+    """A page that holds `body`, figures, and nothing else: self-contained, for a frame in a notebook."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+        f"<style>\n{_own('report.css')}</style></head><body><main>{body}</main>{_scripts(body)}</body></html>"
+    )
+
+
 def _repeated() -> str:
     command = repeat_command()
     return f'<p class="repeat">To repeat it: <code>{text(command)}</code></p>' if command else ""

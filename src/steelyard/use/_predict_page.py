@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from rich.console import Console
 
+from steelyard.errors import UnknownNameError
 from steelyard.ground.numbers import number, percent
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, render_report
+from steelyard.report.plots.figure import Figure
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import say, table
 from steelyard.use.predict import PredictedLog, Predictions
@@ -47,10 +51,19 @@ def predictions_report(found: Predictions) -> str:
     return render_report(f"{found.robot.name}: predicted torques", sections)
 
 
-def _shown(found: Predictions, log: PredictedLog) -> Html:
+def predicted_figure(found: Predictions, log: str = "") -> Figure:
+    """Torque measured and predicted of what was `found` for the `log` of that name; default: the first."""
+    named = {one.name: one for one in found.logs}
+    if log and log not in named:
+        raise UnknownNameError("log", log, named)
+    one = named[log] if log else found.logs[0]
     units = [j.effort_unit for j in found.robot.joints]
-    measured = log.filtered if log.measured is None else log.measured
-    figure = torque_measured_predicted(log.t, measured, log.filtered, found.robot.joint_names, units)
+    measured = one.filtered if one.measured is None else one.measured
+    return torque_measured_predicted(one.t, measured, one.filtered, found.robot.joint_names, units)
+
+
+def _shown(found: Predictions, log: PredictedLog) -> Html:
+    figure = predicted_figure(replace(found, logs=(log,)))
     caption = "There is no measured torque: both lines are the prediction." if log.measured is None else ""
     pieces = [figure_html(figure, "Measured and predicted torque", caption)]
     if log.outside_share:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from steelyard.assessment.score import Score
+from steelyard.errors import UnknownNameError
 from steelyard.ground.numbers import DASH, number
 from steelyard.report.elements import Html, TableCell, TableColumn, callout, figure_html, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import SERIES, Figure
 from steelyard.report.plots.torque import torque_measured_predicted
 from steelyard.report.terminal import bold, say, table
+from steelyard.robot.robot import Robot
 from steelyard.use.validated import Swept, Trial, Validated
 
 # Parameters of a sweep that a terminal shows; the page has all.
@@ -99,9 +102,7 @@ def _trial(found: Validated, trial: Trial) -> Html:
             for joint, k in zip((x.told for x in score.joints), used, strict=True)
         ]
         below = f"Torque prediction below {number(score.cutoff_hz, 3)} Hz"
-        units = [robot.joints[k].effort_unit for k in used]
-        names = [robot.joint_names[k] for k in used]
-        drawn = torque_measured_predicted(score.t, score.measured, score.predicted, names, units)
+        drawn = _torques(score, robot)
         pieces += [
             table_html(columns, figures, below, dash="The torque does not vary."),
             figure_html(drawn, "Measured and predicted torque"),
@@ -132,3 +133,17 @@ def _swept(swept: Swept) -> Html:
         figure_html(figure, "Parameters by what they do"),
         table_html(heads, cells, "All parameters", _RAN_AWAY),
     )
+
+
+def _torques(score: Score, robot: Robot) -> Figure:
+    names = [joint.joint for joint in score.joints]
+    units = [robot.joints[robot.joint_index(name)].effort_unit for name in names]
+    return torque_measured_predicted(score.t, score.measured, score.predicted, names, units)
+
+
+def torque_figure(found: Validated, log: str = "") -> Figure:
+    """Torque measured and predicted of what was `found` on the `log` of that name; default: the first."""
+    scores = {trial.name: trial.score for trial in found.trials if trial.score is not None}
+    if log and log not in scores:
+        raise UnknownNameError("log", log, scores)
+    return _torques(scores[log] if log else next(iter(scores.values())), found.model.robot)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns, wide_columns
+from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Content, Presentation, Viewed, file_name
 from steelyard.ground.progress import steps
 from steelyard.local.bank import Bank
@@ -69,8 +71,8 @@ class PredictedLog:
         return None if self.outside is None else float(np.mean(self.outside))
 
 
-@dataclass(frozen=True, eq=False)
-class Predictions(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Viewed, Displayed):
     """What was predicted for each log of `robot`, by a model that has a name (`by`), below `cutoff_hz`."""
 
     robot: Robot
@@ -79,6 +81,35 @@ class Predictions(Viewed):
     cutoff_hz: float
     # Names in `PREDICTION_FORMATS`.
     formats: tuple[str, ...] = ("csv",)
+
+    def glance(self) -> Glance:
+        told = [x for log in self.logs if log.error_percent is not None for x in log.error_percent]
+        off = f", measured torques are off by {number(float(np.mean(told)), 3)} % of σ" if told else ""
+        logs = f"{len(self.logs)} log{'s' * (len(self.logs) != 1)}"
+        return Glance("note", f"torques of {self.robot.name} along {logs} by {self.by}{off}")
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """How far measured torques are off, % of their standard deviation ("errors"), and the torques ("signals")."""
+        joints = self.robot.joint_names
+        rows = [[log.name, *(log.error_percent if log.error_percent is not None else [None] * len(joints))]
+                for log in self.logs]  # fmt: skip
+        return {"errors": lambda: by_columns(("log", *joints), rows), "signals": self._signals}
+
+    def _signals(self) -> NamedColumns:
+        parts = []
+        for log in self.logs:
+            nothing = np.full_like(log.torque, np.nan)
+            signals = {"predicted": log.torque, "sigma": nothing if log.band is None else log.band,
+                       "measured": nothing if log.measured is None else log.measured}  # fmt: skip
+            name = np.full(len(log.t), log.name, dtype=object)
+            parts.append({"log": name, **wide_columns(log.t, signals, self.robot.joint_names)})
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def figures(self) -> Mapping[str, Callable[..., Any]]:
+        """Torque measured and predicted ("torque"), of the first log or the one that is named."""
+        from steelyard.use._predict_page import predicted_figure
+
+        return {"torque": partial(predicted_figure, self)}
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from steelyard.assessment.columns import signal_columns
 from steelyard.assessment.replay import HORIZON, Possibility, possibility, replayed
 from steelyard.assessment.score import Score, score_models
 from steelyard.assessment.sensitivity import Sensitivity, sweep
@@ -15,6 +17,7 @@ from steelyard.assessment.validation_ways import Validation, Way, concerns, vali
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike, as_model
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import steps
@@ -72,8 +75,8 @@ def _worst(found: Sensitivity) -> dict[str, float | None]:
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class Validated(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class Validated(Viewed, Displayed):
     """A model, how it did, and what must be said of its numbers before any error is read.
 
     Attributes:
@@ -90,6 +93,34 @@ class Validated(Viewed):
     possibility: Possibility
     warnings: tuple[str, ...]
     swept: Swept | None = None
+
+    def glance(self) -> Glance:
+        lost = [f"{trial.name}: {way.name}" for trial in self.trials for way in trial.ways if not way.passed]
+        came = "every way comes through" if not lost else f"{len(lost)} do not come through"
+        kind: Any = "bad" if lost else "warning" if self.warnings else "good"
+        trials = f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)}"
+        sentence = f"{self.model.robot.name} against {self.against}: {trials}, {came}"
+        return Glance(kind, sentence, (*lost, *self.warnings))
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        """Root mean square errors of every way to look at it ("errors"); of logs also the torques ("signals")."""
+        joints = self.model.robot.joint_names
+        rows = [
+            [trial.name, way.name, way.unit, *(way.errors or [None] * len(joints)), way.reason]
+            for trial in self.trials
+            for way in trial.ways
+        ]
+        scores = [trial.score for trial in self.trials if trial.score is not None]
+        out: dict[str, Callable[[], NamedColumns]] = {
+            "errors": lambda: by_columns(("trial", "way", "unit", *joints, "reason"), rows)
+        }
+        return out | ({"signals": lambda: signal_columns(scores, joints)} if scores else {})
+
+    def figures(self) -> Mapping[str, Callable[..., Any]]:
+        """Of logs: torque measured and predicted ("torque")."""
+        from steelyard.use._validated_page import torque_figure
+
+        return {"torque": partial(torque_figure, self)} if any(t.score is not None for t in self.trials) else {}
 
     def to_json(self) -> dict[str, Any]:
         swept, sensitivity = self.swept, {}

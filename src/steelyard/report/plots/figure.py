@@ -176,6 +176,20 @@ class Figure:
         """Whether the part of plotly.js for three dimensions is needed."""
         return any(trace["type"] == "scatter3d" for trace in self.data)
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from steelyard.report.notebook import figure_bundle  # which knows this class
+
+        return figure_bundle(self)
+
+    def __repr__(self) -> str:
+        return f"<Figure of {len(self.data)} series; to_plotly() for plotly's own>"
+
+    def to_plotly(self) -> Any:
+        """As `plotly.graph_objects.Figure`, to be changed further; needs plotly."""
+        from steelyard.report.notebook import plotly_figure
+
+        return plotly_figure(self)
+
     def json(self) -> str:
         """What plotly.js takes."""
         said = _lists(

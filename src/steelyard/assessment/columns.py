@@ -1,0 +1,41 @@
+"""Scores and the signals behind them as tables, for frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from steelyard.assessment.score import Score
+from steelyard.ground.displayed import NamedColumns, by_columns, wide_columns
+
+
+def score_columns(scores: Sequence[tuple[str, Score]], units: Mapping[str, str]) -> NamedColumns:
+    """One row for each joint of each log: what the log was for, and how far off the torque is.
+
+    Args:
+        scores: each with its role ("fitted", "judged by", …).
+        units: of the torques, by joint.
+    """
+    heads = ("log", "role", "joint", "unit", "rmse", "nrmse_percent", "r2", "relative_error_percent", "samples")
+    rows = [
+        (s.log, role, j.joint, units[j.joint], j.rmse, j.nrmse_percent, j.r2, j.relative_error_percent, s.samples)
+        for role, s in scores
+        for j in (joint.told for joint in s.joints)
+    ]
+    return by_columns(heads, rows)
+
+
+def signal_columns(scores: Sequence[Score], joints: Sequence[str]) -> NamedColumns:
+    """Torques as scored, measured and predicted, with the motion, sample by sample, logs one after the other.
+
+    Args:
+        scores: of the logs, with the signals that they keep for plots.
+        joints: of the robot, all of them.
+    """
+    parts = []
+    for s in scores:
+        motion = wide_columns(s.t, {"q": s.q, "dq": s.dq}, joints)
+        torques = wide_columns(s.t, {"measured": s.measured, "predicted": s.predicted}, [j.joint for j in s.joints])
+        parts.append({"log": np.full(len(s.t), s.log, dtype=object), **motion, **torques})
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
