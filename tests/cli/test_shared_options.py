@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import steelyard as sy
 from steelyard.cli.app import COMMANDS, Commands, app
+from steelyard.cli.filling import with_project
 from steelyard.cli.options import Described
 from steelyard.cli.panels import PANELS, panel_of
 
@@ -77,3 +78,24 @@ def test_a_lock_that_is_none_is_refused_in_one_sentence() -> None:
     done = CliRunner().invoke(app, ["check", "ns16", "no.csv", "--lock", "q2"])
     assert done.exit_code == 2
     assert "--lock is 'q2'; give joint=value, e.g. --lock elbow=0.5." in done.stderr
+
+
+@pytest.mark.parametrize("name", list(EVERY))
+def test_the_command_that_is_recorded_says_every_option_as_it_was_typed(name: str) -> None:
+    """Typed with all options there are, flags both ways, lists twice: the words that are kept are read the same."""
+    found = command(name)
+    for on in (True, False):
+        typed: list[str] = []
+        for param in found.params:
+            if param.param_type_name == "argument":
+                typed += [f"an {param.name}'s", "-"][: 2 if param.nargs == -1 else 1]
+            elif getattr(param, "is_flag", False):
+                typed += [*param.opts[:1]] if on or not param.secondary_opts else [*param.secondary_opts[:1]]
+            else:
+                for value in ("-1,2 3", "b=c")[: 2 if param.multiple else 1]:
+                    typed += [f"{param.opts[-1]}={value}"]
+        context = found.context_class(found)
+        read = found.make_parser(context).parse_args(args=list(typed))[0]
+        kept = with_project(found, read, None, name)
+        assert found.make_parser(context).parse_args(args=list(kept.words))[0] == read
+        assert not {"--json", "--overwrite", "-o"} & set(kept.of_result)
