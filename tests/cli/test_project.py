@@ -273,3 +273,14 @@ def test_every_comment_of_a_new_file_is_a_key_that_is_read(folder: Path) -> None
     unset = [name for name, value in vars(project).items() if name != "file" and value == getattr(empty, name)]
     assert head.startswith("# ")
     assert unset == []
+
+
+def test_python_checks_the_logs_of_all_roles_once(folder: Path) -> None:
+    from steelyard.demo import simulated_log
+
+    (folder / "steelyard.toml").write_text("robot = 'rotradi'\n[logs]\nidentify = 'run.npz'\nhealthy = ['run.npz']\n")
+    simulated_log(sy.Model.nominal(sy.load_robot("rotradi")), seed=1).save(folder / "run.npz")
+    project = sy.Project.find()
+    found = project.check()
+    assert (found.exit_code, found.robot) == (0, "rotradi")
+    assert project.log_paths() == ["../../run.npz"]
