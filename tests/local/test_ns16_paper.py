@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from steelyard.errors import SteelyardError
@@ -36,7 +37,10 @@ def test_the_paper_is_reproduced() -> None:
 def test_local_models_beat_a_global_one_where_the_model_lacks_words() -> None:
     lab = Lab(fast=False)
     for physical in (False, True):
-        for figures in lab.validation(PLANTS[1], physical).against("global").values():
+        against = lab.validation(PLANTS[1], physical).against("global")
+        # Over ten draws the median ratio is 0.69 to 0.72; single draws of one region scatter by 0.1 about that.
+        assert np.mean([figures["ratio"] for figures in against.values()]) < 0.8
+        for figures in against.values():
             assert figures["ratio"] < 0.9
             assert figures["p"] < 0.01
 
