@@ -101,7 +101,7 @@ def test_the_report_stands_alone_and_moves(made):
     assert len(json.dumps(scene)) < 100_000  # a small file
     (motion,) = scene["motions"]
     # Played is what is written, and the figures over time go by the same clock.
-    rows = np.loadtxt(made[0] / "motion.csv", delimiter=",", skiprows=1)
+    rows = np.loadtxt(made[0] / "trajectory.csv", delimiter=",", skiprows=1)
     assert np.allclose(motion["q"][0], rows[0, 1:4], atol=1e-3)
     assert page.count("data-clock=") == 2
     assert f'data-clock="&quot;{motion["log"]}&quot;"' in page
