@@ -182,7 +182,7 @@
 
   function refuse(box, why) {
     box.dataset.drawn = "no";
-    box.querySelector(".stage").innerHTML = "<p>The robot cannot be drawn: " + why + ". The tables below have the same numbers.</p>";
+    box.querySelector(".stage").innerHTML = "<p>The robot cannot be drawn: " + why + ". The tables of this page have the same numbers.</p>";
   }
 
   document.querySelectorAll("figure.robot").forEach(function (box) {
