@@ -16,6 +16,7 @@ import pytest
 import steelyard as sy
 from steelyard.demo import simulated_log
 from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.excitation.designed import design_motions
 from steelyard.excitation.search import SearchSettings
 
 TERMS = "rotor, viscous,coulomb"
@@ -142,6 +143,7 @@ def results(case: SimpleNamespace) -> dict[str, Any]:
         "friction": sy.measure_friction("rotradi", case.log, joints=case.robot.joint_names[-1:], how="table"),
         "comparison": sy.compare_on_log("rotradi", case.log, case.other, estimators=["wls", "cloe"], terms=TERMS),
         "excitation": sy.excite("rotradi", duration=4.0, harmonics=2, rate=10.0, search=slow),
+        "motions": design_motions("rotradi", duration=4.0, harmonics=2, rate=10.0, search=slow),
         "validation": sy.validate_on_logs(case.found, case.path),
         "prediction": sy.predict(case.found, case.path),
     }
@@ -154,7 +156,7 @@ def _load() -> Any:
 
 
 KINDS = [
-    "identification", "check", "payload", "friction", "comparison", "excitation", "validation", "prediction",
+    "identification", "check", "payload", "friction", "comparison", "excitation", "motions", "validation", "prediction",
 ]  # fmt: skip
 
 

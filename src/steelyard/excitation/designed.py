@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.metadata import version
@@ -35,6 +35,7 @@ from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.several import excite_next, excite_several, given_by
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import LARGEST_NUMBER
 from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
@@ -64,8 +65,8 @@ _WHY_NULL = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Designed(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class Designed(Viewed, Displayed):
     """Plans, the robot they are for, the settings they came from, and the torque noise (N m, N) that is expected."""
 
     robot: Robot
@@ -102,6 +103,17 @@ class Designed(Viewed):
                 "The motion keeps to the limits that were looked at; look at the arm in motion before you play it."
             )
         return "good", "The motion keeps to all limits at every instant."
+
+    def glance(self) -> Glance:
+        kind, sentence = self.verdict
+        what = "a motion" if len(self.plans) == 1 else f"{len(self.plans)} motions"
+        return Glance("good" if kind == "good" else "warning", f"{what} for {self.robot.name}. {sentence}", self.notes)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        return self.plan.tables()
+
+    def figures(self) -> Mapping[str, Callable[..., Any]]:
+        return self.plan.figures()
 
     @cached_property
     def gram(self) -> Array:

@@ -22,6 +22,7 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
+from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.progress import Watch, steps, tell_progress, watched
@@ -124,7 +125,7 @@ def weigh(
     with_load: LogsLike | Sequence[Sequence[LogLike]],
     without: LogsLike = (),
     *,
-    arm: Model | None = None,
+    arm: ModelLike | None = None,
     frame: str = "",
     terms: TermsLike | None = None,
     friction: Friction = "own",
@@ -140,7 +141,8 @@ def weigh(
         with_load: logs that carry the load, as paths, `Log`s, frames or dicts of arrays; a list of lists for several
             loads, weighed together.
         without: logs of the bare robot.
-        arm: a model of the bare robot that is taken as exact; its friction too if `friction` is "common".
+        arm: a model of the bare robot, as `as_model` takes it, that is taken as exact; its friction too if
+            `friction` is "common".
         frame: the frame the load is described in (a link's, a flange's, a tool's); default: the last link's.
         terms: joint terms, as for `identify`.
         friction: "own": every log has its own (it warms up, and a load presses on the gears); "common": all the same.
@@ -149,7 +151,7 @@ def weigh(
         mapping: what the columns of files and frames mean, as in `read_log`.
         progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
-    robot = as_robot(robot)
+    robot, arm = as_robot(robot), None if arm is None else as_model(arm)
     with_load, without = _groups(with_load, robot, mapping), as_logs(without, robot, mapping)
     if arm is None and not without:
         raise SteelyardError("The load is a difference: give logs without it, or a model of the bare arm.")
