@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.problem import comparison_motion
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import Watch, part, steps, watched
@@ -117,8 +118,8 @@ def _perturbed(robot: Robot, terms: Terms, theta: Array, relative_std: float, rn
     return np.where(zero, 0.0, out)
 
 
-@dataclass(frozen=True, eq=False)
-class Rehearsal(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class Rehearsal(Viewed, Displayed):
     """What was planted, what was found, and whether the motion may be trusted to find it on the real robot.
 
     `truth`, `found`, `runs` and `logs` are those of the first robot that was planted; `trials` tell of all of them.
@@ -154,6 +155,17 @@ class Rehearsal(Viewed):
         columns = base.names, base.units, true.tolist(), estimate.beta.tolist(), estimate.standard_errors.tolist(), z
         keys = "name", "unit", "true", "found", "standard_error", "z_scores"
         return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def glance(self) -> Glance:
+        return Glance("good" if self.passed else "bad", self.sentence, tuple(j.text for j in self.judgements))
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        def parameters() -> NamedColumns:
+            plain = {key: [row[key] for row in self.rows] for key in self.rows[0] if key != "z_scores"}
+            z = np.array([trial.z_scores for trial in self.trials])
+            return {**plain, **{f"z, robot {k + 1}": scores for k, scores in enumerate(z)}}
+
+        return {"parameters": parameters}
 
     def to_json(self) -> dict[str, Any]:
         return explained(

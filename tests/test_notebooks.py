@@ -1,0 +1,31 @@
+"""The notebooks run from top to bottom, in a kernel of their own and in an empty folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="notebooks need nbformat (an extra for developers)")
+nbclient = pytest.importorskip("nbclient", reason="notebooks are run by nbclient (an extra for developers)")
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
+
+
+def test_there_are_six_with_no_output_kept() -> None:
+    assert len(NOTEBOOKS) >= 6
+    for path in NOTEBOOKS:
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")], path.name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs(path: Path, tmp_path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    ran = nbclient.NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in ran.cells for output in cell.get("outputs", [])]
+    assert not [output for output in shown if output.output_type == "error"]
+    # What a reader meets: a table or a figure, not only lines of text.
+    assert any("text/html" in output.get("data", {}) for output in shown)
