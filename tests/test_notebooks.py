@@ -27,5 +27,7 @@ def test_it_runs(path: Path, tmp_path: Path) -> None:
     ran = nbclient.NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in ran.cells for output in cell.get("outputs", [])]
     assert not [output for output in shown if output.output_type == "error"]
-    # What a reader meets: a table or a figure, not only lines of text.
+    # What a reader meets: a table or a figure, not only lines of text; and no object that shows all its insides.
+    plain = [output.data.get("text/plain", "") for output in shown if output.output_type == "execute_result"]
+    assert max(map(len, plain), default=0) < 2000
     assert any("text/html" in output.get("data", {}) for output in shown)

@@ -17,7 +17,7 @@ from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A robot with values `theta` for all its parameters: ten per link, then the terms', in SI units.
 
@@ -33,6 +33,9 @@ class Model:
         expected = (self.robot.inertial_count + len(self.terms),)
         if self.theta.shape != expected:
             raise ShapeError(f"theta has shape {self.theta.shape}; robot '{self.robot.name}' needs {expected}.")
+
+    def __repr__(self) -> str:
+        return f"<Model of {self.robot.name}: {len(self.theta)} parameters>"
 
     @classmethod
     def nominal(cls, robot: RobotLike) -> Model:

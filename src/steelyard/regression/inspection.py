@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
+from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -94,8 +96,8 @@ class BaseSummary:
     parameters: tuple[BaseRow, ...]
 
 
-@dataclass(frozen=True)
-class Inspection(Outcome):
+@dataclass(frozen=True, repr=False)
+class Inspection(Outcome, Displayed):
     """All that `steelyard inspect` tells of a robot."""
 
     why_null: ClassVar = {"base_parameters": "Their number cannot be decided; the notes say why."}
@@ -110,6 +112,23 @@ class Inspection(Outcome):
     identifiable: dict[Identifiability, tuple[str, ...]]
     regressor_operations: int
     notes: tuple[str, ...] = field(default=())
+
+    def glance(self) -> Glance:
+        what = f"{self.robot}: {len(self.joints)} joints, {len(self.links)} moving links"
+        base = self.base_parameters
+        if base is None:
+            return Glance("warning", f"{what}; the number of base parameters cannot be decided.", self.notes)
+        hidden = len(self.identifiable.get("none", ()))
+        never = f" {hidden} of the links' and terms' parameters move no torque at all." if hidden else ""
+        return Glance("note", f"{what}, {base.count} base parameters.{never}", self.notes)
+
+    def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
+        def of(rows: Sequence[Any]) -> Callable[[], NamedColumns]:
+            heads = [f.name for f in fields(rows[0])] if rows else []
+            return lambda: {head: [getattr(row, head) for row in rows] for head in heads}
+
+        base = self.base_parameters.parameters if self.base_parameters is not None else ()
+        return {"base_parameters": of(base), "joints": of(self.joints), "links": of(self.links)}
 
     def to_json(self) -> dict[str, Any]:
         return explained(self)

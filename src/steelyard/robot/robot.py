@@ -110,7 +110,7 @@ class NominalTerm:
     options: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Robot:
     """An immutable tree of revolute and prismatic joints.
 
@@ -138,6 +138,9 @@ class Robot:
         if not self.torque_used:
             object.__setattr__(self, "torque_used", (True,) * len(self.joints))
         self._check()
+
+    def __repr__(self) -> str:
+        return f"<Robot {self.name}: {len(self.joints)} joints ({', '.join(self.joint_names)})>"
 
     def _check(self) -> None:
         where = f"{self.source or self.name}: "

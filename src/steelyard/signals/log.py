@@ -65,7 +65,7 @@ SIGNALS = ("q", "dq", "ddq", "tau")
 CHANNEL = "channel_"  # before the names of channels in .npz files
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Log:
     """Positions (rad, m), velocities, accelerations and torques (N m, N) of named joints, `(samples, joints)`.
 
@@ -128,6 +128,11 @@ class Log:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def __repr__(self) -> str:
+        held = ", ".join(name for name, values in {**self.signals, **self.channels}.items() if values is not None)
+        span = f", {self.t[-1] - self.t[0]:.4g} s" if len(self) else ""
+        return f"<Log of {len(self.joints)} joints: {len(self)} samples{span}; {held}>"
 
     @property
     def signals(self) -> dict[str, Array | None]:
