@@ -25,8 +25,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 _HEAD = """# Gallery
 
 What `steelyard identify` says of robots that other people moved, as it comes: no option but what names the columns and
-the joints. Each page was made by the command below it; the logs belong to those who published them and are not part of
-this package ([scoreboard](scoreboard.md): where they come from, and the figures beside those of others).
+the joints (and, for one, makes its angles exact, as its message asks). Each page was made by the command below it; the
+logs belong to those who published them and are not part of this package ([scoreboard](scoreboard.md): where they come
+from, and the figures beside those of others). All in one go: `python benchmarks/gallery.py`.
 
 """
 
@@ -59,7 +60,7 @@ ROBOTS = (
     Robot("Stäubli TX40", "staubli_tx40", ("trajectory",), (), _map("tx40")),
     Robot("PAL TIAGo", "tiago", ("trajectory",), (), (*_map("tiago"), "--joints", TIAGO)),
     Robot("Krang (Schunk LWA)", "krang_arm", ("train",), ("test",), _map("krang")),
-    Robot("AIRBOT Play", "airbot_play", (AIRBOT.format(5), AIRBOT.format(6), "vali_opt"), ("vali_ga_N12T25",)),
+    Robot("AIRBOT Play", "airbot_play", (AIRBOT.format(5), "vali_opt"), ("vali_ga_N12T25",), ("--snap", "1e-4")),
     Robot("KUKA KR 300", "kuka_kr300", ("trajectory_A", "trajectory_B"), ("trajectory_C",)),
     Robot("EMPS, a sliding axis", "emps", ("ident",), ("val_pulses",)),
 )  # fmt: skip

@@ -19,8 +19,10 @@ PRESSED = "os.kill(os.getpid(), signal.SIGINT)"
 
 
 def ended(script: str, place: Path) -> tuple[int, str, str]:
+    # What a shell starts in the background ignores Ctrl-C, and so would what it starts in turn.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     done = subprocess.run(
-        [sys.executable, "-c", HEAD + script, str(place)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", heard + HEAD + script, str(place)], capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
