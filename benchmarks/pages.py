@@ -1,4 +1,4 @@
-"""How large pages are, and how long a browser takes to open them: `python benchmarks/pages.py RUN/report.html …`.
+"""How large pages are, and how long a browser takes to open them: `python benchmarks/pages.py [RUN/report.html …]`.
 
 A headless Chromium, warmed up for three seconds, opens each page from a server on this machine, anew every time and
 without a cache. Told are the median and the slowest of the rounds, in milliseconds after the page was asked for: until
@@ -84,10 +84,13 @@ def opened(page: str, rounds: int, priority: int) -> list[dict[str, float]]:
 def main() -> int:
     """Measure, print a table, and exit with 1 where a page is too large or too slow."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("pages", nargs="*", type=Path, help="reports; default: those of the gallery, made if need be")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--priority", type=int, default=0, help="niceness of the browser, where the machine is busy")
     given = parser.parse_args()
+    if not given.pages:
+        subprocess.run([sys.executable, str(Path(__file__).with_name("gallery.py"))], check=True)
+        given.pages = sorted(Path(__file__).parents[1].glob("build/gallery/*/report.html"))
     if not CHROMIUM:
         print("This needs Chromium.", file=sys.stderr)
         return 2
