@@ -13,7 +13,7 @@ from rich.console import Console
 
 import steelyard as sy
 from steelyard.demo import simulated_log
-from steelyard.friction.laws import choose_law, fit_law, law_named
+from steelyard.friction.laws import FittedLaw, choose_law, fit_law, law_named
 from steelyard.friction.measure import FrictionCurves, _fitted
 from steelyard.friction.plateaus import Plateau
 from steelyard.ground.numbers import NO_SIGN
@@ -103,3 +103,13 @@ def test_links_have_bounds_of_another_kind(driven: sy.Identification) -> None:
     least = dict(zip(base.names, base.least_values, strict=True))
     assert {name for name, low in least.items() if low == 0.0} == {"Fv1", "Fv2", "Fv3"}
     assert all(low == -np.inf for name, low in least.items() if not name.startswith("Fv"))
+
+
+def test_a_stribeck_part_may_take_from_dry_friction_but_not_more_than_there_is() -> None:
+    """Rounded off near zero, dry friction is less there; below nothing it would drive the joint out of rest."""
+    law, covariance = law_named("tustin"), np.eye(4) * 1e-4
+    less = FittedLaw(law, np.array([8.0, -5.0, 6.0]), covariance, shape=0.02, fastest=2.0)
+    driving = FittedLaw(law, np.array([8.0, -15.0, 6.0]), covariance, shape=0.02, fastest=2.0)
+    assert less.impossible == ()
+    assert driving(0.001) < 0.0
+    assert driving.impossible == ("Fst",)

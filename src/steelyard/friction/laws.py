@@ -132,8 +132,15 @@ class FittedLaw:
 
     @property
     def impossible(self) -> tuple[str, ...]:
-        """The coefficients, by symbol, whose sign no friction has: they would drive the joint."""
+        """The coefficients, by symbol, whose sign no friction has: they would drive the joint.
+
+        Some may be negative as long as all together brake: a Stribeck part may take from the dry one, but not more than
+        there is. So where the whole curve drives at any speed up to the fastest, its negative ones are impossible.
+        """
         below = self.coefficients < self.law.least
+        speeds = np.geomspace(1e-4, 1.0, 40) * (self.fastest if np.isfinite(self.fastest) else 1.0)
+        if np.any(self(speeds) < 0.0) or np.any(self(-speeds) > 0.0):
+            below |= self.coefficients < 0.0
         return tuple(s for s, wrong in zip(self.law.symbols, below, strict=True) if wrong)
 
     @property
