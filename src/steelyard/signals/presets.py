@@ -98,10 +98,9 @@ PRESETS.register("abb-egm")(
         {
             "time": ("header.tm", "tm"),
             "position": ("feedBack.joints.joints[{0}]", "feedBack.joints[{0}]", "feedBack.joints.joints{}"),
-            "torque": ("measuredForce.force[{0}]",),
         },
         {"time": "ms", "position": "deg"},
-        note="EGM sends no torque of the axes but measuredForce with Force Control; log motor torques as test signals.",
+        note="EGM sends no torque of the axes: log motor torques as test signals.",
     )
 )
 PRESETS.register("doosan")(
