@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
 from steelyard.identification.score_page import judged_scores
 from steelyard.report.html import Section
-from steelyard.report.scene import Body, Ellipsoid, scene_html
-from steelyard.robot.robot import Link
-from steelyard.robot.shapes import scene_of
-from steelyard.robot.spatial import pseudo_inertia
+from steelyard.report.scene import Body, scene_html
+from steelyard.robot.shapes import inertia_ellipsoid, scene_of
 
 _MOST_LOGS = 4
 
@@ -25,7 +22,10 @@ def robot_section(found: Identification) -> Section:
     errors = moment_errors(found)
     bodies = tuple(
         Body(
-            k, _ellipsoid(link, blocks[k]), None if link.inertia is None else _ellipsoid(link, link.inertia), errors[k]
+            k,
+            inertia_ellipsoid(blocks[k], link.frame_rotation, link.frame_translation),
+            inertia_ellipsoid(link.inertia, link.frame_rotation, link.frame_translation),
+            errors[k],
         )
         for k, link in enumerate(found.robot.links)
     )
@@ -37,17 +37,6 @@ def robot_section(found: Identification) -> Section:
         "it shows in sums with other links alone. Drag it, or use the arrow keys; point at a torque to see the posture."
     )
     return Section("The robot", scene_html(scene, f"{found.robot.name}, identified and nominal", caption))
-
-
-def _ellipsoid(link: Link, parameters: Array) -> Ellipsoid | None:
-    """Of ten parameters about the link's own frame, in its joint frame."""
-    P = pseudo_inertia(parameters)
-    mass, first = float(P[3, 3]), P[:3, 3]
-    if not mass > 1e-9:
-        return None
-    centre, R = first / mass, np.asarray(link.frame_rotation)
-    about = P[:3, :3] - mass * np.outer(centre, centre)
-    return Ellipsoid.of(mass, R @ centre + link.frame_translation, R @ about @ R.T)
 
 
 def moment_errors(found: Identification) -> list[float | None]:

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from steelyard.ground.numbers import Known
 from steelyard.payload.load import ENTRIES, Load
 from steelyard.report.elements import (
@@ -25,10 +23,9 @@ from steelyard.report.elements import (
     whisker,
 )
 from steelyard.report.html import Section, Verdict, render_report
-from steelyard.report.scene import Body, Ellipsoid, scene_html
+from steelyard.report.scene import Body, scene_html
 from steelyard.robot.robot import Robot
-from steelyard.robot.shapes import scene_of
-from steelyard.robot.spatial import pseudo_inertia
+from steelyard.robot.shapes import inertia_ellipsoid, scene_of
 
 if TYPE_CHECKING:
     from steelyard.payload.run import LoadRun
@@ -110,13 +107,10 @@ def _load(load: Load) -> list[Html]:
 def _hangs(robot: Robot, loads: Mapping[str, Load]) -> Html:
     bodies = []
     for load in loads.values():
-        place, P = robot.frame(load.frame), pseudo_inertia(load.parameters)
-        if not load.mass > 0.0:
-            continue
-        centre, R = P[:3, 3] / load.mass, np.asarray(place.rotation)
-        about = R @ (P[:3, :3] - load.mass * np.outer(centre, centre)) @ R.T
-        solid = Ellipsoid.of(load.mass, R @ centre + place.translation, about)
-        bodies.append(Body(place.host, solid, error=load.mass_error / load.mass))
+        place = robot.frame(load.frame)
+        solid = inertia_ellipsoid(load.parameters, place.rotation, place.translation)
+        if solid is not None:
+            bodies.append(Body(place.host, solid, error=load.mass_error / load.mass))
     scene = replace(scene_of(robot), bodies=tuple(bodies), coloured_by="its mass known")
     caption = (
         "The load as an ellipsoid of even density with its mass and inertia, on the robot at the zeros of its joints."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,15 +24,16 @@ from steelyard.report.elements import (
     text,
 )
 from steelyard.report.plotly_js import ASSETS, SCRIPTS, compressed, installed_script
+from steelyard.report.scene import ROBOT_SCRIPTS
 
 # In the order in which they need each other; each goes into pages that hold one of its marks.
 _ANY = (PLOT_DATA, SCENE_DATA, TABS, COMMAND)
 _OWN_SCRIPTS = {
+    "base.js": _ANY,
     "report.js": _ANY,
     "joints.js": (PLOT_DATA,),
     "clock.js": (PLOT_DATA, SCENE_DATA),
-    "gl.js": (SCENE_DATA,),
-    "robot.js": (SCENE_DATA,),
+    **dict.fromkeys(ROBOT_SCRIPTS, (SCENE_DATA,)),
     "tabs.js": _ANY,
 }
 
@@ -133,7 +135,7 @@ def _scripts(bodies: str) -> str:
         plotly = f'<script type="text/plain" id="plotly-js">{library}</script>\n'
     return (
         "<noscript><p>The figures need JavaScript; the tables do not.</p></noscript>\n"
-        f"{plotly}<script>\n{''.join(_own(name) for name in wanted)}</script>"
+        f"{plotly}<script>\n{''.join(_script(name) for name in wanted)}</script>"
     )
 
 
@@ -150,6 +152,12 @@ def _library(name: str) -> bytes:
                 f"'python -m steelyard.report.plotly_js' make it too. ({error})"
             ) from None
     return path.read_bytes()
+
+
+@cache
+def _script(name: str) -> str:
+    """A script of ours without what only its reader needs: a fifth of it."""
+    return re.sub(r"^[ ]+|^[ ]*//.*\n", "", _own(name), flags=re.MULTILINE)
 
 
 def _own(name: str) -> str:

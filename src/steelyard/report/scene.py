@@ -17,6 +17,8 @@ from steelyard.report.elements import SCENE_DATA, Html, text
 from steelyard.report.plots.figure import BLUE, GREY, ORANGE, SKY, VERMILLION
 from steelyard.report.plots.series import in_steps
 
+# What draws it on a page, in the order in which they need each other.
+ROBOT_SCRIPTS = ("matrix.js", "solids.js", "gl.js", "shadow.js", "orbit.js", "robot.js", "player.js")
 ShapeKind = Literal["mesh", "box", "cylinder", "sphere", "capsule"]
 # Postures of a motion that a page has; between them it goes straight.
 _POSTURES = 600
@@ -148,21 +150,22 @@ def scene_html(scene: Scene, title: str, caption: str = "") -> Html:
     label = html.escape(f"{title}; arrow keys turn it, + and - zoom, the space bar plays the motion", quote=True)
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return Html(
-        f'<figure class="robot"><h3>{text(title)}</h3><div class="stage">'
+        f'<figure class="robot"><h3>{text(title)}</h3><div class="space">'
         f'<canvas tabindex="0" role="img" aria-label="{label}"></canvas></div>{_legend(scene)}'
         f'<script type="text/plain" {SCENE_DATA}>{data}</script>{below}</figure>'
     )
 
 
 def _legend(scene: Scene) -> str:
-    """What the colours mean; forms differ, too: what was found is solid, what is nominal is drawn in lines."""
+    """What the colours mean; forms differ, too: what was found is filled, what is nominal is drawn in lines."""
     if not scene.bodies:
         return ""
-    used = {b.level for b in scene.bodies}
+    used = {b.level for b in scene.bodies if b.found}
     marks = [
         f'<span class="mark" style="background:{colour}"></span>{text(words)}'
         for colour, words in (*((c, w) for _, c, w in KNOWN_TO), UNSEEN)
         if (colour, words) in used
     ]
+    filled = f"Filled: identified, {text(scene.coloured_by)} {' '.join(marks)}." if marks else ""
     rings = " Rings: nominal." if any(b.nominal for b in scene.bodies) else ""
-    return f'<p class="legend">Solid: identified, {text(scene.coloured_by)} {" ".join(marks)}.{rings}</p>'
+    return f'<p class="legend">{filled}{rings}</p>'

@@ -10,11 +10,11 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml
-from steelyard.report.scene import Scene, Shape
+from steelyard.report.scene import Ellipsoid, Scene, Shape
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.robot.meshes import MOST_TRIANGLES, fewer, mesh_path, read_mesh
 from steelyard.robot.robot import Robot
-from steelyard.robot.spatial import Place, rotation_from_rpy
+from steelyard.robot.spatial import Place, pseudo_inertia, rotation_from_rpy
 
 # Radius of a stand-in, as a part of the robot's reach; joints stand out a little.
 _THIN, _JOINT = 0.045, 1.35
@@ -61,6 +61,25 @@ def scene_of(
 def _reach(robot: Robot) -> float:
     """About how far it gets, m: all offsets between joints, one after the other."""
     return sum(float(np.linalg.norm(link.translation)) for link in robot.links)
+
+
+def inertia_ellipsoid(parameters: Array | None, rotation: Array, translation: Array) -> Ellipsoid | None:
+    """The ellipsoid of a body, in the joint frame of the link that it belongs to; None where there is no mass.
+
+    Args:
+        parameters: its ten parameters about its own frame; None where they are not known.
+        rotation: how its own frame stands in the joint frame.
+        translation: where, m.
+    """
+    if parameters is None:
+        return None
+    P, R = pseudo_inertia(parameters), np.asarray(rotation)
+    mass = float(P[3, 3])
+    if not mass > 1e-9:
+        return None
+    centre = P[:3, 3] / mass
+    about = P[:3, :3] - mass * np.outer(centre, centre)
+    return Ellipsoid.of(mass, R @ centre + translation, R @ about @ R.T)
 
 
 def stand_ins(robot: Robot) -> list[Shape]:

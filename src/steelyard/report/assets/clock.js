@@ -1,14 +1,6 @@
 // One time for the whole page: pointing at a figure over time says which, and a line in all of them shows it.
 (function () {
   "use strict";
-  Steelyard.now = { log: "", t: null };
-
-  // Say what time it is in a log; whoever listens to `steelyard-time` follows.
-  Steelyard.tell = function (log, t, by) {
-    Steelyard.now = { log: log, t: t };
-    document.dispatchEvent(new CustomEvent("steelyard-time", { detail: { log: log, t: t, by: by } }));
-  };
-
   // The panels of a drawn figure: their axes with the place of each in pixels.
   function panels(area) {
     var full = area._fullLayout, out = [];

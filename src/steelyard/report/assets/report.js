@@ -1,21 +1,11 @@
 // Draws each figure when it comes near the screen, in the colours of the page, and again when those change.
-// What the scripts of a page share is in `Steelyard`; the others follow this one.
-var Steelyard = (function () {
+(function () {
   "use strict";
-  var dark = window.matchMedia("(prefers-color-scheme: dark)");
   var config = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]] };
   var figures = Array.from(document.querySelectorAll("figure.plot"));
   var texts = new Map();
-  var shared = {
-    figures: figures, joint: "", dark: dark,
-    // Called with a figure after it has been drawn.
-    drawn: []
-  };
-
-  shared.colour = function (name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  };
-  var colour = shared.colour;
+  // `drawn` is called with a figure after it has been drawn.
+  var shared = Object.assign(Steelyard, { figures: figures, joint: "", drawn: [] }), colour = shared.colour;
 
   function themed(layout) {
     var narrow = window.innerWidth < 600;
@@ -37,19 +27,12 @@ var Steelyard = (function () {
     return layout;
   }
 
-  // The library and the data of figures and scenes are gzip in base64. Gives a promise of a response.
-  shared.unpacked = function (element) {
-    var text = atob(element.textContent), bytes = new Uint8Array(text.length);
-    for (var k = 0; k < text.length; k++) { bytes[k] = text.charCodeAt(k); }  // ten times as fast as Uint8Array.from
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
-  };
-
   function draw(figure) {
     var area = figure.querySelector(".area");
     var text = texts.get(figure);
     // Ink would not be seen on a dark page, and the blue of the palette is too dark for thin lines there; its sky blue
     // is as easily told apart.
-    if (dark.matches) { text = text.replace(/#0072B2/g, "#56B4E9").replace(/#1B1F24/g, "#E6E8EB"); }
+    if (shared.dark()) { text = text.replace(/#0072B2/g, "#56B4E9").replace(/#1B1F24/g, "#E6E8EB"); }
     var made = JSON.parse(text);
     if (figure.dataset.joints) { shared.arrange(made, JSON.parse(figure.dataset.joints), shared.joint, area.clientWidth); }
     area.style.height = made.layout.height + "px";
@@ -94,7 +77,7 @@ var Steelyard = (function () {
     setTimeout(function () { loaded().then(function () { note("loaded"); }); }, 500);
     // Whoever prints wants all of them, and does not wait: so everything has been unpacked before.
     window.addEventListener("beforeprint", function () { each(draw); });
-    dark.addEventListener("change", function () { shared.redraw(function () { return true; }); });
+    document.addEventListener("steelyard-theme", function () { shared.redraw(function () { return true; }); });
     var width = window.innerWidth;
     window.addEventListener("resize", function () {
       if (window.innerWidth !== width) { shared.redraw(function (f) { return f.dataset.joints; }); }
@@ -133,5 +116,4 @@ var Steelyard = (function () {
   if (window.innerWidth < 800) {
     document.querySelectorAll("nav details").forEach(function (d) { d.open = false; });
   }
-  return shared;
 })();

@@ -1,7 +1,7 @@
-// A robot that can be turned and played: bodies, centres of mass and ellipsoids of inertia, found and nominal.
+// A robot to look at: bodies, their shadow, ellipsoids of inertia, and the ghost of another posture.
 (function () {
   "use strict";
-  var M = Steelyard.matrix;
+  var M = Steelyard.matrix, HERE = M.moved([0, 0, 0]), CHOSEN = "#CC79A7", GHOST = "#56B4E9";
 
   function rgb(text, alpha) {
     var n = parseInt(text.slice(1), 16);
@@ -14,59 +14,85 @@
     links.forEach(function (link) {
       var value = link.ratio * q[link.coordinate] + link.offset;
       var motion = link.slides ? M.moved(link.axis.map(function (a) { return a * value; })) : M.turned(link.axis, value);
-      var foot = M.times(link.parent < 0 ? M.moved([0, 0, 0]) : out[link.parent], M.of(link.rotation, link.translation));
+      var foot = M.times(link.parent < 0 ? HERE : out[link.parent], M.of(link.rotation, link.translation));
       out.push(M.times(foot, motion));
     });
     return out;
   }
 
   // Positions at a time, between samples on a straight line.
-  function positions(motion, t) {
+  Steelyard.positions = function (motion, t) {
     var times = motion.t, low = 0, high = times.length - 1;
     if (t <= times[0]) { high = 0; } else if (t >= times[high]) { low = high; }
     while (high - low > 1) { var middle = (low + high) >> 1; if (times[middle] <= t) { low = middle; } else { high = middle; } }
     var span = times[high] - times[low], share = span > 0 ? (t - times[low]) / span : 0;
     return motion.q[low].map(function (x, k) { return x + share * (motion.q[high][k] - x); });
+  };
+
+  // The bodies of a scene as solids of a painter, each in its place on a link.
+  function bodies(paint, scene) {
+    var made = Steelyard.solids, solids = {};
+    function one(name) { return solids[name] = solids[name] || paint.shape(made[name]()); }
+    return scene.shapes.map(function (s) {
+      var size = s.size || [s.unit], solid = s.kind === "mesh" ? paint.shape({ p: s.vertices, faces: s.triangles })
+        : s.kind === "capsule" ? paint.shape(made.capsule(size[1] / size[0])) : one(s.kind);
+      var by = s.kind === "box" ? size : [size[0], size[0], s.kind === "cylinder" ? size[1] : size[0]];
+      return { link: s.link, solid: solid, place: M.scaled(M.of(s.rotation, s.translation), by) };
+    });
   }
 
-  function show(box, scene) {
+  // Draws `scene` on the canvas in `box`; null where there is no WebGL 2. What comes back is what can be done with it:
+  // set(q), ghost(q or null), play(motion, told, from) and stop(), gravity(vector or null, changed), choose(names of
+  // joints or links), show({ bodies, found, nominal: yes or no }), redraw(). Gone from the page, it lets go of everything.
+  Steelyard.robot = function (box, scene) {
     var canvas = box.querySelector("canvas"), paint = Steelyard.painter(canvas);
-    if (!paint) { refuse(box, "this browser has no WebGL 2"); return; }
-    var solids = {}, made = Steelyard.solids;
-    ["sphere", "cylinder", "box", "rings", "line"].forEach(function (name) { solids[name] = paint.shape(made[name]()); });
-    solids.grid = paint.shape(made.grid(1.2 * scene.reach, scene.reach > 2 ? 0.5 : scene.reach > 0.6 ? 0.2 : 0.05));
-    var shapes = scene.shapes.map(function (s) {
-      var place = M.of(s.rotation, s.translation), solid;
-      if (s.kind === "mesh") { solid = paint.shape({ p: s.vertices, faces: s.triangles }); place = M.scaled(place, [s.unit, s.unit, s.unit]); }
-      if (s.kind === "capsule") {
-        solid = paint.shape(made.capsule(s.size[1] / s.size[0]));
-        place = M.scaled(place, [s.size[0], s.size[0], s.size[0]]);
-      }
-      if (s.kind === "cylinder") { solid = solids.cylinder; place = M.scaled(place, [s.size[0], s.size[0], s.size[1]]); }
-      if (s.kind === "sphere") { solid = solids.sphere; place = M.scaled(place, [s.size[0], s.size[0], s.size[0]]); }
-      if (s.kind === "box") { solid = solids.box; place = M.scaled(place, s.size); }
-      return { link: s.link, solid: solid, place: place };
-    });
-    var state = { angle: -0.9, lift: 0.42, far: 2.1, motion: 0, t: scene.motions.length ? scene.motions[0].t[0] : 0, playing: false, joint: "" };
-    var shown = { bodies: true, found: true, nominal: true };
-    var dirty = true, last = 0;
+    if (!paint) { return null; }
+    var shapes = bodies(paint, scene), made = Steelyard.solids, half = 1.2 * scene.reach;
+    var ball = paint.shape(made.sphere()), rings = paint.shape(made.rings());
+    var grid = paint.shape(made.grid(half, scene.reach > 2 ? 0.5 : scene.reach > 0.6 ? 0.2 : 0.05));
+    var shadow = Steelyard.shadow(paint, scene.middle, 1.6 * scene.reach), orbit = Steelyard.orbit(canvas, scene, soon);
+    var shown = { bodies: true, found: true, nominal: true }, gone = new AbortController();
+    var now = poses(scene.links, scene.rest), ghost = null, chosen = [], arrow = null, cast = true, dirty = false, played = null;
 
-    function place(body) { return M.scaled(M.of(body.rotation, body.centre), body.axes); }
-    function spot(body, size) { return M.scaled(M.moved(body.centre), [size, size, size]); }
-
-    function frame(now) {
-      if (state.playing) {
-        var motion = scene.motions[state.motion], end = motion.t[motion.t.length - 1];
-        state.t += Math.min((now - last) / 1000, 0.1);
-        if (state.t > end) { state.t = motion.t[0]; }
-        Steelyard.tell(motion.log, state.t, "robot");
-        dirty = true;
+    function soon() { if (!dirty) { dirty = true; requestAnimationFrame(frame); } }
+    function frame(time) {
+      dirty = false;
+      if (played) {
+        played.t += Math.min((time - (played.last || time)) / 1000, 0.1);
+        played.last = time;
+        if (played.t > played.motion.t[played.motion.t.length - 1]) { played.t = played.motion.t[0]; }
+        move(Steelyard.positions(played.motion, played.t));
+        played.told(played.t);
       }
-      last = now;
-      if (dirty) { dirty = false; paintAll(); }
-      if (state.playing) { requestAnimationFrame(frame); }
+      if (!gone.signal.aborted) { paintAll(); }
     }
-    function soon() { if (!dirty) { dirty = true; if (!state.playing) { requestAnimationFrame(frame); } } }
+    function move(q) { now = poses(scene.links, q); cast = true; soon(); }
+    function isChosen(link) {
+      return link >= 0 && (chosen.indexOf(scene.links[link].joint) >= 0 || chosen.indexOf(scene.links[link].name) >= 0);
+    }
+
+    // Of all that `draw` draws, the surface that is foremost.
+    function foremost(draw) {
+      [true, false].forEach(function (depth) { paint.depthAlone(depth); draw(); });
+    }
+    function at(frames, link) { return link < 0 ? HERE : frames[link]; }
+    function drawBodies(frames, colour) {
+      shapes.forEach(function (s) { var c = colour(s.link); if (c) { paint.draw(s.solid, M.times(at(frames, s.link), s.place), c); } });
+    }
+    // A ghost is seen where it stands apart from the robot.
+    function ghostly(link) {
+      var apart = link >= 0 && ghost[link].some(function (x, k) { return Math.abs(x - now[link][k]) > 1e-4; });
+      return apart ? rgb(GHOST, 0.3) : null;
+    }
+    function drawEllipsoids(which, solid, size, colour) {
+      scene.bodies.forEach(function (body) {
+        var e = body[which];
+        var c = e && shown[which] && colour(body);
+        if (!c) { return; }
+        var place = size ? M.scaled(M.moved(e.centre), [size, size, size]) : M.scaled(M.of(e.rotation, e.centre), e.axes);
+        paint.draw(solid, M.times(at(now, body.link), place), c);
+      });
+    }
 
     function paintAll() {
       var width = canvas.clientWidth, height = canvas.clientHeight, fine = Math.min(window.devicePixelRatio || 1, 2);
@@ -75,125 +101,61 @@
         canvas.width = Math.round(width * fine);
         canvas.height = Math.round(height * fine);
       }
-      var far = state.far * scene.reach * Math.max(1, height / width), to = scene.middle;
-      var eye = [to[0] + far * Math.cos(state.lift) * Math.cos(state.angle), to[1] + far * Math.cos(state.lift) * Math.sin(state.angle),
-        to[2] + far * Math.sin(state.lift)];
-      paint.begin(M.camera(eye, to, width / height, 0.02 * scene.reach, 30 * scene.reach), eye);
-      var q = scene.motions.length ? positions(scene.motions[state.motion], state.t) : scene.rest;
-      var frames = poses(scene.links, q), one = M.moved([0, 0, 0]);
-      function of(link) { return link < 0 ? one : frames[link]; }
-      paint.draw(solids.grid, one, rgb(Steelyard.dark.matches ? "#4a535d" : "#a9b1ba", 0.6));
-      // What is inside comes first; bodies lie over it like glass, of which only the foremost surface is drawn.
-      scene.bodies.forEach(function (body) {
-        if (shown.found && body.found) {
-          paint.draw(solids.sphere, M.times(of(body.link), place(body.found)), rgb(body.colour, 1));
-        }
-      });
-      paint.forget();
+      var dark = Steelyard.dark(), ink = rgb(dark ? "#e6e8eb" : "#1b1f24", 0.8), small = 0.011 * scene.reach, eye = orbit.look(width, height);
+      if (cast) { shadow.cast(function () { if (shown.bodies) { drawBodies(now, function () { return ink; }); } }); cast = false; }
+      paint.begin(eye.view, eye.eye);
+      shadow.lay(eye.view, dark ? 0.5 : 0.24);
+      paint.seenBy(eye.view, eye.eye);
+      paint.draw(grid, HERE, rgb(dark ? "#4a535d" : "#a9b1ba", 0.6));
       if (shown.bodies) {
-        [true, false].forEach(function (depth) {
-          paint.depthAlone(depth);
-          shapes.forEach(function (s) {
-            var chosen = s.link >= 0 && scene.links[s.link].joint === state.joint;
-            var tone = chosen ? "#CC79A7" : Steelyard.dark.matches ? "#9aa4af" : "#7c8794";
-            paint.draw(s.solid, M.times(of(s.link), s.place), rgb(tone, !scene.bodies.length ? 1 : chosen ? 0.6 : 0.42));
-          });
+        foremost(function () {
+          drawBodies(now, function (link) { return rgb(isChosen(link) ? CHOSEN : dark ? "#9aa4af" : "#98a2ad", 1); });
         });
       }
+      paint.glass(true);
+      if (ghost) { foremost(function () { drawBodies(ghost, ghostly); }); }
+      // What is inside is seen through the bodies.
       paint.forget();
-      scene.bodies.forEach(function (body) {
-        var ink = rgb(Steelyard.dark.matches ? "#e6e8eb" : "#1b1f24", 0.8), small = 0.011 * scene.reach;
-        if (shown.nominal && body.nominal) { paint.draw(solids.rings, M.times(of(body.link), place(body.nominal)), ink); }
-        if (shown.nominal && body.nominal) { paint.draw(solids.rings, M.times(of(body.link), spot(body.nominal, small)), ink); }
-        if (shown.found && body.found) { paint.draw(solids.sphere, M.times(of(body.link), spot(body.found, small)), rgb(body.colour, 1)); }
+      foremost(function () {
+        drawEllipsoids("found", ball, 0, function (body) { return rgb(body.colour, 0.62); });
+        drawEllipsoids("nominal", ball, 0, function (body) { return body.found ? null : rgb("#0072B2", 0.4); });
       });
+      paint.glass(false);
+      paint.forget();
+      [0, small].forEach(function (size) { drawEllipsoids("nominal", rings, size, function () { return ink; }); });
+      drawEllipsoids("found", ball, small, function (body) { return rgb(body.colour, 1); });
+      if (arrow) { arrow.draw(paint, orbit.back(), fine, dark); }
+      if (played) { soon(); }
     }
 
-    controls(box, scene, state, shown, soon, function () { last = performance.now(); requestAnimationFrame(frame); });
-    document.addEventListener("steelyard-joint", function (event) { state.joint = event.detail; soon(); });
-    document.addEventListener("steelyard-time", function (event) {
-      var k = scene.motions.findIndex(function (m) { return m.log === event.detail.log; });
-      if (k < 0) { return; }
-      if (event.detail.by !== "robot") { state.playing = false; }
-      state.motion = k;
-      state.t = event.detail.t;
-      box.dispatchEvent(new Event("moved"));
-      soon();
-    });
-    Steelyard.dark.addEventListener("change", soon);
-    new ResizeObserver(soon).observe(canvas);
-    requestAnimationFrame(frame);
-    box.dataset.drawn = "yes";
-  }
-
-  function element(kind, words, parent) { return parent.appendChild(Object.assign(document.createElement(kind), words)); }
-
-  function controls(box, scene, state, shown, soon, go) {
-    var canvas = box.querySelector("canvas"), bar = element("div", { className: "player" }, box.querySelector(".stage"));
-    if (scene.motions.length) {
-      var play = element("button", { type: "button" }, bar);
-      var time = element("input", { type: "range", min: 0, max: 1000, step: 1, value: 0 }, bar);
-      var clock = element("output", {}, bar);
-      time.setAttribute("aria-label", "time in the motion");
-      var tell = function () {
-        var motion = scene.motions[state.motion], first = motion.t[0], end = motion.t[motion.t.length - 1];
-        play.textContent = state.playing ? "❚❚ pause" : "▶ play";
-        time.value = 1000 * (state.t - first) / (end - first || 1);
-        clock.textContent = state.t.toFixed(2) + " s" + (scene.motions.length > 1 ? ", " + motion.log : "");
-      };
-      play.addEventListener("click", function () { state.playing = !state.playing; tell(); if (state.playing) { go(); } });
-      time.addEventListener("input", function () {
-        var motion = scene.motions[state.motion], end = motion.t[motion.t.length - 1];
-        state.playing = false;
-        Steelyard.tell(motion.log, motion.t[0] + time.value / 1000 * (end - motion.t[0]), "scrub");
-      });
-      box.addEventListener("moved", tell);
-      tell();
-    }
-    var names = { bodies: "bodies", found: "identified", nominal: "nominal" };
-    Object.keys(names).forEach(function (name) {
-      if (name !== "bodies" && !scene.bodies.some(function (b) { return b[name]; })) { return; }
-      var label = element("label", {}, bar), tick = element("input", { type: "checkbox", checked: true }, label);
-      label.appendChild(document.createTextNode(" " + names[name]));
-      tick.addEventListener("change", function () { shown[name] = tick.checked; soon(); });
-    });
-
-    function turn(dx, dy) {
-      state.angle -= dx;
-      state.lift = Math.max(-1.4, Math.min(1.4, state.lift + dy));
-      soon();
-    }
-    function zoom(by) { state.far = Math.max(0.6, Math.min(9, state.far * by)); soon(); }
-    var held = null;
-    canvas.addEventListener("pointerdown", function (e) { held = [e.clientX, e.clientY]; canvas.setPointerCapture(e.pointerId); });
-    canvas.addEventListener("pointerup", function () { held = null; });
-    canvas.addEventListener("pointermove", function (e) {
-      if (held) { turn(0.008 * (e.clientX - held[0]), 0.008 * (e.clientY - held[1])); held = [e.clientX, e.clientY]; }
-    });
-    // The wheel alone is for the page.
-    canvas.addEventListener("wheel", function (e) { if (e.ctrlKey) { zoom(Math.exp(0.002 * e.deltaY)); e.preventDefault(); } }, { passive: false });
-    canvas.addEventListener("keydown", function (e) {
-      var step = { ArrowLeft: [0.1, 0], ArrowRight: [-0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[e.key];
-      if (step) { turn(step[0], step[1]); e.preventDefault(); }
-      if (e.key === "+" || e.key === "-") { zoom(e.key === "+" ? 0.9 : 1.1); e.preventDefault(); }
-      if (e.key === " " && play) { play.click(); e.preventDefault(); }
-    });
-  }
-
-  function refuse(box, why) {
-    box.dataset.drawn = "no";
-    box.querySelector(".stage").innerHTML = "<p>The robot cannot be drawn: " + why + ". The tables of this page have the same numbers.</p>";
-  }
-
-  document.querySelectorAll("figure.robot").forEach(function (box) {
-    if (!("DecompressionStream" in window)) { refuse(box, "this browser is too old to unpack it"); return; }
-    // Where it is drawn by software, WebGL takes a second to begin: only for who looks.
-    var watch = new IntersectionObserver(function (entries) {
-      if (!entries.some(function (entry) { return entry.isIntersecting; })) { return; }
+    function listen(target, name, what) { target.addEventListener(name, what, { signal: gone.signal }); }
+    listen(document, "steelyard-theme", soon);
+    var watch = new ResizeObserver(function () {
+      if (canvas.isConnected) { soon(); return; }
+      gone.abort();
       watch.disconnect();
-      Steelyard.unpacked(box.querySelector(".scene-data")).json().then(function (scene) { show(box, scene); })
-        .catch(function (error) { refuse(box, String(error).replace(/[<&]/g, " ")); });
-    }, { rootMargin: "100px" });
-    watch.observe(box);
-  });
+      played = null;
+      paint.gl.getExtension("WEBGL_lose_context").loseContext();
+    });
+    watch.observe(canvas);
+    return {
+      listen: listen,
+      set: function (q) { played = null; move(q); },
+      ghost: function (q) { ghost = q && poses(scene.links, q); soon(); },
+      // From the beginning, or from a time; `told` is called with the time at each picture.
+      play: function (motion, told, from) {
+        played = { motion: motion, told: told || function () {}, t: from === undefined ? motion.t[0] : from };
+        soon();
+      },
+      stop: function () { played = null; },
+      gravity: function (vector, changed) {
+        if (arrow) { arrow.remove(); arrow = null; }
+        if (vector) { arrow = Steelyard.arrow(canvas, vector, orbit, soon, changed || function () {}); }
+        soon();
+      },
+      choose: function (names) { chosen = [].concat(names); soon(); },
+      show: function (which) { Object.assign(shown, which); cast = true; soon(); },
+      redraw: soon
+    };
+  };
 })();
