@@ -93,7 +93,13 @@ def test_wrong_error_bars_are_noticed(plan):
 def test_several_robots_are_planted_and_all_count(plan):
     """Each is one that a rehearsal of its seed alone plants; one of them that is not found fails all."""
     robot = sy.load_robot("szabo3r")
-    found = rehearse(robot, plan.trajectory, seed=3, seeds=3, limits=plan.limits)
+    told = []
+    found = rehearse(robot, plan.trajectory, seed=3, seeds=3, limits=plan.limits, progress=told.append)
+    rows = [p.seen for p in told if p.seen.get("of") == "rehearsal"]
+    assert [{k: v for k, v in row.items() if k not in ("of", "robot", "robots")} for row in rows] == [
+        trial.to_json() for trial in found.trials
+    ]
+    assert [(row["robot"], row["robots"]) for row in rows] == [(1, 3), (2, 3), (3, 3)]
     alone = rehearse(robot, plan.trajectory, seed=4, seeds=1, limits=plan.limits)
     z = np.array([row["z_scores"] for row in found.rows])
     assert [trial.seed for trial in found.trials] == [3, 4, 5]

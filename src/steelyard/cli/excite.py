@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,7 +153,8 @@ _NOT_KEPT = ("robot", "output", "described", "time", "checkpoint", "targets", "m
 @opt.taking(ExciteOptions)
 def excite(o: ExciteOptions) -> None:
     """Design the motion that shows a robot's parameters best, within limits that hold at every instant."""
-    deliver(lambda: _designed(o), o.output, o.overwrite, o.as_json)
+    with ExitStack() as held:  # Ctrl-C while the motion is being written must not lose it
+        deliver(lambda: _designed(o, held), o.output, o.overwrite, o.as_json)
     told_if_stopped()
 
 
@@ -166,7 +168,7 @@ def _families(text: str) -> str | dict[str, str]:
     return {joint: kind for joint, _, kind in pairs}
 
 
-def _designed(o: ExciteOptions) -> Designed | Poses | Play:
+def _designed(o: ExciteOptions, held: ExitStack) -> Designed | Poses | Play:
     if o.poses and (o.motion or o.targets != "csv"):
         raise SteelyardError("Postures to stand in have no speeds; --poses does not go with --for or --motion.")
     if o.motion:
@@ -198,9 +200,8 @@ def _designed(o: ExciteOptions) -> Designed | Poses | Play:
     }
     if o.poses:
         return _poses(robot, o.poses, read)
-    with watching("the best motion", o.time) as watch:
-        targets = opt.words(o.targets)
-        return design_motions(robot, settings=settings, targets=targets, progress=watch, **read)
+    watch = held.enter_context(watching("the best motion", o.time))
+    return design_motions(robot, settings=settings, targets=opt.words(o.targets), progress=watch, **read)
 
 
 def _play(o: ExciteOptions) -> Play:

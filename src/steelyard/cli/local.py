@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,10 +90,11 @@ def design(o: LocalDesignOptions) -> None:
     def designed() -> RegionMotions:
         loaded = o.described.robot(o.robot)
         found, named = read_regions(o.regions, loaded), opt.words(o.term_names) or None
-        with watching("each region's best motion") as watch:
-            return design_regions(loaded, found, named, o.designing.settings(watch))
+        watch = held.enter_context(watching("each region's best motion"))
+        return design_regions(loaded, found, named, o.designing.settings(watch))
 
-    deliver(designed, o.output, o.overwrite, o.as_json)
+    with ExitStack() as held:
+        deliver(designed, o.output, o.overwrite, o.as_json)
     told_if_stopped()
 
 

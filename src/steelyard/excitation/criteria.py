@@ -134,6 +134,13 @@ class Criterion:
         objective, slope = self.objective(_floored(raw), sharpness)
         return objective, (vectors * slope) @ vectors.T
 
+    def shown(self, objective: float) -> float:
+        """The criterion that people know from an `objective` without smoothing: its logarithm, mostly."""
+        if self.name == "d":
+            return objective
+        with np.errstate(over="ignore"):
+            return float(np.exp(-objective if self.larger_is_better else objective))
+
     def ranked(self, eigenvalues: Array) -> float:
         """The objective of G's `eigenvalues` (ascending) alone; infinite for a motion that shows nothing."""
         try:

@@ -217,6 +217,7 @@ class Designed(Viewed, Displayed):
                 "criterion": {
                     "name": plan.criterion, "of": plan.label, "value": plan.value, "start": plan.start_value,
                     "history": plan.history, "evaluations": sum(p.evaluations for p in self.plans),
+                    "stopped": any(p.stopped for p in self.plans),
                 },
                 "random_motion": {"condition_number": careless},
                 "torque_noise": dict(zip(self.robot.joint_names, self.noise.tolist(), strict=True)),
@@ -309,7 +310,7 @@ def design_motions(
         plans, notes = (excite_next(robot, given_by(robot, given, terms), **as_usual),), []
     else:
         plans, notes = (excite(robot, **options),), []
-    notes += plans[0].notes
+    notes += dict.fromkeys(note for plan in plans for note in plan.notes)
     if not robot.has_inertia:
         notes.append("The robot's file states no inertias: torques are unknown, and their limits were not kept.")
     kept = settings if settings is not None else {k: v for k, v in options.items() if isinstance(v, (str, int, float))}
@@ -358,9 +359,7 @@ def _yaml(message: dict[str, Any]) -> str:
 def _number(x: float) -> str:
     """Always with a point: YAML 1.1 takes 1e-05 for a word."""
     text = f"{x:.10g}"
-    if "e" in text and "." not in text:
-        text = text.replace("e", ".0e")
-    return text
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
 def _errors(grams: Sequence[Sequence[Array]], sigma: Array) -> Array:

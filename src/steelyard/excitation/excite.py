@@ -156,7 +156,7 @@ def excite(
             torque_margin=torque_margin, constraints=constraints, seed=seed, progress=progress, checkpoint=checkpoint,
             patience=patience,
         )  # fmt: skip
-        return replace(bred, notes=tuple(notes))
+        return replace(bred, notes=(*notes, *bred.notes))
     if via_points:
         raise ExcitationError("No gradient leads through via-points; choose the optimiser ga or cma (--optimiser).")
     place = None if posture is None else _posture(robot, bounds, posture)
@@ -171,7 +171,8 @@ def excite(
         centre = find_centre(families, bounds, needs, seed, place)
         problem = SearchProblem(goal, centre, needs)
         about = [f.settings() for f in families], search or SearchSettings(), [c.name for c in needs]
-        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, *about)
+        numbers_kept = rate, list(regions), torque_margin, clearance, goal.about
+        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, *about, *numbers_kept)
         hunt = Search(problem, search or SearchSettings(), seed, progress, checkpoint, key)
         return hunt.plan(
             design.columns, design.units, joint_names=robot.joint_names, rate=rate, limits=bounds, notes=tuple(notes)

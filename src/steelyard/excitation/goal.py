@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.function import Function
-from steelyard.excitation.criteria import Criterion, View
+from steelyard.excitation.criteria import Criterion, View, condition_number
 from steelyard.ground.arrays import Array
 
 
@@ -71,6 +71,12 @@ class Goal:
         known = ", prior information added" if self.prior is not None else ""
         return f"{self.criterion.of} of {len(self.columns)} columns, {scaling}, {self.weighting}{known}"
 
+    @property
+    def about(self) -> list[str]:
+        """What the label does not tell: weights and prior, to six digits, since logs are read in threads."""
+        prior = [] if self.prior is None else np.diag(self.prior).tolist()
+        return [f"{x:.6g}" for x in (*self.squares, *prior)]
+
     @cached_property
     def _blocks(self) -> list[tuple[Any, ...]]:
         return [np.ix_(p, p) for p in self.observation.places]
@@ -98,6 +104,14 @@ class Goal:
         for view in self.views:
             out = view.forward(out)
         return out
+
+    def shown(self, grams: Sequence[Array]) -> dict[str, Any]:
+        """For who draws a search: what the criterion is, and cond₂(W) of the columns as they stand, rows unweighted."""
+        total = np.zeros((len(self.columns), len(self.columns)))
+        for block, gram in zip(self._blocks, grams, strict=True):
+            total[block] += gram
+        return {"criterion": self.criterion.of, "larger_is_better": self.criterion.larger_is_better,
+                "condition_number": condition_number(total)}  # fmt: skip
 
     def value(self, x: Array) -> float:
         """The criterion itself."""

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from steelyard.excitation.goal import Goal
 
 _FORMAT = "steelyard-plan-1"
+_CUT_SHORT = (
+    "The search was stopped before its end; this is the best motion that it had found until then. The same search with "
+    "the same checkpoint (--checkpoint) goes on from there."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +61,8 @@ class Plan(Displayed):
     program: Any = field(repr=False, default=None)
     # What a person should know of the design.
     notes: tuple[str, ...] = ()
+    # Whether the search was stopped before its end, by whoever waited for it or by the time it was given.
+    stopped: bool = False
 
     @classmethod
     def reached(
@@ -73,6 +79,8 @@ class Plan(Displayed):
             columns, units: the parameters that it was designed for.
             more: the other fields.
         """
+        if more.get("stopped"):
+            more["notes"] = (*more.get("notes", ()), _CUT_SHORT)
         whole = [np.zeros((len(columns),) * 2) for _ in grams]
         for table, gram, place in zip(whole, grams, goal.observation.places, strict=True):
             table[np.ix_(place, place)] = gram
@@ -150,6 +158,7 @@ class Plan(Displayed):
                 "limits": limits,
                 "seed": self.seed,
                 "evaluations": self.evaluations,
+                "stopped": self.stopped,
                 "history": self.history,
                 "trajectory": self.trajectory.to_dict(),
             }

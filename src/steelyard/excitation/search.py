@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.files import OwnFile, plain
 from steelyard.ground.interrupt import stop_wanted
-from steelyard.ground.progress import HowFar, tell_progress
+from steelyard.ground.progress import HowFar, is_told, tell_progress
 from steelyard.ground.untrusted import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
@@ -89,14 +89,20 @@ class Progress(HowFar):
     best: float = math.nan
 
     @staticmethod
-    def of(doing: str, number: int, count: int, evaluations: int, best: float) -> Progress:
-        """After stage `number` of `count`, which was `doing`; so many `evaluations` have brought the value `best`."""
-        return Progress(doing, number / max(count, 1), f"best {best:.5g}", number, count, evaluations, best)
+    def of(doing: str, number: int, count: int, evaluations: int, best: float, **seen: Any) -> Progress:
+        """After stage `number` of `count`, which was `doing`; so many `evaluations` have brought the value `best`;
+        `seen` is what else there is to be drawn."""
+        drawn = plain({"of": "motion", "evaluations": evaluations, "best": best, **seen})
+        return Progress(doing, number / max(count, 1), f"best {best:.5g}", drawn, number, count, evaluations, best)
 
     def asked(self, watch: Callable[[Progress], Any] | None) -> bool:
         """Tell whoever listens, and `watch`, which wants the best so far where it returns True."""
-        tell_progress(self.stage, self.fraction, self.message)
+        self.tell()
         return watch is not None and watch(self) is True
+
+    def tell(self) -> None:
+        """Tell whoever listens."""
+        tell_progress(self.stage, self.fraction, self.message, self.seen)
 
 
 @dataclass
@@ -190,16 +196,23 @@ class Search:
         self._kept = None if checkpoint is None else OwnFile(checkpoint)
         self.active: list[Constraint] = [c for c in problem.constraints if c.smooth and not c.lazy]
         self.state = self._restored()
+        self.stopped = False  # before its last stage
+        self._top, self._shown = np.inf, dict[str, Any]()  # the best rank ever found; what there is to draw of it
 
     # ---------------------------------------------------------------- stages
 
     def run(self) -> Trajectory:
         """The best motion found; every constraint holds at every instant."""
+        if self.state.best is not None:
+            self._show(self.state.best, self.state.rank)
+            self._tell(earlier=self.state.history)
+        self.stopped = True
         with suppress(_StoppedError):
             while self.state.stage < self.settings.stages:
                 self._stage()
-                if self._report():
-                    break
+                if self._report() and self.state.stage < self.settings.stages:
+                    return self._delivered()
+            self.stopped = False
         return self._delivered()
 
     def plan(self, columns: Sequence[str], units: Sequence[str], **more: Any) -> Plan:
@@ -211,7 +224,7 @@ class Search:
         return Plan.reached(
             trajectory, goal, goal.observation.grams(x), self.problem.constraints, columns, units, value=goal.value(x),
             start_value=state.start_value, evaluations=state.evaluations, history=tuple(state.history), seed=self.seed,
-            **more,
+            stopped=self.stopped, **more,
         )  # fmt: skip
 
     def _stage(self) -> None:
@@ -239,12 +252,17 @@ class Search:
         """One outer iteration of the current motion; gives its rank."""
         s = self.state
         assert s.current is not None
-        before = s.current.evaluations
+        before, count = s.current.evaluations, 0
 
         def objective(x: Array) -> tuple[float, Array]:
+            nonlocal count
             if stop_wanted() and s.best is not None:
                 raise _StoppedError
-            return self.problem.objective(x, sharpness)
+            found = self.problem.objective(x, sharpness)
+            count += 1
+            if is_told():
+                self._tell(count, now=self.problem.goal.criterion.shown(found[0]))
+            return found
 
         s.current = step(objective, self.active, s.current, self.settings.iterations, margins)
         s.evaluations += s.current.evaluations - before
@@ -257,6 +275,7 @@ class Search:
         if rank < s.rank:
             s.best, s.rank = x, rank
             s.history.append((s.evaluations, self.problem.goal.value(x)))
+            self._show(x, rank)
 
     # ---------------------------------------------------------------- what is delivered
 
@@ -272,11 +291,13 @@ class Search:
             rank = problem.rank(settled.coefficients)
             if best is None or rank < best[0]:
                 best = (rank, settled)
+            self._tell(settled=problem.goal.criterion.shown(best[0]))
             # Joint limits settle joint by joint at next to no cost; the others draw back the whole motion.
             others = [c for c in problem.constraints if c.smooth and not isinstance(c, JointLimits)]
             excess = {id(c): c.excess(wanted) for c in others}
             broken = [c for c in others if excess[id(c)] > 0.0]
             if not broken or stop_wanted():
+                self.stopped = self.stopped or stop_wanted()
                 break
             fresh = [c for c in broken if c not in self.active]
             self.active += fresh
@@ -312,10 +333,36 @@ class Search:
             self._kept.write(json.dumps(document) + "\n")
         if s.best is None:
             return False
-        number, member, _ = self.settings.locate(s.stage - 1)
-        doing = f"Looking for a motion: round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
-        best = self.problem.goal.value(s.best)
-        return Progress.of(doing, s.stage, self.settings.stages, s.evaluations, best).asked(self.progress)
+        shown = {**self._shown, "best": self.problem.goal.value(s.best)}
+        said = Progress.of(self._doing(s.stage - 1), s.stage, self.settings.stages, s.evaluations, **shown)
+        return said.asked(self.progress)
+
+    def _doing(self, stage: int) -> str:
+        if stage >= self.settings.stages:
+            return "Keeping the motion within all limits"
+        number, member, _ = self.settings.locate(stage)
+        return f"Looking for a motion: round {number + 1} of {len(self.settings.members)}, motion {member + 1}"
+
+    def _show(self, x: Array, rank: float) -> None:
+        """Keep what there is to say of a motion that is the best ever found."""
+        if rank >= self._top:
+            return
+        goal, self._top = self.problem.goal, rank
+        grams = goal.observation.grams(x)
+        # Limits that are left out of the search until something breaks them.
+        left_out = [c for c in self.problem.constraints if c.smooth and c not in self.active]
+        self._shown = {
+            "best": goal.criterion(goal.seen(goal.join(grams))),
+            "feasible": all(float(c.evaluate(x)[0].max(initial=-1.0)) <= 0.0 for c in left_out),
+            **goal.shown(grams),
+        }
+
+    def _tell(self, count: int = 0, **seen: Any) -> None:
+        """Say that so many more evaluations (`count`) were made in the stage at hand, and what was `seen`."""
+        s, stages = self.state, self.settings.stages
+        share = min(count / (self.settings.iterations + 1), 1.0)
+        said = Progress.of(self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._shown, **seen)
+        replace(said, fraction=min((s.stage + share) / stages, 1.0)).tell()
 
     def _restored(self) -> _State:
         if self.checkpoint is None or not self.checkpoint.exists():

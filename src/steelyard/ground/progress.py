@@ -7,10 +7,10 @@ raises: anything that is no `Exception`, such as `CancelledError`, passes all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -20,11 +20,16 @@ _Long = TypeVar("_Long", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class HowFar:
-    """How far work is: what is being done (`stage`), which share of the whole is done, 0 to 1, and a word on it."""
+    """How far work is: what is being done (`stage`), which share of the whole is done, 0 to 1, and a word on it.
+
+    `seen` is what has come out on the way, for whoever draws it: plain numbers, texts and lists, as JSON holds them,
+    with the kind of work under "of" ("motion", "structure", "fit", "rehearsal"). Most tellings have none.
+    """
 
     stage: str
     fraction: float
     message: str = ""
+    seen: Mapping[str, Any] = field(default_factory=dict)
 
 
 Watch = Callable[[HowFar], Any]
@@ -41,9 +46,9 @@ class _Listener:
     def __init__(self, watch: Watch) -> None:
         self.watch, self.told = watch, 0.0
 
-    def tell(self, stage: str, fraction: float, message: str) -> None:
+    def tell(self, stage: str, fraction: float, message: str, seen: Mapping[str, Any]) -> None:
         self.told = max(self.told, min(fraction, 1.0))
-        self.watch(HowFar(stage, self.told, message))
+        self.watch(HowFar(stage, self.told, message, seen))
 
 
 # Who is told, which part of the whole the work at hand is, and what it belongs to.
@@ -78,13 +83,19 @@ def part(begin: float, end: float) -> Iterator[None]:
         _at.reset(before)
 
 
-def tell_progress(stage: str, fraction: float = 0.0, message: str = "") -> None:
+def is_told() -> bool:
+    """Whether anybody listens: what is only seen on the way need not be reckoned out for nobody."""
+    return _at.get() is not None
+
+
+def tell_progress(stage: str, fraction: float = 0.0, message: str = "", seen: Mapping[str, Any] | None = None) -> None:
     """Say what is being done (`stage`), and which share (`fraction`, 0 to 1) of the work at hand is done; `message` is
-    a word on it. Whoever listens may raise."""
+    a word on it, `seen` what `HowFar` says. Whoever listens may raise."""
     at = _at.get()
     if at is not None:
         listener, low, high, within = at
-        listener.tell(f"{within} · {stage}" if within else stage, low + fraction * (high - low), message)
+        named = f"{within} · {stage}" if within else stage
+        listener.tell(named, low + fraction * (high - low), message, seen or {})
 
 
 def steps(

@@ -27,6 +27,7 @@ from steelyard.identification._search_rows import (
     term_text,
     thinned,
 )
+from steelyard.identification._search_told import STAGE, tell_chosen, tell_step, tried, why
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.history import Lag
@@ -99,6 +100,8 @@ class Search:
         self.structure = np.arange(size) < self.base.rank
         self.tried = 1
         self.steps: list[StructureStep] = []
+        # Where the search is, for whoever watches it.
+        self.way, self.round, self.share = "usual rounding", 0, 0.0
 
     def _take_in(self, rows: Rows, motion: Motion, moving: Mask | None, reference: Model, labels: Index) -> None:
         """The rows of a motion, those in which each joint is `moving`."""
@@ -169,26 +172,31 @@ class Search:
         fits = start.fit(usual)
         before = self._percent(self.grams.left_out(fits))
         ways = []
-        for rounded in steps((False, True), "Searching for the structure", lambda _: "", 0.1, 0.6):
+        for rounded in steps((False, True), STAGE, lambda _: "", 0.1, 0.6):
             self.structure, self.steps = usual, []
+            self.way, self.round, self.share = ("best" if rounded else "usual") + " rounding", 0, 0.0
             if rounded and not self._round_off(start, fits):
                 continue
             growing, sums = list(range(len(self.used))), start
             for round_ in range(MOST_TERMS):
-                tell_progress("Searching for the structure", round_ / MOST_TERMS, f"{self.tried} structures tried")
+                self.round, self.share = round_ + 1, round_ / MOST_TERMS
+                tell_progress(STAGE, self.share, f"{self.tried} structures tried")
                 sums = self.grams.weighted(self.structure, sums)
                 if not (growing := self._take_one_each(growing, sums)):
                     break
-            sums = self.grams.weighted(self.structure, sums)
+            sums, self.share = self.grams.weighted(self.structure, sums), 1.0
             kept = self._drop_idle(sums)
-            ways.append((self._percent(self.grams.left_out(kept)), self.structure, self.steps, sums, kept))
-        after, self.structure, self.steps, sums, kept = min(ways, key=lambda way: float(np.mean(way[0])))
+            ways.append((self._percent(self.grams.left_out(kept)), self.structure, self.steps, sums, kept, self.way))
+        after, self.structure, self.steps, sums, kept, self.way = min(ways, key=lambda way: float(np.mean(way[0])))
         self._widen_lags(kept.x[0])
         terms = self._terms()
         doubt = doubt_of(self, terms, sums, kept)
-        return FoundStructure(
+        found = FoundStructure(
             terms, doubt, tuple(self.steps), tuple(before), tuple(after), self.tried, self.grams.blocks
-        )  # fmt: skip
+        )
+        self.share = 0.6  # of the whole: no way is at hand any more
+        tell_chosen(self, found)
+        return found
 
     def _percent(self, errors: Array) -> list[float]:
         rms = np.sqrt(errors.sum(axis=0) / self.grams.rows.sum(axis=0))
@@ -239,24 +247,31 @@ class Search:
                 if np.any(self.grams.bounded[columns[k]] & ~(x[columns[k]] > 0.0)):
                     trials[k] = np.nan
             totals = trials.sum(axis=1)
-            best = None
+            best, least = None, LEAST_GAIN
             for k in np.argsort(totals)[: np.count_nonzero(totals < np.inf)]:
                 step = self._step(e, offers[k], errors[:, e], trials[k])
-                best = step if best is None or step.taken else best
+                if best is None or step.taken:
+                    best, least = step, self._least(offers[k])
                 if step.taken:
                     taken[e] = offers[k].columns
                 if step.taken or step.before_percent - step.after_percent <= LEAST_GAIN * step.before_percent:
                     break
-            self.steps += [] if best is None else [best]
+            if best is not None:
+                self.steps.append(best)
+                tell_step(self, best, why(best, least, DOUBTS), tried(self, e, offers, errors[:, e], trials))
         self.structure = self._with(*taken.values())
         return list(taken)
 
     def _step(self, equation: int, offer: Offer, before: Array, after: Array) -> StructureStep:
         """What an equation gains by an offer, and whether that is worth it."""
         a, b, doubt = self.compare(equation, before, after)
-        least = FIRM_GAIN if offer.term.of_position else LEAST_GAIN
-        worth = a - b > max(DOUBTS * doubt, least * a)
+        worth = a - b > max(DOUBTS * doubt, self._least(offer) * a)
         return StructureStep(self.names[equation], f"+ {term_text(offer.term)}", a, b, doubt, worth)
+
+    @staticmethod
+    def _least(offer: Offer) -> float:
+        """The share of its joint's error that an offer must take away."""
+        return FIRM_GAIN if offer.term.of_position else LEAST_GAIN
 
     def _round_off(self, sums: Weighted, fits: Fits) -> bool:
         """Give the usual dry friction of each joint the rounding that predicts best; whether any is not the usual one.
@@ -280,6 +295,8 @@ class Search:
             a, b, doubt = self.compare(e, errors[:, e], after)
             worth = a - b > DOUBTS * doubt
             self.steps.append(StructureStep(self.names[e], f"= {term_text(offer.term)}", a, b, doubt, worth))
+            said = why(self.steps[-1], 0.0, DOUBTS)
+            tell_step(self, self.steps[-1], said, tried(self, e, offers, errors[:, e], trials))
             changes += [(self.usual_dry[joint][1], offer.columns)] if worth else []
         if changes:
             self.structure = self._with(*(new for _, new in changes))
@@ -305,6 +322,7 @@ class Search:
                 # What stands at its bound changes nothing but rounding.
                 if b - a <= max(min(doubt, 0.5 * LEAST_GAIN * a), _ROUNDING * a):
                     self.steps.append(StructureStep(self.names[e], f"- {term_text(term)}", a, b, doubt, True))
+                    tell_step(self, self.steps[-1], "has become idle: the error without it is no larger")
                     self.structure, fits, before = self._without(columns), smaller, after
                     errors = self.grams.left_out(fits)
         return fits

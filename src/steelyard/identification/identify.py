@@ -252,9 +252,10 @@ class _Fit:
 
 
 def _fit(task: _Task) -> _Fit:
-    tell_progress("Fitting", 0.6, task.settings.estimator)
     study, settings = task.study, task.settings
     base = study.base
+    said = {"of": "fit", "estimator": settings.estimator, "scheme": settings.scheme, "parameters": base.rank}
+    tell_progress("Fitting", 0.6, settings.estimator, said)
     if ESTIMATORS[settings.estimator].of.needs == "experiment":
         # They know of noise in the positions, or differentiate nothing: rounding does not make them lean.
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))

@@ -21,8 +21,9 @@ from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.field import Field
+from steelyard.ground.files import plain
 from steelyard.ground.outcome import Content, Presentation, Viewed
-from steelyard.ground.progress import Watch, part, steps, watched
+from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
@@ -248,6 +249,8 @@ def rehearse(
             )  # fmt: skip
         seen = *found_again(found, model, motions, sigma), *limits_kept(robot, runs, played, own)
         trials.append(Trial(seed + number, *seen, *torque_predicted(found, model, other)))
+        said = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(trials[-1].to_json())}
+        tell_progress("Judged", 1.0, trials[-1].error_text, said)
         first = first or (model, found, runs, logs)
     assert first is not None
     judgements = judged(trials, first[1].base.names)

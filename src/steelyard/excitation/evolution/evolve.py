@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from steelyard.excitation.settle import find_centre, holds
 from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import OwnFile, plain
+from steelyard.ground.interrupt import stop_wanted
 from steelyard.ground.untrusted import read_json
 from steelyard.parameters.terms import Terms
 from steelyard.regression.factor import Factor
@@ -89,9 +90,12 @@ class _Evolution:
         checkpoint: str | Path | None = None,
         key: str = "",
         patience: int | None = None,
+        drawn: Callable[[Array], dict[str, Any]] = lambda genes: {},
     ) -> None:
-        """`evaluate` gives the values of a population; `shown` turns a value into the criterion people know."""
+        """`evaluate` gives the values of a population; `shown` turns a value into the criterion people know; `drawn`
+        says of the genes of one what there is to be drawn."""
         self.optimiser, self.evaluate, self.shown, self.patience = optimiser, evaluate, shown, patience
+        self.drawn, self._drawn, self._bests, self.stopped = drawn, dict[str, Any](), 0, False
         self.progress, self.checkpoint, self.key, self.seed = progress, checkpoint, key, seed
         self._kept = None if checkpoint is None else OwnFile(checkpoint)
         self.strategy = optimiser.start(genes, seed)
@@ -99,6 +103,9 @@ class _Evolution:
         self._replay()
 
     def run(self) -> _Record:
+        if self.record.values:
+            earlier = [(n, self.shown(v)) for n, v in self.record.history if np.isfinite(v)]
+            self._said(earlier=earlier).tell()
         while len(self.record.values) < self.optimiser.generations and not self.record.still(self.patience):
             population = self.strategy.ask()
             values = self.evaluate(population)
@@ -108,6 +115,7 @@ class _Evolution:
             if self.record.best is None and done >= _PATIENCE:
                 break
             if self._report():
+                self.stopped = done < self.optimiser.generations
                 break
         if self.record.best is None:
             raise ExcitationError(
@@ -122,13 +130,22 @@ class _Evolution:
             document = {"format": _FORMAT, "seed": self.seed, "problem": self.key, "values": plain(r.values),
                         "best": None if r.best is None else r.best.tolist()}  # fmt: skip
             self._kept.write(json.dumps(document) + "\n")
+        said = self._said()
         if r.best is None:
-            return False
-        done, total = len(r.values), self.optimiser.generations
-        said = Progress.of(
-            f"Breeding motions: generation {done} of {total}", done, total, r.evaluations, self.shown(r.value)
-        )
+            said.tell()
+            return stop_wanted()
         return said.asked(self.progress)
+
+    def _said(self, **seen: Any) -> Progress:
+        """How far it is, and what there is to be drawn."""
+        r, done, total = self.record, len(self.record.values), self.optimiser.generations
+        doing = f"Breeding motions: generation {done} of {total}"
+        if r.best is None:
+            said = Progress.of(doing, done, total, r.evaluations, np.nan, feasible=False, **seen)
+            return replace(said, message="none keeps to all limits yet")
+        if len(r.bests) > self._bests:
+            self._bests, self._drawn = len(r.bests), self.drawn(r.best)
+        return Progress.of(doing, done, total, r.evaluations, self.shown(r.value), feasible=True, **self._drawn, **seen)
 
     def _replay(self) -> None:
         file = None if self.checkpoint is None else Path(self.checkpoint)
@@ -233,11 +250,15 @@ def evolve(
             motions = made.signals(population, rate)
             return score(tests.keep(motions) if isinstance(made, ViaPoints) else motions)
 
+        def drawn(genes: Array) -> dict[str, Any]:
+            (motion,) = made.signals(genes[None], rate)
+            return {} if motion is None else goal.shown(score.grams(motion))
+
         counts = len(regions), len(constraints)
-        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, chosen, rate, *counts)
-        hunt = _Evolution(
-            chosen, made.size, seed, evaluate, _goal_value(goal.criterion), progress, checkpoint, key, patience
-        )
+        about = chosen, rate, *counts, list(regions), torque_margin, goal.about
+        key = search_key(bounds, robot.fingerprint, design.columns, goal.label, made.label, *about)
+        shown = goal.criterion.shown
+        hunt = _Evolution(chosen, made.size, seed, evaluate, shown, progress, checkpoint, key, patience, drawn)
         record = hunt.run()
         trajectory, checked, genes = _delivered(made, record, needs_of)
         t = trajectory.times(rate)
@@ -253,21 +274,14 @@ def evolve(
         joint_names=robot.joint_names,
         rate=rate,
         value=value,
-        start_value=_goal_value(goal.criterion)(_first(record)),
+        start_value=shown(_first(record)),
         limits=bounds,
         seed=seed,
         evaluations=record.evaluations,
-        history=tuple((n, _goal_value(goal.criterion)(v)) for n, v in record.history if np.isfinite(v)),
+        history=tuple((n, shown(v)) for n, v in record.history if np.isfinite(v)),
+        stopped=hunt.stopped,
         program=genome.program(genes) if isinstance(genome, ViaPoints) else None,
     )
-
-
-def _goal_value(criterion: Criterion) -> Callable[[float], float]:
-    """The criterion that people know from the objective that is minimised (its logarithm, mostly)."""
-    if criterion.name == "d":
-        return lambda v: v
-    sign = -1.0 if criterion.larger_is_better else 1.0
-    return lambda v: float(np.exp(sign * v))
 
 
 def _families(robot: Robot, genome: ViaPoints | Family | Sequence[Family]) -> tuple[Family, ...]:

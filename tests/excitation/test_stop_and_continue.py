@@ -1,0 +1,107 @@
+"""A search that runs as a child without a terminal: stopped, it delivers; stopped or killed, it goes on as if nothing
+had been."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a process there is not told to stop by a signal")
+
+SEARCHES = {
+    "gradient": (),
+    "ga": ("--optimiser", "ga", "--population", "30", "--generations", "40"),
+    "cma": ("--optimiser", "cma", "--population", "20", "--generations", "60"),
+}
+
+
+def command(optimiser: str, run: Path, *more: str) -> list[str]:
+    quick = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--no-collision")
+    return [sys.executable, "-m", "steelyard", "excite", "szabo3r", *quick, *SEARCHES[optimiser], "-o", str(run), *more]
+
+
+def begun(arguments: list[str], kept: Path) -> subprocess.Popen[str]:
+    """The search in a session of its own, once its checkpoint is there."""
+    process = subprocess.Popen(
+        arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    until = time.monotonic() + 60.0
+    while not kept.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return process
+
+
+def result(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "result.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("optimiser", list(SEARCHES))
+def test_a_search_is_stopped_and_killed_and_ends_as_if_nothing_had_been(optimiser: str, tmp_path: Path) -> None:
+    kept, checkpoint = tmp_path / "kept.json", ("--checkpoint", str(tmp_path / "kept.json"))
+    stopped = begun(command(optimiser, tmp_path / "stopped", *checkpoint), kept)
+    stopped.send_signal(signal.SIGINT)
+    _, said = stopped.communicate(timeout=60)
+    assert stopped.returncode == 130
+    assert said == "steelyard: stopping; the best motion so far is delivered (Ctrl-C again ends without it).\n"
+    early = result(tmp_path / "stopped")
+    assert early["criterion"]["stopped"] is True
+    assert early["violation"] <= 0.0
+    assert any("stopped before its end" in note for note in early["notes"])
+    assert "stopped before its end" in (tmp_path / "stopped" / "report.html").read_text()
+    assert json.loads((tmp_path / "stopped" / "trajectory.json").read_text())["stopped"] is True
+
+    before = kept.read_bytes()
+    killed = begun(command(optimiser, tmp_path / "killed", *checkpoint), kept)
+    until = time.monotonic() + 60.0
+    while kept.read_bytes() == before and killed.poll() is None:  # it has gone on from there
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate(timeout=60)
+    assert not (tmp_path / "killed").exists()
+
+    for name, more in (("whole", checkpoint), ("undisturbed", ())):
+        done = subprocess.run(
+            command(optimiser, tmp_path / name, *more), capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+    whole, undisturbed = result(tmp_path / "whole"), result(tmp_path / "undisturbed")
+    assert whole["criterion"] == undisturbed["criterion"]
+    assert whole["criterion"]["stopped"] is False
+    assert not any("stopped" in note for note in whole["notes"])
+    files = [(tmp_path / name / "trajectory.csv").read_bytes() for name in ("whole", "undisturbed")]
+    assert files[0] == files[1]
+
+
+def test_a_stop_while_the_motion_is_being_written_does_not_lose_it(tmp_path: Path) -> None:
+    """The search has just ended when somebody asks for the best so far."""
+    script = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from steelyard.excitation.designed import Designed\n"
+        "files = Designed.files\n"
+        "def late(self):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return files(self)\n"
+        "Designed.files = late\n"
+        "from steelyard.cli.app import main\n"
+        "main()\n"
+    )
+    arguments = command("gradient", tmp_path / "run", "--time", "0")[3:]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 130, done.stderr
+    assert result(tmp_path / "run")["violation"] <= 0.0
