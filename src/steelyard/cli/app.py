@@ -63,6 +63,10 @@ def _joined(names: list[str], joint: str) -> str:
 # Every command with its help, by the stage of work it belongs to: `steelyard --help` shows them without importing one.
 # Tests hold the table to the modules: a command stands in the module of its first word, and its docstring is its help.
 STAGES = {
+    "Begin": {
+        "studio": "Open the whole way in a browser: robot, data, check, motion, identification, use; on this machine "
+        "alone.",
+    },
     "Prepare": {
         "init": "Write a project file (steelyard.toml): what every command below its folder is about.",
         "inspect": "Show a robot's joints, links and drives, and which parameters its motion can show.",

@@ -63,34 +63,39 @@
   };
 
   // One selector for the whole page.
-  var names = [];
-  Steelyard.figures.forEach(function (figure) {
-    var data = figure.querySelector(".plot-data");
-    ["joints", "clock"].forEach(function (what) { if (data.dataset[what]) { figure.dataset[what] = data.dataset[what]; } });
-    JSON.parse(data.dataset.joints || "[]").forEach(function (name) { if (names.indexOf(name) < 0) { names.push(name); } });
-  });
-  if (names.length < 2) { return; }
-  var bar = document.createElement("fieldset");
-  bar.className = "joints";
-  bar.innerHTML = "<legend>Joint</legend>";
-  [ALL].concat(names).forEach(function (name) {
-    var label = document.createElement("label"), input = document.createElement("input");
-    input.type = "radio";
-    input.name = "joint";
-    input.value = name;
-    label.appendChild(input);
-    label.appendChild(document.createTextNode(name === ALL ? "all" : name));
-    bar.appendChild(label);
-    input.addEventListener("change", function () { Steelyard.choose(name); });
-  });
+  var bar = null;
   Steelyard.choose = function (name) {
     Steelyard.joint = name;
-    bar.querySelectorAll("input").forEach(function (input) { input.checked = input.value === name; });
+    if (bar) { bar.querySelectorAll("input").forEach(function (input) { input.checked = input.value === name; }); }
     Steelyard.redraw(function (figure) { return figure.dataset.joints; });
     document.dispatchEvent(new CustomEvent("steelyard-joint", { detail: name }));
   };
-  // A phone has no room for all of them.
-  Steelyard.joint = window.innerWidth < 600 ? names[0] : ALL;
-  bar.querySelectorAll("input").forEach(function (input) { input.checked = input.value === Steelyard.joint; });
-  document.querySelector("main").prepend(bar);
+
+  Steelyard.adopters.push(function () {
+    var names = [];
+    Steelyard.figures.forEach(function (figure) {
+      var data = figure.querySelector(".plot-data");
+      ["joints", "clock"].forEach(function (what) { if (data.dataset[what]) { figure.dataset[what] = data.dataset[what]; } });
+      JSON.parse(data.dataset.joints || "[]").forEach(function (name) { if (names.indexOf(name) < 0) { names.push(name); } });
+    });
+    if (bar) { bar.remove(); bar = null; }
+    if (names.length < 2) { return; }
+    // A phone has no room for all of them.
+    if (names.indexOf(Steelyard.joint) < 0) { Steelyard.joint = window.innerWidth < 600 ? names[0] : ALL; }
+    bar = document.createElement("fieldset");
+    bar.className = "joints";
+    bar.innerHTML = "<legend>Joint</legend>";
+    [ALL].concat(names).forEach(function (name) {
+      var label = document.createElement("label"), input = document.createElement("input");
+      input.type = "radio";
+      input.name = "joint";
+      input.value = name;
+      input.checked = name === Steelyard.joint;
+      label.appendChild(input);
+      label.appendChild(document.createTextNode(name === ALL ? "all" : name));
+      bar.appendChild(label);
+      input.addEventListener("change", function () { Steelyard.choose(name); });
+    });
+    document.querySelector("main").prepend(bar);
+  });
 })();

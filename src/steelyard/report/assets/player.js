@@ -81,5 +81,5 @@
       watch.observe(box);
     });
   };
-  Steelyard.robots(document);
+  Steelyard.adopters.push(Steelyard.robots);
 })();

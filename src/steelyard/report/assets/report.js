@@ -2,10 +2,11 @@
 (function () {
   "use strict";
   var config = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]] };
-  var figures = Array.from(document.querySelectorAll("figure.plot"));
+  var figures = [];
   var texts = new Map();
-  // `drawn` is called with a figure after it has been drawn.
-  var shared = Object.assign(Steelyard, { figures: figures, joint: "", drawn: [] }), colour = shared.colour;
+  // `drawn` is called with a figure after it has been drawn; `adopters` with an element whose inside is new: the whole
+  // page, at first.
+  var shared = Object.assign(Steelyard, { figures: figures, joint: "", drawn: [], adopters: [] }), colour = shared.colour;
 
   function themed(layout) {
     var narrow = window.innerWidth < 600;
@@ -62,7 +63,7 @@
   }
 
   // What plotly.js takes half a second for is not waited for where no figure is in view.
-  function start(loaded) {
+  function start() {
     watch = new IntersectionObserver(function (entries) {
       var near = entries.filter(function (entry) { return entry.isIntersecting && !entry.target.dataset.drawn; });
       near.forEach(function (entry) { watch.unobserve(entry.target); });
@@ -72,7 +73,6 @@
         note("ready");
       });
     }, { rootMargin: "300px" });
-    each(function (figure) { watch.observe(figure); });
     // All of it comes soon after, when nothing else is to be done.
     setTimeout(function () { loaded().then(function () { note("loaded"); }); }, 500);
     // Whoever prints wants all of them, and does not wait: so everything has been unpacked before.
@@ -89,29 +89,47 @@
     each(function (f) { f.querySelector(".area").textContent = "This figure cannot be drawn: " + why; });
   }
 
+  // plotly.js stands in the page, or, where pages come from a server, in a file beside it.
   function library() {
-    return shared.unpacked(document.getElementById("plotly-js")).text().then(function (code) {
-      var script = document.createElement("script");
+    var inside = document.getElementById("plotly-js"), script = document.createElement("script");
+    if (!inside) {
+      return new Promise(function (done, failed) {
+        script.onload = done;
+        script.onerror = function () { failed("plotly.js did not come"); };
+        script.src = "/assets/plotly.js";
+        document.head.appendChild(script);
+      });
+    }
+    return shared.unpacked(inside).text().then(function (code) {
       script.textContent = code;
       document.head.appendChild(script);
     });
   }
   function data(figure) {
+    if (texts.has(figure)) { return null; }
     return shared.unpacked(figure.querySelector(".plot-data")).text().then(function (text) { texts.set(figure, text); });
   }
+  var plotly = null;
+  function loaded() {
+    plotly = plotly || library();
+    return Promise.all([plotly].concat(figures.map(data))).catch(function (error) { refuse(error + "."); });
+  }
 
-  // Called when all scripts have been read.
-  shared.start = function () {
+  // Take charge of what is new inside an element; the whole page, when all scripts have been read.
+  shared.adopt = function (root) {
+    for (var k = figures.length - 1; k >= 0; k--) {
+      if (!figures[k].isConnected) { texts.delete(figures[k]); figures.splice(k, 1); }
+    }
+    var fresh = Array.from(root.querySelectorAll("figure.plot")).filter(function (f) { return figures.indexOf(f) < 0; });
+    Array.prototype.push.apply(figures, fresh);
+    shared.adopters.forEach(function (adopter) { adopter(root); });
+    if (!fresh.length) { return; }
     if (!("DecompressionStream" in window)) {
       refuse("this browser is too old to unpack it. Chrome and Edge can since 80, Firefox since 113, Safari since 16.4.");
       return;
     }
-    if (!figures.length) { return; }
-    var whole = null;
-    start(function () {
-      whole = whole || Promise.all([library()].concat(figures.map(data))).catch(function (error) { refuse(error + "."); });
-      return whole;
-    });
+    if (!watch) { start(); }
+    fresh.forEach(function (figure) { watch.observe(figure); });
   };
   if (window.innerWidth < 800) {
     document.querySelectorAll("nav details").forEach(function (d) { d.open = false; });

@@ -1,7 +1,11 @@
 // Pieces of which one is shown at a time, commands that can be copied; then everything starts.
 (function () {
   "use strict";
-  document.querySelectorAll(".tabs").forEach(function (box, number) {
+  var number = 0;
+  Steelyard.adopters.push(function (root) { root.querySelectorAll(".tabs").forEach(tabs); root.querySelectorAll(".command").forEach(command); });
+
+  function tabs(box) {
+    number += 1;
     var pieces = Array.from(box.children), list = document.createElement("div");
     list.className = "tablist";
     list.setAttribute("role", "tablist");
@@ -35,7 +39,7 @@
     });
     box.prepend(list);
     show(0);
-  });
+  }
 
   // The folder of the page, where it is known: opened from a disk.
   if (location.protocol === "file:") {
@@ -44,7 +48,7 @@
       place.textContent = /^[\w./:+-]+$/.test(folder) ? folder : "'" + folder.replace(/'/g, "'\\''") + "'";
     });
   }
-  document.querySelectorAll(".command").forEach(function (box) {
+  function command(box) {
     var button = document.createElement("button"), code = box.querySelector("code");
     button.type = "button";
     button.textContent = "copy";
@@ -59,7 +63,7 @@
       setTimeout(function () { button.textContent = "copy"; }, 1500);
     });
     box.appendChild(button);
-  });
+  }
 
-  Steelyard.start();
+  Steelyard.adopt(document);
 })();

@@ -1,0 +1,82 @@
+"""`AsideProcess`: small computations for pages, in a process of their own, so that the server answers at once whatever
+a file does to the code that reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from steelyard.studio.place import StudioError, StudioFolder
+
+# A process that has done so much is replaced, so that its memory does not grow for ever.
+_TASKS = 200
+
+
+class AsideProcess:
+    """One process at a time, replaced when it breaks or takes too long.
+
+    Args:
+        place: the folder that it works in.
+    """
+
+    def __init__(self, place: StudioFolder) -> None:
+        self.place = place
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def ask(self, function: Callable[..., Any], *args: Any, seconds: float = 60.0) -> Any:
+        """What `function`, of the top level of a module, returns for `args`, all plain data; its SteelyardError is
+        raised here as a StudioError with the same sentence.
+
+        Args:
+            function: computes.
+            args: its arguments.
+            seconds: how long it may take.
+        """
+        pool = self._made()
+        try:
+            kind, found = await asyncio.wait_for(
+                asyncio.get_running_loop().run_in_executor(pool, _called, function, args), seconds
+            )
+        except BrokenProcessPool:
+            self.close()
+            raise StudioError("The process that read this broke down; the file may be damaged or too large.") from None
+        except TimeoutError:
+            self.close()
+            raise StudioError(f"That took longer than {seconds:g} s and was given up.") from None
+        if kind == "error":
+            raise StudioError(found)
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _made(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                1, multiprocessing.get_context("spawn"), os.chdir, (str(self.place.root),), max_tasks_per_child=_TASKS
+            )
+        return self._pool
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
+    """Errors as sentences: exceptions of others may not travel."""
+    from steelyard.errors import SteelyardError
+
+    try:
+        return "ok", function(*args)
+    except SteelyardError as error:
+        return "error", str(error)
+    except OSError as error:
+        return "error", f"{error.filename or 'A file'}: {error.strerror or error}."
+    except MemoryError:
+        return "error", "There is not enough memory for this."

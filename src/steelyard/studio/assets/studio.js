@@ -1,0 +1,108 @@
+// Forms and buttons without a new page: what is sent is answered by HTML, which takes the place of an element's inside.
+(function () {
+  "use strict";
+  var OWN = { "X-Steelyard": "1" };
+  var stage = document.body.dataset.stage;
+
+  Steelyard.say = function (words) { document.getElementById("said").textContent = words; };
+
+  // Put HTML of the server into an element. Who has the focus keeps it, and what is open stays open.
+  Steelyard.swap = function (element, html) {
+    var active = document.activeElement, inside = element.contains(active);
+    var key = inside && (active.id ? "#" + CSS.escape(active.id) : active.name && active.closest("form") ?
+      "form[data-action='" + CSS.escape(active.closest("form").dataset.action || "") + "'] [name='" + CSS.escape(active.name) + "']" : "");
+    var open = Array.from(element.querySelectorAll("details[id][open]")).map(function (d) { return d.id; });
+    element.innerHTML = html;
+    open.forEach(function (id) { var d = document.getElementById(id); if (d) { d.open = true; } });
+    Steelyard.adopt(element);
+    if (inside) {
+      var again = key && element.querySelector(key);
+      (again || (element.querySelector(".trouble") ? element : document.getElementById("stage"))).focus({ preventScroll: true });
+    }
+    document.dispatchEvent(new CustomEvent("steelyard-swapped", { detail: element }));
+  };
+
+  // Ask the server; gives a promise of text, or shows the sentence that came instead.
+  Steelyard.ask = function (address, given) {
+    return fetch(address, Object.assign({ headers: OWN, credentials: "same-origin" }, given)).then(function (answer) {
+      return answer.text().then(function (text) {
+        if (!answer.ok) { throw Object.assign(new Error("refused"), { html: text }); }
+        return text;
+      });
+    }, function () { throw Object.assign(new Error("away"), { html: "" }); });
+  };
+  Steelyard.post = function (action, fields) {
+    return Steelyard.ask("/do/" + action, { method: "POST", body: new URLSearchParams(fields) });
+  };
+
+  function where(form) {
+    if (form.dataset.target) { return document.getElementById(form.dataset.target); }
+    return document.getElementById(form.dataset.action.indexOf("job/") === 0 ? "jobs" : "stage");
+  }
+
+  function trouble(form, error) {
+    var old = document.querySelector(".trouble.now");
+    if (old) { old.remove(); }
+    var box = document.createElement("div");
+    box.className = "trouble now";
+    box.setAttribute("role", "alert");
+    if (error.html) { box.innerHTML = error.html; } else { box.textContent = error.message === "away" ? "The studio does not answer: is `steelyard studio` still running? Nothing was lost; send it again when it is." : "This could not be done."; }
+    (form.closest("section, main, aside") || form.parentNode).insertBefore(box, form.closest("section, main, aside") ? form.closest("section, main, aside").firstChild : form);
+    box.scrollIntoView({ block: "nearest" });
+  }
+
+  function send(form, submitter) {
+    if (form.dataset.ask && !window.confirm(form.dataset.ask)) { return; }
+    var data = new FormData(form);
+    if (submitter && submitter.name) { data.append(submitter.name, submitter.value); }
+    var button = submitter || form.querySelector("button");
+    if (button) { button.disabled = true; }
+    form.setAttribute("aria-busy", "true");
+    var target = where(form);
+    Steelyard.ask("/do/" + form.dataset.action, { method: "POST", body: new URLSearchParams(data) }).then(function (html) {
+      Steelyard.swap(target, html);
+      Steelyard.refreshed();
+    }).catch(function (error) { trouble(form, error); }).then(function () {
+      if (button) { button.disabled = false; }
+      form.removeAttribute("aria-busy");
+    });
+  }
+  Steelyard.send = send;
+  Steelyard.trouble = trouble;
+
+  document.addEventListener("submit", function (event) {
+    var form = event.target.closest("form[data-action]");
+    if (form) { event.preventDefault(); send(form, event.submitter); }
+  });
+  document.addEventListener("change", function (event) {
+    var form = event.target.closest("form[data-live]");
+    if (form) { send(form, null); }
+  });
+  // The rail, and the jobs, as they stand now.
+  var waiting = null;
+  Steelyard.refreshed = function () {
+    if (waiting) { return; }
+    waiting = setTimeout(function () {
+      waiting = null;
+      Steelyard.ask("/rail/" + stage).then(function (html) { put("rail", html); }).catch(function () { return null; });
+      Steelyard.ask("/jobs").then(function (html) { put("jobs", html); document.dispatchEvent(new Event("steelyard-jobs")); })
+        .catch(function () { return null; });
+    }, 60);
+  };
+  function put(id, html) {
+    var element = document.getElementById(id);
+    if (element.innerHTML !== html) { Steelyard.swap(element, html); }
+  }
+
+  // The stage itself: not while someone types in it.
+  Steelyard.renew = function () {
+    var main = document.getElementById("stage"), active = document.activeElement;
+    if (main.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName) && active.type !== "range") {
+      Steelyard.say("Something has changed; it is shown when you leave the field.");
+      active.addEventListener("blur", function () { setTimeout(Steelyard.renew, 0); }, { once: true });
+      return;
+    }
+    if (main.dataset.keep) { return; }
+    Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
+  };
+})();

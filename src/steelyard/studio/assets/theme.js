@@ -1,0 +1,19 @@
+// Light or dark: as the system has it, or as the button says, which is kept.
+(function () {
+  "use strict";
+  var system = window.matchMedia("(prefers-color-scheme: dark)"), kept = null;
+  try { kept = localStorage.getItem("steelyard-theme"); } catch (error) { kept = null; }
+  function dark() { return kept ? kept === "dark" : system.matches; }
+  function show() {
+    document.documentElement.dataset.theme = dark() ? "dark" : "light";
+    document.dispatchEvent(new Event("steelyard-theme"));
+  }
+  show();
+  system.addEventListener("change", show);
+  document.addEventListener("click", function (event) {
+    if (!event.target.closest("#theme")) { return; }
+    kept = dark() ? "light" : "dark";
+    try { localStorage.setItem("steelyard-theme", kept); } catch (error) { /* only for this page, then */ }
+    show();
+  });
+})();

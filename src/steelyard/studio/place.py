@@ -1,0 +1,181 @@
+"""`StudioFolder`: the folder that a studio works in: its project file, runs and uploads, and no path outside of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from steelyard.errors import SteelyardError
+from steelyard.ground.extras import import_extra
+from steelyard.ground.files import named, write_whole
+from steelyard.ground.folders import MANIFEST, sweep_up
+from steelyard.ground.places import rename_new
+from steelyard.ground.untrusted import read_json
+from steelyard.project import PROJECT_FILE, Project
+
+# What is the studio's own in the folder: jobs, trash, pyramids, the key of the door.
+OWN = ".steelyard"
+RUNS_FOLDER = "runs"
+_ODD = re.compile(r"[^\w.+ -]", re.UNICODE)
+_LONGEST = 120
+
+
+class StudioError(SteelyardError):
+    """What the studio cannot do: one sentence, for the page that asked."""
+
+
+class StudioFolder:
+    """The folder.
+
+    Args:
+        folder: exists; everything that is read or written for a browser lies in it.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.root = Path(os.path.realpath(folder))
+        self._turn = threading.Lock()
+
+    # ------------------------------------------------------------ paths
+
+    def own(self, *parts: str) -> Path:
+        """A path of the studio's own, below its `parts`; its folder is made."""
+        path = self.root.joinpath(OWN, *parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def inside(self, text: str) -> Path:
+        """The path that `text`, which came from a browser, names below the folder; an error if it is elsewhere, or
+        the studio's own."""
+        bad = StudioError(f"'{text[:_LONGEST]}' is no path inside the folder of this studio.")
+        if not text or "\0" in text or os.path.isabs(text) or "\\" in text:
+            raise bad
+        parts = Path(text).parts
+        if ".." in parts or any(part.startswith(".") for part in parts):
+            raise bad
+        path = self.root.joinpath(*parts)
+        if not Path(os.path.realpath(path)).is_relative_to(self.root):  # a link that leads out
+            raise bad
+        return path
+
+    def relative(self, path: Path) -> str:
+        """`path`, which lies in the folder, as commands in it would say it."""
+        return path.relative_to(self.root).as_posix()
+
+    def free_name(self, folder: str, name: str) -> Path:
+        """Where a new file called `name` by a browser goes in `folder`: a safe name that is not taken."""
+        wanted = _ODD.sub("_", os.path.basename(name.replace("\\", "/"))).strip(". ") or "file"
+        stem, dot, ending = wanted[-_LONGEST:].lstrip(". ").partition(".")
+        place = self.inside(folder) if folder else self.root
+        place.mkdir(parents=True, exist_ok=True)
+        tried, k = place / f"{stem}{dot}{ending}", 2
+        while os.path.lexists(tried):
+            tried, k = place / f"{stem}-{k}{dot}{ending}", k + 1
+        return tried
+
+    # ------------------------------------------------------------ the project file
+
+    @property
+    def project_file(self) -> Path:
+        """The project file of this folder, whether it exists or not; one further up is not this studio's."""
+        return self.root / PROJECT_FILE
+
+    def project(self) -> Project:
+        """What the project file says; an empty project where there is none."""
+        return Project.load(self.project_file) if self.project_file.exists() else Project(self.project_file)
+
+    def change(self, edit: Callable[[Any], None]) -> None:
+        """Change the project file: comments and order stay.
+
+        Args:
+            edit: is given the document (tomlkit), which reads and writes like a dictionary.
+        """
+        tomlkit = import_extra("tomlkit", "studio", "The studio", StudioError)
+        with self._turn:
+            text = self.project_file.read_text("utf-8") if self.project_file.exists() else f'runs = "{RUNS_FOLDER}"\n'
+            document = tomlkit.parse(text)
+            edit(document)
+            made = tomlkit.dumps(document)
+            aside = self.own("project.toml")
+            write_whole(aside, made)
+            Project.load(aside)  # what cannot be read is never put in place
+            if made != text or not self.project_file.exists():
+                write_whole(self.project_file, made)
+            aside.unlink(missing_ok=True)
+
+    def set(self, **keys: Any) -> None:
+        """Set `keys` of the project file; None takes one away."""
+
+        def edit(document: Any) -> None:
+            for key, value in keys.items():
+                if value is None:
+                    document.pop(key, None)
+                else:
+                    document[key] = value
+
+        self.change(edit)
+
+    # ------------------------------------------------------------ runs
+
+    @property
+    def runs_folder(self) -> str:
+        """Where runs are written, relative to the folder."""
+        return self.project().runs or RUNS_FOLDER
+
+    def new_run(self, name: str, taken: tuple[str, ...] = ()) -> str:
+        """A folder for a run of a command `name` that does not exist yet, relative; none of those `taken`."""
+        k = 1
+        while True:
+            text = f"{self.runs_folder}/{name}-{k}"
+            if text not in taken and not os.path.lexists(self.root / text):
+                return text
+            k += 1
+
+    def runs(self) -> list[Path]:
+        """Every run in the folder, the newest first."""
+        found: list[tuple[float, Path]] = []
+        homes = {self.root, self.root / self.runs_folder}
+        for home in homes:
+            with suppress(OSError):
+                sweep_up(home)
+                for path in home.iterdir():
+                    if not path.name.startswith(".") and (path / MANIFEST).is_file():
+                        found.append(((path / MANIFEST).stat().st_mtime, path))
+        return [path for _, path in sorted(found, key=lambda one: (-one[0], one[1].name))]
+
+    def run(self, text: str) -> Path:
+        """The run that a browser names by `text`."""
+        path = self.inside(text)
+        if not (path / MANIFEST).is_file():
+            raise StudioError(f"{text}: there is no such run; it may have been deleted.")
+        return path
+
+    def command_of(self, run: Path) -> str:
+        """The command that repeats a `run`; "" if it does not say."""
+        found = read_json(run / MANIFEST, StudioError, "Delete the run, and make it anew.").value
+        return str(found.get("command", "")) if isinstance(found, dict) else ""
+
+    def trash(self, path: Path) -> Path:
+        """Move `path`, a run or a file, to the trash, and return where it is now."""
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        k = 0
+        while True:
+            target = self.own("trash", f"{stamp}-{k}" if k else stamp, path.name)
+            with named(path):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    rename_new(path, target)
+                except FileExistsError:
+                    k += 1
+                    continue
+            return target
+
+    def free_bytes(self) -> int:
+        """Room on the disk."""
+        return shutil.disk_usage(self.root).free

@@ -1,0 +1,132 @@
+"""The process of a job: `python -m steelyard.studio.worker JOB`. It runs the command, tells how far it is, and keeps to
+its limits by itself, since the server may be gone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from steelyard.ground.files import plain, write_whole
+from steelyard.ground.interrupt import on_interrupt
+from steelyard.ground.places import hold
+from steelyard.ground.progress import HowFar, told_to
+from steelyard.studio.jobs import BEGUN, CANCELLED, ENDED, EVENTS, JOB, LOCK, SAID, root_of
+
+# Seconds between two looks at memory and time.
+_LOOK = 0.5
+# Events that carry nothing but how far it is are told no more often.
+_OFTEN = 0.1
+
+
+def work_off(folder: Path) -> int:
+    """Run the job in `folder`; returns its exit code."""
+    with (folder / LOCK).open("ab") as lock:
+        if not hold(lock) or (folder / ENDED).exists() or (folder / CANCELLED).exists():
+            return 0  # another one runs it, or it is over
+        asked = json.loads((folder / JOB).read_text("utf-8"))
+        write_whole(folder / BEGUN, json.dumps({"pid": os.getpid(), "time": time.time()}))
+        on_interrupt()
+        limits = asked["limits"]
+        threading.Thread(target=_watch, args=(folder, limits["memory_gb"], limits["hours"]), daemon=True).start()
+        with (folder / EVENTS).open("a", encoding="utf-8") as events, told_to(_Teller(events)):
+            code = _run(asked["words"], root_of(folder))
+        _end(folder, code, "" if code in (0, 1, 130) else _last_words(folder))
+        return code
+
+
+def _run(words: list[str], root: Path) -> int:
+    os.chdir(root)
+    sys.argv = ["steelyard", *words]
+    try:
+        if words[0] == "-m":  # what the studio prepares for itself
+            from steelyard.studio.prepared import run
+
+            run(words[1:])
+            return 0
+        runpy.run_module("steelyard", run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 2
+    return 0
+
+
+class _Teller:
+    """Writes what is told, a line each."""
+
+    def __init__(self, events: IO[str]) -> None:
+        self._events, self._last, self._stage = events, 0.0, ""
+
+    def __call__(self, at: HowFar) -> None:
+        seen = getattr(at, "seen", None)
+        now = time.monotonic()
+        if not seen and at.stage == self._stage and now - self._last < _OFTEN:
+            return
+        self._last, self._stage = now, at.stage
+        told: dict[str, Any] = {"stage": at.stage, "fraction": at.fraction, "message": at.message, "time": time.time()}
+        if seen:
+            told["seen"] = plain(dict(seen))
+        self._events.write(json.dumps(told) + "\n")
+        self._events.flush()
+
+
+def _watch(folder: Path, memory_gb: float, hours: float) -> None:
+    """Ends the job, with all its processes, when it takes too much."""
+    begun = time.monotonic()
+    while True:
+        time.sleep(_LOOK)
+        used = sum(_resident(pid) for pid in _family(os.getpid())) / 1e9
+        if used > memory_gb:
+            _give_up(folder, f"It took {used:.1f} GB of memory, and {memory_gb:g} GB are allowed (--memory).")
+        if time.monotonic() - begun > 3600.0 * hours:
+            _give_up(folder, f"It took longer than the {hours:g} h that are allowed (--hours).")
+
+
+def _give_up(folder: Path, why: str) -> None:
+    _end(folder, 2, why)
+    if hasattr(os, "killpg"):
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+    os._exit(2)
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it has started, as far as the system says."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                found += [int(word) for word in (thread / "children").read_text().split()]
+    return found
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory that a process has at this moment."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        if pid != os.getpid() or sys.platform == "win32":
+            return 0
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def _end(folder: Path, code: int, message: str) -> None:
+    write_whole(folder / ENDED, json.dumps({"code": code, "message": message, "time": time.time()}))
+
+
+def _last_words(folder: Path) -> str:
+    sys.stderr.flush()
+    lines = [line.strip() for line in (folder / SAID).read_text("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1].removeprefix("steelyard: ") if lines else "It ended with an error, and said nothing."
+
+
+if __name__ == "__main__":
+    sys.exit(work_off(Path(sys.argv[1])))
