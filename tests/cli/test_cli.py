@@ -64,7 +64,7 @@ def test_json_is_json() -> None:
     base = seen["base_parameters"]
     assert base["count"] == len(base["parameters"]) == 21
     assert base["condition_number"] > 1.0
-    assert set(base["parameters"][0]) == {"name", "formula", "unit", "nominal"}
+    assert set(base["parameters"][0]) == {"name", "formula", "unit", "nominal", "links"}
     assert math.isclose(base["parameters"][1]["nominal"], 12.742706 * 0.344322 + 2.85115 * 0.45, rel_tol=1e-9)
     assert sum(map(len, seen["identifiable"].values())) == 36
     assert seen["notes"] == []

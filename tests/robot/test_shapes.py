@@ -14,7 +14,7 @@ from steelyard.report.scene import Body, Ellipsoid
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin
 from steelyard.robot.meshes import fewer, mesh_path, read_mesh
-from steelyard.robot.shapes import described_shapes, scene_of, stand_ins
+from steelyard.robot.shapes import described_shapes, named_meshes, scene_of, stand_ins
 
 URDF = """<robot name="two">
 <link name="base"><visual><geometry><box size="0.2 0.2 0.1"/></geometry></visual></link>
@@ -134,3 +134,18 @@ def test_a_scene_is_small_and_plain():
     assert len(motion["t"]) == len(motion["q"]) <= 600
     assert (motion["t"][0], motion["t"][-1]) == (0.0, 100.0)
     assert [link["parent"] for link in made["links"]] == [-1, 0, 1, 2, 3, 4]
+
+
+def test_no_mesh_is_read_outside_the_folders_that_are_given(tmp_path):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    binary_stl(outside / "arm.stl", ball(6))
+    (inside / "two.urdf").write_text(URDF.format(mesh="package://outside/arm.stl"))
+    (inside / "link.urdf").write_text(URDF.format(mesh="link.stl"))
+    (inside / "link.stl").symlink_to(outside / "arm.stl")
+    for name in ("two.urdf", "link.urdf"):
+        robot = load_robot(inside / name)
+        kinds = [{s.kind for s in described_shapes(robot, within=w)} for w in ((), (inside,), (inside, outside))]
+        assert ["mesh" in found for found in kinds] == [True, False, True]
+    assert named_meshes(inside / "two.urdf") == ["package://outside/arm.stl"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from steelyard.ground.numbers import number
-from steelyard.regression.inspection import Inspection, TransmissionRow
+from steelyard.regression.inspection import Inspection
 from steelyard.report.terminal import bold, say, table
 
 _MEANING = {
@@ -53,20 +53,10 @@ def _links(seen: Inspection, out: Console) -> None:
 
 def _transmission(seen: Inspection, out: Console) -> None:
     rows = [
-        [t.motor, _weighted(t, seen), "by posture" if t.ratio is None else number(t.ratio, 6)]
+        [t.motor, t.moves([j.name for j in seen.joints]), "by posture" if t.ratio is None else number(t.ratio, 6)]
         for t in seen.transmission
     ]
     out.print(table("Drives", ["motor", "moves", "ratio"], rows, right=("ratio",)))
-
-
-def _weighted(t: TransmissionRow, seen: Inspection) -> str:
-    text = ""
-    for weight, joint in zip(t.weights, seen.joints, strict=True):
-        if weight:
-            sign = ("- " if weight < 0 else "+ ") if text else ("-" if weight < 0 else "")
-            size = "" if abs(weight) == 1.0 else f"{number(abs(weight), 6)}·"
-            text += (" " if text else "") + f"{sign}{size}{joint.name}"
-    return text or "nothing"
 
 
 def _base(seen: Inspection, out: Console) -> None:

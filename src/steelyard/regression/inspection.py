@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import StructureError
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
+from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
 from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
@@ -69,16 +71,28 @@ class TransmissionRow:
     weights: tuple[float, ...]
     ratio: float | None
 
+    def moves(self, joints: Sequence[str]) -> str:
+        """Its drive coordinate in words, as a sum over `joints`, by name."""
+        text = ""
+        for weight, joint in zip(self.weights, joints, strict=True):
+            if weight:
+                sign = ("- " if weight < 0 else "+ ") if text else ("-" if weight < 0 else "")
+                size = "" if abs(weight) == 1.0 else f"{number(abs(weight), 6)}·"
+                text += (" " if text else "") + f"{sign}{size}{joint}"
+        return text or "nothing"
+
 
 @dataclass(frozen=True)
 class BaseRow:
-    """A base parameter; `nominal` is its value after the description, None if that is not known."""
+    """A base parameter; `nominal` is its value after the description, None if that is not known, and `links` are the
+    bodies that take part in it: those whose parameters are summed, or whose joints a term acts on."""
 
     why_null: ClassVar = {"nominal": "The description does not give all of its parts."}
     name: str
     formula: str
     unit: str
     nominal: float | None
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,8 +214,22 @@ def _summary(robot: Robot, base: BaseParameters) -> BaseSummary:
         # A sum with an unknown part is unknown; 0 · unknown is 0.
         values = [float(row[row != 0.0] @ theta[row != 0.0]) for row in base.matrix]
         nominal = [value if math.isfinite(value) else None for value in values]
-    rows = zip(base.names, base.formulas, base.units, nominal, strict=True)
+    takes_part = _links_of_parameters(robot, base)
+    links = [
+        tuple(link.name for k, link in enumerate(robot.links) if np.any(row[takes_part[:, k]] != 0.0))
+        for row in base.matrix
+    ]
+    rows = zip(base.names, base.formulas, base.units, nominal, links, strict=True)
     return BaseSummary(base.rank, base.method, base.condition, base.gap, tuple(BaseRow(*row) for row in rows))
+
+
+def _links_of_parameters(robot: Robot, base: BaseParameters) -> NDArray[np.bool_]:
+    """Whether a parameter has to do with a link, `(parameters, links)`: it is one of its ten, or of a term that acts on
+    the joint that moves it."""
+    own = np.repeat(np.eye(len(robot.links), dtype=bool), 10, axis=0)
+    moved_by = np.array([link.coordinate for link in robot.links])
+    acted_on = base.terms.per_parameter(lambda _, c: np.asarray(c.weights)[moved_by] != 0.0)
+    return np.vstack([own, *acted_on])
 
 
 def _by_class(base: BaseParameters) -> dict[Identifiability, tuple[str, ...]]:

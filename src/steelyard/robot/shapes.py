@@ -25,6 +25,7 @@ def scene_of(
     motions: Sequence[tuple[str, Array, Array]] = (),
     packages: Sequence[str | Path] = (),
     most: int = MOST_TRIANGLES,
+    within: Sequence[Path] = (),
 ) -> Scene:
     """A `robot` to be drawn, with what moves it.
 
@@ -33,8 +34,9 @@ def scene_of(
         motions: name, times (s) and positions `(samples, joints)` of each motion that can be played.
         packages: folders in which `package://` meshes are looked for, before those above the robot's file.
         most: triangles of all meshes together; larger ones are made coarser.
+        within: folders outside of which no mesh is read; none: anywhere.
     """
-    shapes = described_shapes(robot, packages, most) or stand_ins(robot)
+    shapes = described_shapes(robot, packages, most, within) or stand_ins(robot)
     rest = np.concatenate([q for _, _, q in motions])[:1] if motions else np.zeros((1, robot.dof))
     looked = np.concatenate([rest, *(q[:: max(1, len(q) // 50)] for _, _, q in motions)])
     origins = np.concatenate([np.zeros((1, 3)), link_poses(robot, looked)[1].reshape(-1, 3)])
@@ -117,9 +119,22 @@ def _along(way: Array) -> Array:
     return np.column_stack([x, np.cross(z, x), z])
 
 
-def described_shapes(robot: Robot, packages: Sequence[str | Path] = (), most: int = MOST_TRIANGLES) -> list[Shape]:
+def named_meshes(urdf: Path) -> list[str]:
+    """The meshes that a `urdf` names, each once, as it names them; none where it is no URDF."""
+    try:
+        root = parse_xml(urdf)
+    except SteelyardError:
+        return []
+    shapes = [shape for link in root.all("link") for kind in ("visual", "collision") for shape in link.all(kind)]
+    meshes = [mesh for shape in shapes for geometry in shape.all("geometry") for mesh in geometry.all("mesh")]
+    return list(dict.fromkeys(name for mesh in meshes if (name := mesh.attributes.get("filename"))))
+
+
+def described_shapes(
+    robot: Robot, packages: Sequence[str | Path] = (), most: int = MOST_TRIANGLES, within: Sequence[Path] = ()
+) -> list[Shape]:
     """The bodies that the URDF of a `robot` names, for the eye or else for collisions; none where no moving link has
-    one that can be read. `packages` and `most` as in `scene_of`."""
+    one that can be read. `packages`, `most` and `within` as in `scene_of`."""
     path = Path(robot.source)
     if path.suffix.lower() != ".urdf" or not path.is_file():
         return []
@@ -134,7 +149,7 @@ def described_shapes(robot: Robot, packages: Sequence[str | Path] = (), most: in
         if place is None:
             continue
         for kind in ("visual", "collision"):
-            found = [s for s in (_shape(e, place, path, packages) for e in link.all(kind)) if s is not None]
+            found = [s for s in (_shape(e, place, path, packages, within) for e in link.all(kind)) if s is not None]
             if found:
                 shapes += found
                 break
@@ -149,7 +164,9 @@ def _place(robot: Robot, name: str, root: Element) -> Place | None:
     return Place() if name not in children else None
 
 
-def _shape(element: Element, place: Place, path: Path, packages: Sequence[str | Path]) -> Shape | None:
+def _shape(
+    element: Element, place: Place, path: Path, packages: Sequence[str | Path], within: Sequence[Path]
+) -> Shape | None:
     """One <visual> or <collision>; None where it cannot be read."""
     origin, geometry = element.find("origin"), element.find("geometry")
     inside = geometry.children[0] if geometry is not None and geometry.children else None
@@ -167,7 +184,7 @@ def _shape(element: Element, place: Place, path: Path, packages: Sequence[str | 
         if inside.tag == "mesh":
             scale = inside.vector("scale", 3, (1.0, 1.0, 1.0))
             file = mesh_path(inside.string("filename"), path, packages)
-            if file is None:
+            if file is None or (within and not any(file.resolve().is_relative_to(f.resolve()) for f in within)):
                 return None
             vertices, triangles = read_mesh(file)
             return Shape(place.host, "mesh", rotation, translation, vertices=vertices * scale, triangles=triangles)
