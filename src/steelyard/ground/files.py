@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.interrupt import unfinished
@@ -44,26 +44,32 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = False, private: bool = False) -> None:
-    """Write a file aside, then put it in its place by one rename; a failure leaves what was there.
+@contextmanager
+def whole_file(path: str | os.PathLike[str], new: bool = False, private: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to, piece by piece, which is put in its place by one rename at the end; a failure leaves what was
+    there, and nothing beside it.
 
     Args:
         path: its place.
-        content: of the file; text as UTF-8.
         new: nothing may be at `path`, else FileExistsError; otherwise what is there is replaced.
         private: nobody but this user may read it.
     """
     target = Path(path)
-    data = content.encode("utf-8") if isinstance(content, str) else content
     aside = aside_of(target)
     with named(target), unfinished(aside):
         try:
             with open(aside, "xb", opener=partial(os.open, mode=0o600 if private else 0o666)) as file:
-                file.write(data)
+                yield file
             (rename_new if new else os.replace)(aside, target)
         finally:
             with contextlib.suppress(OSError):
                 aside.unlink()
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes, new: bool = False, private: bool = False) -> None:
+    """Write `content`, text as UTF-8, to the file `path`, as `whole_file` does (`new`, `private`)."""
+    with whole_file(path, new, private) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def check_file(path: str | os.PathLike[str], new: bool = True) -> None:

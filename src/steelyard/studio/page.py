@@ -36,6 +36,7 @@ def whole_page(place: StudioFolder, stage: str, body: Html, rail: Html, jobs: Ht
 <link rel="icon" href="/assets/icon.svg">
 <link rel="stylesheet" href="/assets/report.css">
 <link rel="stylesheet" href="/assets/studio.css">
+<link rel="stylesheet" href="/assets/plot.css">
 {tags}
 </head>
 <body data-stage="{stage}">
