@@ -1,0 +1,147 @@
+"""What tests of the studio share: a client that says what it likes, and robots, logs and runs with evil names."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+_URDF = """<robot name="E"><link name="base"/><link name="L"><inertial><mass value="1"/><origin xyz="0.1 0 0"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="J" type="revolute"><parent link="base"/><child link="L"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="1" velocity="1" effort="10"/></joint></robot>"""
+_escaped = EVIL.replace("<", "&lt;").replace(">", "&gt;")
+
+HOSTILE = SimpleNamespace(
+    urdf=_URDF.replace('"E"', f'"{_escaped}"').replace('"L"', f'"{_escaped} link"').replace('"J"', f'"{_escaped}"'),
+    csv="t,<script>alert(2)</script>,tau\n0,0,0\n0.01,0,0\n",
+    project=f'robot = "robot/evil.urdf"\nruns = "runs"\n[logs]\nidentify = ["logs/{EVIL}.csv"]\n',
+    manifest={
+        "format": "steelyard-run-1",
+        "command": f"steelyard identify '{EVIL}'",
+        "command_in": "..",
+        "growing": [],
+        "files": {},
+    },
+    result={"format": EVIL, "robot": EVIL, "verdict": {"word": EVIL, "sentence": EVIL}, EVIL: EVIL},
+)
+
+
+@dataclass
+class Served:
+    """A studio that runs."""
+
+    folder: Path
+    options: tuple[str, ...] = ()
+    address: str = ""
+    process: Any = None
+    port: int = 0
+
+    @property
+    def base(self) -> str:
+        return self.address.partition("?")[0].rstrip("/")
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "steelyard", "studio", str(self.folder), "--no-open", "--port", str(self.port)]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            [*command, *self.options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
+        said = ""
+        for line in self.process.stdout:
+            said += line
+            if found := re.search(r"http://\S+", line):
+                self.address = found[0]
+                self.port = int(re.search(r":(\d+)/", self.address)[1])  # type: ignore[index]
+                break
+        assert self.address, said
+        end = time.monotonic() + 20.0
+        while time.monotonic() < end:
+            try:
+                urllib.request.urlopen(self.base + "/", timeout=5.0)
+            except urllib.error.HTTPError:
+                return  # it answers: the door is shut, as it should be
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("The studio does not answer.")
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):
+            self.process.terminate()
+            self.process.wait(10.0)
+        # Jobs outlive a studio; none may outlive its test.
+        for begun in self.folder.glob(".steelyard/jobs/*/begun.json"):
+            with contextlib.suppress(Exception):
+                os.killpg(int(re.search(r'"pid": (\d+)', begun.read_text())[1]), signal.SIGKILL)  # type: ignore[index]
+
+
+class Client:
+    """Asks a studio in whatever words; by default with the right name and cookie."""
+
+    def __init__(self, studio: Any) -> None:
+        self.studio = studio
+        self.token = studio.address.rpartition("=")[2]
+        _, _, headers = self.ask("GET", "/" + studio.address.rpartition("/")[2], cookie=False)
+        self.cookie = headers["set-cookie"].partition(";")[0]
+
+    def ask(
+        self, method: str, path: str, body: bytes = b"", cookie: bool = True, headers: Any = None, read: bool = True
+    ) -> tuple[int, bytes, dict[str, str]]:
+        said = {"Host": f"127.0.0.1:{self.studio.port}", "X-Steelyard": "1"}
+        if method in ("POST", "PUT"):
+            said["Content-Length"] = str(len(body))
+        if cookie:
+            said["Cookie"] = self.cookie
+        said = {k: v for k, v in {**said, **(headers or {})}.items() if v is not None}
+        connection = http.client.HTTPConnection("127.0.0.1", self.studio.port, timeout=20.0)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in said.items():
+                connection.putheader(name, value)
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            streams = (answer.getheader("content-type") or "").startswith("text/event-stream")
+            content = answer.read() if read and not streams else b""
+            return answer.status, content, {k.lower(): v for k, v in answer.getheaders()}
+        finally:
+            connection.close()
+
+    def head(self, method: str, path: str, length: int) -> bytes:
+        """The head of a request, as bytes."""
+        return (
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.studio.port}\r\nCookie: {self.cookie}\r\n"
+            f"X-Steelyard: 1\r\nContent-Length: {length}\r\n\r\n"
+        ).encode()
+
+    def do(self, action: str, **fields: str) -> tuple[int, str]:
+        """A form that is sent."""
+        from urllib.parse import urlencode
+
+        status, body, _ = self.ask("POST", f"/do/{action}", urlencode(fields).encode())
+        return status, body.decode()
+
+    def json(self, path: str) -> Any:
+        return json.loads(self.ask("GET", path)[1])
+
+
+def all_files(folder: Path) -> set[str]:
+    """Every file below a folder, but for locks."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "lock" not in p.name}
