@@ -1,0 +1,1 @@
+"""What a watch tells, one part a file: see `steelyard.watch.parts`."""
