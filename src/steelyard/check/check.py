@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -32,10 +32,12 @@ from steelyard.check.explained import (
     friction_share,
     giving,
 )
+from steelyard.check.harm import FATAL, Grade, advices, by_harm, verdict
+from steelyard.check.pictures import FindingPicture, pictures_of
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns, by_columns
-from steelyard.ground.outcome import Outcome
+from steelyard.ground.outcome import Content, Outcome
 from steelyard.ground.progress import steps, tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.parameters.terms import TermsLike
@@ -52,17 +54,6 @@ from steelyard.study import Study
 if TYPE_CHECKING:
     from rich.console import Console
 
-Grade = Literal["good", "usable", "mend", "unusable"]
-MOST_ADVICES = 5
-# What makes a log useless as it stands, whatever else it holds.
-FATAL = ("no_torque", "current", "short", "aligned", "nothing_moves", "all_dead")
-# First what spoils everything, then what spoils a joint, then what would make a good log better.
-_ORDER = (
-    *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",
-    "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor", "unexplained", "inconsistent",
-    "quantised", "saturated", "motionless", "delay", "position_steps",
-    "rank", "condition", "hidden",
-)  # fmt: skip
 # Positions in degrees, or zeros among them, make nonsense of every row; what a check would say of them would be wrong.
 _SPOILS_ROWS = ("degrees", "drop_out")
 # Of a long log, so many pieces are looked at with rows of their own; and what a single piece cannot be blamed for.
@@ -72,7 +63,8 @@ _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 @dataclass(frozen=True, repr=False)
 class Check(Outcome, Displayed):
-    """What was found: entries from checks, what the motion can show (None if the log is too broken to tell)."""
+    """What was found: entries from checks, what the motion can show (None if the log is too broken to tell), and, for
+    pages, `pictures` of what is wrong by the findings' keys."""
 
     why_null: ClassVar = {"excitation": "The log is too broken to say what its motion shows."}
 
@@ -83,6 +75,7 @@ class Check(Outcome, Displayed):
     advice: tuple[str, ...]
     entries: tuple[Finding, ...]
     excitation: Excitation | None
+    pictures: Mapping[str, FindingPicture] = field(default_factory=dict, compare=False)
 
     def of(self, kind: str) -> tuple[Finding, ...]:
         """The entries of one `kind`."""
@@ -107,7 +100,7 @@ class Check(Outcome, Displayed):
         from steelyard.check.excitation import joint_columns, parameter_columns
 
         heads = ("severity", "kind", "joint", "message", "advice")
-        graves = sorted(self.entries, key=lambda e: -e.rank)
+        graves = by_harm(self.entries)
         rows = [[getattr(e, head) for head in heads] for e in graves]
         out: dict[str, Callable[[], NamedColumns]] = {"findings": lambda: by_columns(heads, rows)}
         seen = self.excitation
@@ -116,7 +109,14 @@ class Check(Outcome, Displayed):
         return out
 
     def to_json(self) -> dict[str, Any]:
-        return explained(self)
+        made = explained(replace(self, pictures={}))
+        del made["pictures"]
+        return made
+
+    def files(self) -> Mapping[str, Content]:
+        from steelyard.check.kept import evidence_file
+
+        return evidence_file([self])
 
     def page(self) -> str:
         from steelyard.check.page import check_report
@@ -164,6 +164,7 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
     looked = {round(k * last / (_LOOKED - 1)) for k in range(_LOOKED)}
     base: tuple[Log, Check] | None = None
     others: list[Finding] = []
+    pictures: dict[str, FindingPicture] = {}
     for number, piece in enumerate(pieces_of(log)):
         tell_progress("Checking", number / (last + 1), f"piece {number + 1} of {last + 1}")
         if number in looked:
@@ -173,11 +174,15 @@ def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation:
                 base = piece, made
                 continue
             others += _with_rows(piece, made.entries)
+            pictures = {**made.pictures, **pictures}
         else:
-            others += found_later(as_logged(robot, [piece]), piece)
+            mounted = as_logged(robot, [piece])
+            others += (later := found_later(mounted, piece))
+            pictures = {**pictures_of(later, mounted, piece), **pictures}
         del piece
     assert base is not None  # a file without rows is refused before
-    return _told(as_logged(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others)
+    pictures = {**pictures, **base[1].pictures}
+    return _told(as_logged(robot, [base[0]]), base[0], base[1].entries, base[1].excitation, others, pictures)
 
 
 def found_later(robot: Robot, piece: Log) -> list[Finding]:
@@ -208,11 +213,12 @@ def check_study(study: Study) -> tuple[Check, ...]:
 def _check(study: Study, number: int) -> Check:
     log = study.beginnings[number]
     entries = _of_channels(study.robot, log)
-    seen: Excitation | None = None
+    seen, rows = None, None
     if not _spoilt(entries):
-        more, seen = _look(study, number)
+        more, seen, rows = _look(study, number)
         entries = _without_echoes([*entries, *more])
-    return _told(study.robot, log, entries, seen, study.later(number))
+    pictures = pictures_of(entries, study.robot, log, *(rows or ()))
+    return _told(study.robot, log, entries, seen, study.later(number), pictures)
 
 
 def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
@@ -220,7 +226,7 @@ def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
     entries = _of_channels(robot, log)
     if not _spoilt(entries):
         entries.append(Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move."))
-    return _told(robot, log, entries, None)
+    return _told(robot, log, entries, None, (), pictures_of(entries, robot, log))
 
 
 def _of_channels(robot: Robot, log: Log) -> list[Finding]:
@@ -236,14 +242,16 @@ def _spoilt(entries: Sequence[Finding]) -> bool:
 
 
 def _told(
-    robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None, later: Sequence[Finding] = ()
-) -> Check:
+    robot: Robot, log: Log, entries: Sequence[Finding], seen: Excitation | None, later: Sequence[Finding],
+    pictures: Mapping[str, FindingPicture],
+) -> Check:  # fmt: skip
     """The check of what was found, and of what is wrong `later` in the log and was not at its beginning, once each."""
     said = {(e.kind, e.joint) for e in entries if e.rank > 1}
     more = {(e.kind, e.joint): e for e in reversed(later) if (e.kind, e.joint) not in said}
     entries = [*entries, *reversed(more.values())]
-    grade, sentence = verdict(entries)
-    return Check(robot.name, str(log.meta.get("source", "")), grade, sentence, advices(entries), tuple(entries), seen)
+    (grade, sentence), source = verdict(entries), str(log.meta.get("source", ""))
+    known = {e.key: pictures[e.key] for e in by_harm(entries) if e.key in pictures}
+    return Check(robot.name, source, grade, sentence, advices(entries), tuple(entries), seen, known)
 
 
 def _without_echoes(entries: list[Finding]) -> list[Finding]:
@@ -270,21 +278,25 @@ def _needed(robot: Robot, log: Log) -> list[Finding]:
     return []
 
 
-def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
-    """The checks that need prepared rows."""
+# Prepared rows, and the fits of every joint's torque by itself.
+_Rows = tuple[Evidence, Mapping[int, Fit]]
+
+
+def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, _Rows | None]:
+    """The checks that need prepared rows; and those."""
     robot, log = study.robot, study.beginnings[number]
     try:
         seen = gather(study, number)
     except LogError as error:
-        return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None
+        return [Finding("nothing_moves", "problem", str(error), "Log the robot while its joints move.")], None, None
     except StructureError as error:
-        return [_unfit(error)], None
+        return [_unfit(error)], None, None
     velocity = list(check_velocity(robot, seen.motions, log))
     if any(e.kind in ("degrees", "clock") for e in velocity):
-        return velocity, None
+        return velocity, None, None
     if min(len(y) for y in seen.y) < seen.base.rank:
         message = f"After filtering {min(len(y) for y in seen.y)} rows remain for {seen.base.rank} base parameters."
-        return [*velocity, Finding("short", "problem", message, "Log a longer motion.")], None
+        return [*velocity, Finding("short", "problem", message, "Log a longer motion.")], None, None
     fits = free_fits(seen)
     excitation = excitation_of(seen, fits)
     mixed_up = _against_physics(seen, fits)
@@ -292,12 +304,14 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None]:
     if any(e.severity == "problem" for e in (*velocity, *mixed_up)):
         # What a motion shows is judged by a fit, and a fit to torques that are not the robot's shows nothing.
         motion = [replace(e, severity="note") if e.kind in ("hidden", "condition") else e for e in motion]
-        return [*velocity, *mixed_up, *motion], excitation
+        return [*velocity, *mixed_up, *motion], excitation, (seen, fits)
     late = check_delay(seen, friction_share(seen, fits), fits)
     steps = check_rounding(log, seen)
     warming = check_warming(seen, fits)
     beyond = check_overshoot(seen, fits)
-    return [*velocity, *mixed_up, *check_explained(seen, fits), *beyond, *late, *steps, *warming, *motion], excitation
+    explained_not = check_explained(seen, fits)
+    every = [*velocity, *mixed_up, *explained_not, *beyond, *late, *steps, *warming, *motion]
+    return every, excitation, (seen, fits)
 
 
 def _unfit(error: StructureError) -> Finding:
@@ -339,43 +353,3 @@ def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
     if not any(e.severity == "warning" for e in (*found, *between)):
         between = [*between, *check_witness(seen, fits)]
     return [*found, *between, *(list(check_zeros(seen, fits)) or check_clock(seen))]
-
-
-def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
-    """What to do about `entries`: at most five advices, the gravest first, joints with the same trouble together."""
-    places = {kind: k for k, kind in enumerate(_ORDER)}
-    graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
-    lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
-    ranked = sorted(graves, key=lambda e: (-e.rank, places.get(e.kind, len(places)))) + lights
-    out: list[str] = []
-    told: set[tuple[str, str]] = set()
-    for entry in ranked:
-        if entry.advice in out or (entry.kind, entry.severity) in told:
-            continue
-        alike = [e.joint for e in ranked if e.kind == entry.kind and e.severity == entry.severity and e.joint]
-        told.add((entry.kind, entry.severity))
-        others = [name for name in dict.fromkeys(alike) if name != entry.joint]
-        same = f" The same for {', '.join(others)}." if others and entry.joint else ""
-        out.append(entry.advice + same)
-    return tuple(out[:MOST_ADVICES])
-
-
-def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
-    """How far a log with these `entries` can be trusted."""
-    problems = [e for e in entries if e.severity == "problem"]
-    warnings = [e for e in entries if e.severity == "warning"]
-    fatal = [e for e in problems if e.kind in FATAL]
-    if fatal:
-        why = fatal[0].message
-        return "unusable", f"This log cannot be identified from: {why[:1].lower()}{why[1:]}"
-    if problems:
-        return "mend", f"Mend {_count(problems, 'problem')} before identifying from this log."
-    if warnings:
-        return "usable", f"This log can be identified from, with {_count(warnings, 'reservation')}."
-    return "good", "This log is fit for identification."
-
-
-def _count(entries: Sequence[Finding], word: str) -> str:
-    joints = list(dict.fromkeys(e.joint for e in entries if e.joint))
-    many = f"{len(entries)} {word}{'s' if len(entries) > 1 else ''}"
-    return f"{many} ({', '.join(joints)})" if joints else many

@@ -39,8 +39,8 @@ def check_explained(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding
             yield Finding("unexplained", "warning", message, advice, name)
 
 
-def _friction_columns(seen: Evidence) -> list[list[int]]:
-    """For every equation, where in its columns the joint's own friction stands."""
+def friction_columns(seen: Evidence) -> list[list[int]]:
+    """For every equation `seen`, where in its columns the joint's own friction stands."""
     links = seen.robot.inertial_count
     # The joint that each parameter of a term rubs on, -1 for none.
     rubs = seen.base.terms.per_parameter(lambda term, c: c.index if c.side == "joint" and term.dissipative else -1)
@@ -55,7 +55,7 @@ def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Power that each joint's friction takes by `fits` to what was `seen`, in standard errors; below 0 it gives."""
     out: dict[int, float] = {}
     rows = seen.thinned(_MOST_ROWS)
-    for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
+    for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
         found = fits[joint]
         usable = [k for k in columns if np.isfinite(found.errors[k])]
         shares = np.mean(seen.A[e][rows][:, usable] * seen.dq[rows, joint][:, None], axis=0)
@@ -68,7 +68,7 @@ def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
 def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Standard deviation of each joint's friction by `fits` against that of the torque `seen`."""
     out: dict[int, float] = {}
-    for e, (joint, columns) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
+    for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
         part = seen.A[e][:, columns] @ fits[joint].values[columns]
         out[joint] = float(np.std(part)) / max(float(np.std(seen.y[e])), 1e-300)
     return out
@@ -170,7 +170,7 @@ _DIRECTION_KNOWN = 0.02  # rad/s, m/s; slower than this the direction fades in
 def check_warming(seen: Evidence, fits: Mapping[int, Fit]) -> Iterator[Finding]:
     """A note for each joint whose friction, by `fits` to what was `seen`, rises or falls over the log."""
     time = np.concatenate([m.t[m.keep] for m in seen.motions])
-    for e, (joint, places) in enumerate(zip(seen.joints, _friction_columns(seen), strict=True)):
+    for e, (joint, places) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
         if not places:
             continue
         rest = seen.y[e] - seen.A[e] @ fits[joint].values

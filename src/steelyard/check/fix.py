@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from steelyard.check.check import Check
+from steelyard.errors import UnknownNameError
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mapping import LogMapping
@@ -19,13 +20,27 @@ _SI = {
 }
 
 
-def mended(found: Check, robot: Robot, log: Log, mapping: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The `mapping` with every fix that was `found` in `log` of `robot`; and what a mapping cannot mend, in words."""
+def mended(
+    found: Check, robot: Robot, log: Log, mapping: Mapping[str, Any], only: Collection[str] = ()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The `mapping` with every fix that was `found` in `log` of `robot`; and what a mapping cannot mend, in words.
+
+    Args:
+        found: the check of the log.
+        robot: whose log it is.
+        log: its beginning, read with that mapping.
+        mapping: as its file says it.
+        only: the keys of the findings to mend, or their kinds; empty: all.
+    """
+    chosen = [e for e in found.complaints if not only or e.key in only or e.kind in only]
+    for name in only:
+        if not any(name in (e.key, e.kind) and e.fix is not None for e in chosen):
+            raise UnknownNameError("finding that a mapping mends", name, [e.key for e in found.complaints if e.fix])
     data: dict[str, Any] = {key: dict(x) if isinstance(x, Mapping) else x for key, x in mapping.items()}
     stated = LogMapping.from_table(data)
     names = list(stated.joints or robot.joint_names)
     by_hand: list[str] = []
-    for entry in found.complaints:
+    for entry in chosen:
         if entry.fix is None:
             by_hand.append(entry.advice)
             continue

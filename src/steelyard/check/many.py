@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.check.check import Check
-from steelyard.ground.outcome import Outcome
+from steelyard.ground.outcome import Content, Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +36,11 @@ class Checks(Outcome):
     def to_json(self) -> dict[str, Any]:
         logs = [{"log": n, **check.to_json()} for n, check in zip(self.names, self.checks, strict=True)]
         return {"verdict": self.verdict, "exit_code": self.exit_code, "logs": logs}
+
+    def files(self) -> Mapping[str, Content]:
+        from steelyard.check.kept import evidence_file
+
+        return evidence_file(self.checks)
 
     def page(self) -> str:
         from steelyard.check.page import check_report

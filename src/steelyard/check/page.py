@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from steelyard.check import Check, Checks, Excitation
-from steelyard.check.check import MOST_ADVICES
+from steelyard.check.harm import MOST_ADVICES, by_harm
+from steelyard.check.pictures import FindingPicture
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
 from steelyard.ground.repeat import repeat_command
@@ -32,8 +33,10 @@ from steelyard.report.elements import (
 )
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.estimates import singular_values
+from steelyard.report.plots.figure import MEASURED, PREDICTED, SKY, Figure
 from steelyard.report.plots.ranking import counts
 from steelyard.report.terminal import bold, say, table
+from steelyard.signals.log import Finding
 
 _COLOURS = {"warning": "yellow", "problem": "red"}
 _KINDS: dict[str, CalloutKind] = {"problem": "bad", "warning": "warning", "note": "note", "ok": "good"}
@@ -46,7 +49,7 @@ def print_check(found: Check, out: Console) -> None:
     say(out, bold(found.robot), f"{where}\n")
     if found.excitation is not None:
         _print_motion(found.excitation, out)
-    ranked = sorted(found.entries, key=lambda e: -e.rank)
+    ranked = by_harm(found.entries)
     rows: list[list[str | Text]] = [[Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
     out.print(table("Findings", ["", "what was found"], rows))
     say(out, bold(found.verdict))
@@ -60,7 +63,7 @@ def print_checks(found: Checks, out: Console) -> None:
     wrong: list[list[str | Text]] = []
     for name, check in zip(found.names, found.checks, strict=True):
         counts = [sum(e.severity == s for e in check.entries) for s in ("problem", "warning", "note")]
-        ranked = sorted(check.complaints, key=lambda e: -e.rank)
+        ranked = by_harm(check.complaints)
         worst = ranked[0].kind.replace("_", " ") if ranked else "–"
         seen = check.excitation
         shown = "–" if seen is None else f"{seen.rank} of {seen.count}"
@@ -188,14 +191,42 @@ def _next(logs: Sequence[str], worst: Check) -> Html:
 
 def _log(name: str, found: Check) -> list[Html]:
     pieces = [callout(_GRADES[found.grade], f"{name}: {found.verdict}")]
-    said = sorted((e for e in found.entries if e.severity != "ok"), key=lambda e: -e.rank)
-    for entry in said:
-        what = Html(text(entry.message) + (f"<p>{text(entry.advice)}</p>" if entry.advice else ""))
-        pieces.append(callout(_KINDS[entry.severity], what))
-    fine = [e.message for e in found.entries if e.severity == "ok"]
-    if fine:
-        pieces.append(paragraph("Found in order: " + " ".join(fine)))
+    pieces += [finding_html(e, found.pictures.get(e.key)) for e in by_harm(found.entries) if e.severity != "ok"]
+    pieces.append(in_order(found))
     return pieces if found.excitation is None else [*pieces, *_motion(name, found.excitation)]
+
+
+def finding_html(entry: Finding, picture: FindingPicture | None, more: str = "") -> Html:
+    """An `entry` with what to do about it and its `picture` (None: there is none); `more` HTML stands between."""
+    what = Html(text(entry.message) + (f"<p>{text(entry.advice)}</p>" if entry.advice else "") + more)
+    said = callout(_KINDS[entry.severity], what)
+    return said if picture is None else join(said, figure_html(finding_figure(picture), picture.title, picture.about))
+
+
+def in_order(found: Check) -> Html:
+    """What was looked at and `found` to be as it should."""
+    fine = [e.message for e in found.entries if e.severity == "ok"]
+    return paragraph("Found in order: " + " ".join(fine)) if fine else Html("")
+
+
+_LOOKS = {"measured": (MEASURED, 1.0), "expected": (PREDICTED, 2.2), "other": (SKY, 1.4)}
+
+
+def finding_figure(picture: FindingPicture) -> Figure:
+    """A finding's `picture`, drawn."""
+    figure = Figure(260)
+    for line in picture.lines:
+        if line.role == "points":
+            marker = {"color": MEASURED, "size": 3, "opacity": 0.5}
+            figure.add("scatter", x=list(line.x), y=list(line.y), mode="markers", name=line.name, marker=marker)
+            continue
+        colour, width = _LOOKS[line.role]
+        figure.line(1, line.x, line.y, line.name, colour, width)
+    for bound in picture.bounds:
+        figure.bound(1, bound)
+    figure.x_axis(1, picture.across)
+    figure.y_axis(1, picture.up)
+    return figure
 
 
 def _motion(name: str, seen: Excitation) -> list[Html]:

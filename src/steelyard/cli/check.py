@@ -33,6 +33,10 @@ class CheckOptions:
     fix: Annotated[
         str, typer.Option("--fix", metavar="F", help="Write a mapping (TOML) that mends what can be mended in one log.")
     ] = ""
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND[:JOINT]", help="Of what --fix would mend, this alone: sign:elbow. May be repeated."),
+    ] = None
     output: opt.Output = ""
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
@@ -47,6 +51,8 @@ def check(o: CheckOptions) -> None:
     """
     if o.fix and len(o.logs) > 1:
         raise SteelyardError("--fix mends one log at a time; give one log.")
+    if o.only and not o.fix:
+        raise SteelyardError("--only says what --fix mends; give --fix F as well.")
     if o.fix:
         check_file(o.fix)
     robot = o.described.robot(o.robot)
@@ -79,7 +85,7 @@ def _mend(o: CheckOptions, robot: Robot, found: Check | Checks) -> None:
 
     assert isinstance(found, Check)  # of one log
     piece = next(pieces_of(open_log(Path(o.logs[0]), robot, o.mapping or None)))
-    data, by_hand = mended(found, robot, piece, mapping_table(o.mapping))
+    data, by_hand = mended(found, robot, piece, mapping_table(o.mapping), o.only or ())
     write_whole(o.fix, as_toml(data), new=True)
     for text in by_hand if not o.as_json else ():
         typer.echo(shortened(f"Not in {o.fix}: {text}"))

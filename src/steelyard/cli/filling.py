@@ -81,7 +81,7 @@ def _is_missing(value: Any) -> bool:
 
 
 # Options that say where and how a result is handed out, or how hard the machine works: it is the same with any.
-_OUTWARD = ("output", "overwrite", "as_json", "resume", "workers", "checkpoint", "fix")
+_OUTWARD = ("output", "overwrite", "as_json", "resume", "workers", "checkpoint", "fix", "only")
 
 
 def _both(command: Any, values: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

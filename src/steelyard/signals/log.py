@@ -60,6 +60,11 @@ class Finding:
         """0 for "ok" up to 3 for "problem"."""
         return SEVERITIES.index(self.severity)
 
+    @property
+    def key(self) -> str:
+        """What it goes by among those of its log: "sign:elbow", or "gravity" where it concerns the whole log."""
+        return f"{self.kind}:{self.joint}" if self.joint else self.kind
+
 
 SIGNALS = ("q", "dq", "ddq", "tau")
 CHANNEL = "channel_"  # before the names of channels in .npz files

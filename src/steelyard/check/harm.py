@@ -1,0 +1,65 @@
+"""What findings amount to: the order of their harm, what to do about them, and the verdict on the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from steelyard.signals.log import Finding
+
+Grade = Literal["good", "usable", "mend", "unusable"]
+MOST_ADVICES = 5
+# What makes a log useless as it stands, whatever else it holds.
+FATAL = ("no_torque", "current", "short", "aligned", "nothing_moves", "all_dead")
+# First what spoils everything, then what spoils a joint, then what would make a good log better.
+_ORDER = (
+    *FATAL, "degrees", "velocity_degrees", "clock", "echo", "drop_out", "order", "gravity", "sign", "position_sign",
+    "zero", "coupled", "dead_torque", "velocity_sign", "torque_scale", "velocity_factor", "unexplained", "inconsistent",
+    "quantised", "saturated", "motionless", "delay", "position_steps",
+    "rank", "condition", "hidden",
+)  # fmt: skip
+
+
+def by_harm(entries: Iterable[Finding]) -> list[Finding]:
+    """The `entries`, the gravest first."""
+    places = {kind: k for k, kind in enumerate(_ORDER)}
+    return sorted(entries, key=lambda e: (-e.rank, places.get(e.kind, len(places))))
+
+
+def advices(entries: Sequence[Finding]) -> tuple[str, ...]:
+    """What to do about `entries`: at most five advices, the gravest first, joints with the same trouble together."""
+    graves = [e for e in entries if e.advice and e.severity in ("problem", "warning")]
+    lights = [e for e in entries if e.advice and e.severity == "note" and e.kind == "hidden"]
+    ranked = by_harm(graves) + lights
+    out: list[str] = []
+    told: set[tuple[str, str]] = set()
+    for entry in ranked:
+        if entry.advice in out or (entry.kind, entry.severity) in told:
+            continue
+        alike = [e.joint for e in ranked if e.kind == entry.kind and e.severity == entry.severity and e.joint]
+        told.add((entry.kind, entry.severity))
+        others = [name for name in dict.fromkeys(alike) if name != entry.joint]
+        same = f" The same for {', '.join(others)}." if others and entry.joint else ""
+        out.append(entry.advice + same)
+    return tuple(out[:MOST_ADVICES])
+
+
+def verdict(entries: Sequence[Finding]) -> tuple[Grade, str]:
+    """How far a log with these `entries` can be trusted."""
+    problems = [e for e in entries if e.severity == "problem"]
+    warnings = [e for e in entries if e.severity == "warning"]
+    fatal = [e for e in problems if e.kind in FATAL]
+    if fatal:
+        why = fatal[0].message
+        return "unusable", f"This log cannot be identified from: {why[:1].lower()}{why[1:]}"
+    if problems:
+        return "mend", f"Mend {_count(problems, 'problem')} before identifying from this log."
+    if warnings:
+        return "usable", f"This log can be identified from, with {_count(warnings, 'reservation')}."
+    return "good", "This log is fit for identification."
+
+
+def _count(entries: Sequence[Finding], word: str) -> str:
+    joints = list(dict.fromkeys(e.joint for e in entries if e.joint))
+    many = f"{len(entries)} {word}{'s' if len(entries) > 1 else ''}"
+    return f"{many} ({', '.join(joints)})" if joints else many
