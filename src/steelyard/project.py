@@ -145,7 +145,7 @@ class Project:
         if not self.robot:
             raise ProjectError(f"{self.file}: names no robot; add robot = 'arm.urdf'.")
         own = {
-            "joints": _listed(self.joints) or None,
+            "joints": listed_names(self.joints) or None,
             "locked": dict(self.lock) or None,
             "gravity": self.gravity,
             "snap": self.snap,
@@ -166,7 +166,7 @@ class Project:
 
         robot, paths = self.load_robot(), self.log_paths()
         logs = self.read_logs("", robot)
-        return checked_alike(paths, [check_log(robot, log, _listed(self.terms) or None) for log in logs])
+        return checked_alike(paths, [check_log(robot, log, listed_names(self.terms) or None) for log in logs])
 
     def identify(self, **options: Any) -> Identification:
         """Identify from the logs to `identify`, judged by those to `validate`; `options` are those of
@@ -176,7 +176,7 @@ class Project:
         logs, judges = ([Path(p) for p in self.log_paths(role)] for role in ("identify", "validate"))
         if not logs:
             raise ProjectError(f"{self.file}: names no log to identify from; add [logs] with identify = ['run.csv'].")
-        own = {"terms": _listed(self.terms) or None, "mapping": self.path_of(self.mapping) or None}
+        own = {"terms": listed_names(self.terms) or None, "mapping": self.path_of(self.mapping) or None}
         return identify_files(self.load_robot(), logs, judges, **{**own, **options})
 
     def excite(self, **options: Any) -> Plan:
@@ -184,12 +184,12 @@ class Project:
         from steelyard.excitation import excite
 
         limits = {k: None if v == "none" else v for k, v in vars(self.limits).items() if v is not None}
-        own = {"limits": limits or None, "packages": [self.path_of(p) for p in _listed(self.packages)]}
+        own = {"limits": limits or None, "packages": [self.path_of(p) for p in listed_names(self.packages)]}
         return excite(self.load_robot(), **{**own, **options})
 
 
-def _listed(names: Names) -> list[str]:
-    """Names that were given as a list, or as a text with commas between."""
+def listed_names(names: Names) -> list[str]:
+    """`names` that were given as a list, or as a text with commas between."""
     return [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else list(names)
 
 

@@ -158,7 +158,7 @@ def scene_html(scene: Scene, title: str, caption: str = "") -> Html:
 
 def _legend(scene: Scene) -> str:
     """What the colours mean; forms differ, too: what was found is filled, what is nominal is drawn in lines."""
-    if not scene.bodies:
+    if not any(b.found for b in scene.bodies):
         return ""
     used = {b.level for b in scene.bodies if b.found}
     marks = [
@@ -166,6 +166,5 @@ def _legend(scene: Scene) -> str:
         for colour, words in (*((c, w) for _, c, w in KNOWN_TO), UNSEEN)
         if (colour, words) in used
     ]
-    filled = f"Filled: identified, {text(scene.coloured_by)} {' '.join(marks)}." if marks else ""
     rings = " Rings: nominal." if any(b.nominal for b in scene.bodies) else ""
-    return f'<p class="legend">{filled}{rings}</p>'
+    return f'<p class="legend">Filled: identified, {text(scene.coloured_by)} {" ".join(marks)}.{rings}</p>'

@@ -46,6 +46,8 @@
     });
   }
 
+  Steelyard.upload = send;
+
   document.addEventListener("dragover", function (event) {
     event.preventDefault();
     var zone = event.target.closest(".drop");
