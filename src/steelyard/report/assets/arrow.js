@@ -59,13 +59,28 @@
       return [x, [z[1] * x[2] - z[2] * x[1], z[2] * x[0] - z[0] * x[2], z[0] * x[1] - z[1] * x[0]], z];
     }
 
+    // The axis whose tip is seen near a place (right, up) of the picture, whichever side of the ball it is on.
+    function seenNear(x, y, s) {
+      var best = null, least = 0.25;
+      [0, 1, 2].forEach(function (k) {
+        [-1, 1].forEach(function (way) {
+          var gap = Math.hypot(x - way * s[0][k], y - way * s[1][k]) + (way * s[2][k] * kept < 0 ? 0.08 : 0);
+          if (gap < least) { least = gap; best = [0, 0, 0]; best[k] = way; }
+        });
+      });
+      return best;
+    }
     // Under the pointer, on the half of a ball that it was on: towards the eye, or away from it.
     function follow(e) {
       var s = sides(), place = button.getBoundingClientRect(), arm = ARM * place.width / 2;
       var x = (e.clientX - place.left - place.width / 2) / arm, y = -(e.clientY - place.top - place.height / 2) / arm;
-      var out = Math.hypot(x, y), depth = out < 1 ? Math.sqrt(1 - out * out) : 0;
-      var to = unit(plus(plus(plus([0, 0, 0], x, s[0]), y, s[1]), kept * depth, s[2]));
-      turn(snapped(to, e.shiftKey), false);
+      var out = Math.max(1, Math.hypot(x, y)), depth;
+      x /= out;
+      y /= out;
+      depth = Math.sqrt(Math.max(0, 1 - x * x - y * y));
+      var to = (!e.shiftKey && seenNear(x, y, s)) || unit(plus(plus(plus([0, 0, 0], x, s[0]), y, s[1]), kept * depth, s[2]));
+      if (Math.abs(dot(to, s[2])) > 1e-6) { kept = Math.sign(dot(to, s[2])); }
+      turn(to, false);
     }
     button.addEventListener("pointerdown", function (e) {
       held = true;

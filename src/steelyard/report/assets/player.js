@@ -69,8 +69,8 @@
   // Draw the robots in `root` that have not been drawn, each when it comes into view: where it is drawn by software,
   // WebGL takes a second to begin.
   Steelyard.robots = function (root) {
-    root.querySelectorAll("figure.robot:not([data-drawn])").forEach(function (box) {
-      box.dataset.drawn = "soon";
+    root.querySelectorAll("figure.robot:not([data-watched])").forEach(function (box) {
+      box.dataset.watched = "yes";
       if (!("DecompressionStream" in window)) { refuse(box, "this browser is too old to unpack it"); return; }
       var watch = new IntersectionObserver(function (entries) {
         if (!entries.some(function (entry) { return entry.isIntersecting; })) { return; }
