@@ -95,17 +95,18 @@ class Jobs:
         self._folder = place.own("jobs", "x").parent
         self._started: dict[str, subprocess.Popen[bytes]] = {}
         self._killing: dict[str, float] = {}
+        self._over: dict[str, StudioJob] = {}  # of what is over nothing changes any more
 
     # ------------------------------------------------------------ what there is
 
     def all(self) -> list[StudioJob]:
         """Every job, the newest first."""
-        names = sorted((p.name for p in self._folder.iterdir() if (p / JOB).is_file()), reverse=True)
-        return [job for name in names if (job := self._read(name)) is not None]
+        names = sorted(os.listdir(self._folder), reverse=True)
+        return [job for name in names if (job := self._known(name)) is not None]
 
     def get(self, name: str) -> StudioJob:
         """The job called `name`."""
-        job = self._read(name) if name.replace("-", "").isalnum() else None
+        job = self._known(name) if name.replace("-", "").isalnum() else None
         if job is None:
             raise StudioError("There is no such job; it may have been cleared away.")
         return job
@@ -182,6 +183,7 @@ class Jobs:
         if job.live:
             raise StudioError("The job is at work; cancel it first.")
         self.place.trash(self._folder / name)
+        self._over.pop(name, None)
 
     def step(self) -> None:
         """Start what may start, and make an end of what was cancelled; called again and again."""
@@ -231,6 +233,14 @@ class Jobs:
                 return not hold(file)
         except OSError:
             return False
+
+    def _known(self, name: str) -> StudioJob | None:
+        if name in self._over:
+            return self._over[name]
+        job = self._read(name)
+        if job is not None and not job.live:
+            self._over[name] = job
+        return job
 
     def _read(self, name: str) -> StudioJob | None:
         folder = self._folder / name
