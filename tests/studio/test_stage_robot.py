@@ -294,6 +294,14 @@ def test_the_robot_answers_to_sliders_formulas_and_the_arrow(studio: Served, cli
     chosen = pixels(page)
     formula.click()
     assert not np.array_equal(chosen, pixels(page))
+    # Any script can play a motion on it, with the ghost of another posture.
+    page.evaluate(
+        "q => { const robot = document.querySelector('figure.robot').robot; robot.ghost(q); robot.set(q);"
+        "robot.play({ t: [0, 1], q: [q, q.map(x => x + 1)] }, t => { document.body.dataset.t = t; }); }", [0.0] * 6
+    )  # fmt: skip
+    page.wait_for_selector("body[data-t^='0.']")
+    page.evaluate("() => document.querySelector('figure.robot').robot.stop()")
+    assert not np.array_equal(still, pixels(page))
     # The arrow by the keyboard: a quarter of a turn comes to rest on an axis, which the project file then has.
     page.locator("button.gravity").focus()
     for _ in range(6):
@@ -324,6 +332,6 @@ def test_a_folder_that_is_chosen_goes_as_an_archive(studio: Served, client: Clie
     page.goto(f"{studio.base}/robot")
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     page.locator("input[webkitdirectory]").set_input_files(home)
-    page.wait_for_selector(".words:has-text('arm')")
+    page.wait_for_selector("h2.words:has-text('arm')")
     assert project(studio)["robot"].endswith("arm_description/urdf/two.urdf")
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]

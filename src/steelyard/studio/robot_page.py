@@ -34,24 +34,13 @@ def robot_seen(file: str) -> dict[str, str]:
     robot = project.load_robot()
     everyone = robot if not (project.joints or project.lock) else load_robot(project.path_of(project.robot))
     seen = inspect_robot(robot, project.terms or None)
-    base = seen.base_parameters
-    words = [_count(len(seen.joints), "joint"), _count(len(seen.links), "moving link")]
-    words += [_count(base.count, "base parameter")] if base else []
     return {
         "name": robot.name,
-        "words": ", ".join(words),
-        "warning": "" if base else "which parameters can be told apart is not clear",
+        "words": f"{_count(len(seen.joints), 'joint')}, {_count(len(seen.links), 'moving link')}",
+        "warning": "" if seen.base_parameters else "which parameters can be told apart is not clear",
         "view": join(_view(project, robot), _which(everyone.joint_names, robot.joint_names)),
         "tables": _tables(project, seen),
     }
-
-
-def robot_tables(file: str) -> str:
-    """The tables alone, of the robot of the project `file`."""
-    from steelyard.regression.inspection import inspect_robot
-
-    project = Project.load(file)
-    return _tables(project, inspect_robot(project.load_robot(), project.terms or None))
 
 
 def builtin_robots() -> list[tuple[str, int, str]]:
@@ -130,9 +119,8 @@ def _scene(robot: Robot, packages: Sequence[str]) -> Scene:
     postures = np.random.default_rng(0).uniform(spans[:, 0], spans[:, 1], (60, robot.dof))
     origins = link_poses(robot, np.vstack([rest, postures]))[1]
     far = max(float(np.linalg.norm(origins, axis=-1).max()), made.reach)
-    at_rest = np.vstack([np.zeros(3), origins[0]])
-    low, high = at_rest.min(axis=0), at_rest.max(axis=0)
-    middle = np.array([*(0.25 * (low + high)[:2]), 0.4 * far if high[2] + low[2] >= 0.0 else -0.4 * far])
+    low, high = origins.reshape(-1, 3).min(axis=0), origins.reshape(-1, 3).max(axis=0)
+    middle = np.array([0.0, 0.0, 0.5 * (min(low[2], 0.0) + max(high[2], 0.0))])
     bodies = tuple(
         Body(k, None, solid)
         for k, link in enumerate(robot.links)

@@ -56,6 +56,12 @@
     gravity(view, event.detail.robot);
   });
 
+  // Whoever comes with a file sees where it goes.
+  document.addEventListener("dragenter", function () {
+    var another = document.getElementById("another");
+    if (another) { another.open = true; }
+  });
+
   document.addEventListener("click", function (event) {
     var button = event.target.closest("button.bodies"), figure = document.querySelector(".robot-view figure.robot");
     if (!button) { return; }

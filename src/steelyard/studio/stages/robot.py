@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import plain, write_whole
@@ -18,7 +17,7 @@ from steelyard.report.elements import Html, text
 from steelyard.studio.page import button, choice, drop_zone, form, trouble
 from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.robot_files import DESCRIPTIONS, MESHES, ROBOT_FOLDER, descriptions, take_files
-from steelyard.studio.robot_page import builtin_robots, robot_seen, robot_tables
+from steelyard.studio.robot_page import builtin_robots, robot_seen
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
 
 # What in the project file is about one robot, and not about another.
@@ -130,7 +129,7 @@ def _seen_html(seen: Mapping[str, str]) -> Html:
     if "error" in seen:
         return trouble(seen["error"])
     return Html(
-        f'<p class="words"><strong>{text(seen["name"])}</strong>: {text(seen["words"])}</p>{seen["view"]}'
+        f'<h2 class="words">{text(seen["name"])}: {text(seen["words"])}</h2>{seen["view"]}'
         f'<div id="robot-tables">{seen["tables"]}</div>'
     )
 
@@ -210,8 +209,8 @@ async def _gravity(desk: Desk, sent: Sent) -> Html:
     if not all(math.isfinite(x) and abs(x) <= _STRONGEST for x in vector):
         raise StudioError(f"Gravity is three numbers of at most {_STRONGEST:g} m/s².")
     desk.place.set(gravity=vector)
-    tables: Any = await desk.aside.ask(robot_tables, desk.place.project_file.name)
-    return Html(tables)
+    seen = await _look(desk)
+    return trouble(seen["error"]) if "error" in seen else Html(seen["tables"])
 
 
 async def _joints(desk: Desk, sent: Sent) -> None:
