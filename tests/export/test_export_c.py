@@ -17,7 +17,7 @@ from random_robots import make_tree, trees
 
 from steelyard.dynamics.model import Model
 from steelyard.export import ExportError, model_to_c
-from steelyard.export.c import _c_functions, _regrouped
+from steelyard.export.c import _c_functions, regrouped
 from steelyard.parameters import TERMS, Lag, LoadedCoulomb, LoadedStop, Stop, StopElement, make_term, terms
 from steelyard.robot import load_robot
 from steelyard.robot.library import builtin_names
@@ -83,7 +83,7 @@ def test_regrouping_and_zeros_save_operations(name, most):
 def test_regrouping_keeps_the_joints_whose_torque_is_not_used():
     robot = load_robot("arm7").with_torque_used(["joint2"])
     model = Model.nominal(robot)
-    lean, s = _regrouped(model), states(robot, 5)
+    lean, s = regrouped(model), states(robot, 5)
     assert np.count_nonzero(lean.theta) < np.count_nonzero(model.theta)
     assert relative(lean.torque(s.q, s.dq, s.ddq), model.torque(s.q, s.dq, s.ddq)) < SAME
 

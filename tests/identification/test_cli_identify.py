@@ -41,7 +41,7 @@ def test_a_csv_becomes_a_run(csv: Path, tmp_path: Path) -> None:
     assert "not used for the fit" in out
     files = {p.name for p in (tmp_path / "run").iterdir()}
     expected = {"result.json", "report.html", "rotradi.urdf", "rotradi.xml", "rotradi.steelyard.json"}
-    assert expected | {"parameters.csv", "manifest.json"} == files
+    assert expected | {"parameters.csv", "covariance.csv", "manifest.json"} == files
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["base_parameters"]["count"] == 21
     assert result["validation"][0]["joints"][0]["nrmse_percent"] < 5.0

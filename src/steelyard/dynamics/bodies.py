@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from steelyard.dynamics.kinematics import (
     Placement,
+    Screw,
     constant,
     motions,
     moved,
     own_placement,
     placements,
+    screw_product,
     unit_screw,
+    up_vectors,
+    velocities,
 )
 from steelyard.ground.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, times, transposed
 from steelyard.robot.robot import Robot
@@ -113,6 +117,41 @@ def mass_matrix(robot: Robot, q: Vector, theta: Parameters) -> dict[tuple[int, i
             add(link.coordinate, other.coordinate, value)
             add(other.coordinate, link.coordinate, value)
     return {key: v for key, v in matrix.items() if not (isinstance(v, float) and v == 0.0)}
+
+
+def momentum_and_remainder(robot: Robot, q: Vector, dq: Vector, theta: Parameters) -> tuple[list[Scalar], list[Scalar]]:
+    """Generalised momentum p = M q̇, and d with torque τ = ṗ + d: d = −∂T/∂q + ∂U/∂q.
+
+    One pass outward for velocities, one inward that adds up momenta and weights of all that a joint moves: p is the
+    momentum along the joint's screw S, −∂T/∂q that along S × V, with V the velocity of the link behind it. `robot`
+    moves at `q` (rad, m) and `dq`; `theta` holds ten parameters per link.
+    """
+    places = placements(robot, q)
+    speeds, ups = velocities(robot, places, dq), up_vectors(robot, places)
+    momenta: list[tuple[list[Scalar], list[Scalar]]] = []
+    weights: list[tuple[list[Scalar], list[Scalar]]] = []
+    for i, (v, up) in enumerate(zip(speeds, ups, strict=True)):
+        body = _joint_frame_body(robot, i, theta)
+        h = body[1:4]
+        linear = plus(times(body[0], v.linear), cross(v.angular, h))
+        momenta.append((linear, plus(matvec(_tensor(body), v.angular), cross(h, v.linear))))
+        weights.append((times(body[0], up), cross(h, up)))
+    p: list[Scalar] = [0.0] * robot.dof
+    d: list[Scalar] = [0.0] * robot.dof
+    for i in reversed(range(len(robot.links))):
+        link, s = robot.links[i], unit_screw(robot.links[i])
+        p[link.coordinate] += link.ratio * _along(s, *momenta[i])
+        lag = screw_product(s, speeds[i])
+        d[link.coordinate] += link.ratio * (_along(lag, *momenta[i]) + _along(s, *weights[i]))
+        if link.parent >= 0:
+            for held in (momenta, weights):
+                (force, moment), there = _wrench_outward(places[i], *held[i]), held[link.parent]
+                held[link.parent] = plus(there[0], force), plus(there[1], moment)
+    return p, d
+
+
+def _along(s: Screw, force: Vector, moment: Vector) -> Scalar:
+    return dot(s.linear, force) + dot(s.angular, moment)
 
 
 def elimination_order(robot: Robot) -> list[int]:

@@ -184,3 +184,17 @@ def base_pose(robot: Robot, places: list[Placement]) -> list[tuple[list[list[Sca
         rotation, origin = out[link.parent]
         out.append((matmul(rotation, place.rotation), plus(origin, matvec(rotation, place.origin))))
     return out
+
+
+def screw_product(s: Screw, v: Screw) -> Screw:
+    """S × V of rigid velocities `s` and `v` at one origin."""
+    return Screw(plus(cross(s.angular, v.linear), cross(s.linear, v.angular)), cross(s.angular, v.angular))
+
+
+def up_vectors(robot: Robot, places: list[Placement]) -> list[list[Scalar]]:
+    """−g in the coordinates of every joint frame of `robot`, at `places`, each in its parent's."""
+    base: list[Scalar] = [-float(g) for g in robot.gravity]
+    out: list[list[Scalar]] = []
+    for link, place in zip(robot.links, places, strict=True):
+        out.append(place.inward(out[link.parent] if link.parent >= 0 else base))
+    return out

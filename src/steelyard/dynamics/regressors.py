@@ -22,7 +22,9 @@ from steelyard.dynamics.kinematics import (
     moved,
     own_placement,
     placements,
+    screw_product,
     unit_screw,
+    up_vectors,
     velocities,
 )
 from steelyard.ground.scalars import Scalar, Vector, cross, dot, matmul, matvec, plus, transposed
@@ -121,8 +123,8 @@ def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
     speeds = velocities(robot, places, dq)
     unit = [unit_screw(link) for link in robot.links]
     units = ancestral(robot, places, unit)
-    lags = ancestral(robot, places, [_screw_product(s, v) for s, v in zip(unit, speeds, strict=True)])
-    ups = _up_vectors(robot, places)
+    lags = ancestral(robot, places, [screw_product(s, v) for s, v in zip(unit, speeds, strict=True)])
+    ups = up_vectors(robot, places)
     entries: _Entries = {}
     for i, link in enumerate(robot.links):
         own = own_placement(link)
@@ -133,20 +135,6 @@ def remainder_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:
             weight = _weight_columns(up, _own_screw(own, s))
             _add_row(entries, robot, j, i, [*plus(columns[:4], weight), *columns[4:]])
     return _nonzero(entries)
-
-
-def _screw_product(s: Screw, v: Screw) -> Screw:
-    """S × V of rigid velocities at one origin."""
-    return Screw(plus(cross(s.angular, v.linear), cross(s.linear, v.angular)), cross(s.angular, v.angular))
-
-
-def _up_vectors(robot: Robot, places: list[Placement]) -> list[list[Scalar]]:
-    """−g in the coordinates of every joint frame."""
-    base: list[Scalar] = [-float(g) for g in robot.gravity]
-    out: list[list[Scalar]] = []
-    for link, place in zip(robot.links, places, strict=True):
-        out.append(place.inward(out[link.parent] if link.parent >= 0 else base))
-    return out
 
 
 def kinetic_regressor(robot: Robot, q: Vector, dq: Vector) -> _Entries:

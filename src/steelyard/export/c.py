@@ -88,8 +88,8 @@ _ROUNDING = 2e-13
 _STATES = 32
 
 
-def _regrouped(model: Model) -> Model:
-    """A model with the same torques and the same mass matrix, most of whose parameters are zero.
+def regrouped(model: Model) -> Model:
+    """A model with the same torques and the same mass matrix as `model`, most of whose parameters are zero.
 
     Zeros drop out of traced code: a six-axis arm loses a fifth of its operations, and most of those of its gravity
     torque. The parameters mean nothing one by one. Where the structure cannot be decided the model comes back.
@@ -165,7 +165,7 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
 def _c_functions(model: Model) -> dict[str, Function]:
     """The traced functions with the model's numbers, regrouped, as constants, so that zeros drop out."""
     n, dynamics = model.robot.dof, model.dynamics
-    theta = [float(x) for x in _regrouped(model).theta]
+    theta = [float(x) for x in regrouped(model).theta]
     still = [0.0] * n
 
     history = dynamics.terms.history

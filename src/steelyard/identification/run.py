@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.estimation.linear.significance import Removals
-from steelyard.export import model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
+from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
@@ -43,11 +43,12 @@ class IdentificationRun(Outcome):
         return result_json(self.found, self.inputs)
 
     def files(self) -> dict[str, Content]:
-        name, model = file_name(self.found.robot.name), self.found.model
+        name, model, base = file_name(self.found.robot.name), self.found.model, self.found.base
         out: dict[str, Content] = {
             f"{name}.urdf": lambda path: model_to_urdf(model, path, self.source),
             f"{name}.steelyard.json": lambda path: model_to_sidecar(model, path),
             "parameters.csv": lambda path: parameters_to_csv(model, path),
+            "covariance.csv": lambda path: covariance_to_csv(base.names, self.found.estimate.covariance, path),
         }
         history = self.found.free.parameter_history
         if history is not None:

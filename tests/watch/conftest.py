@@ -1,0 +1,18 @@
+"""A small arm that was identified from a simulated log, once for all tests of the room."""
+
+from __future__ import annotations
+
+import pytest
+
+from steelyard.demo import simulated_log
+from steelyard.dynamics import Model
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.robot.library import builtin
+
+
+@pytest.fixture(scope="session")
+def arm_found() -> Identification:
+    """The arm of Rotradi, with the terms that it has."""
+    truth = Model.nominal(builtin("rotradi"))
+    return identify(truth.robot, simulated_log(truth, 1), terms="viscous,coulomb")

@@ -1,0 +1,138 @@
+"""The observer against closed forms, against Pinocchio, and against itself in other pieces."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import PinocchioOracle
+from random_robots import make_tree
+
+from steelyard import terms
+from steelyard.dynamics import Model
+from steelyard.dynamics.evaluate import Evaluator
+from steelyard.dynamics.momentum import momentum_balance
+from steelyard.robot import Robot, load_robot
+from steelyard.watch.batch import SampleBatch
+from steelyard.watch.observer import MomentumObserver
+
+RNG = np.random.default_rng(3)
+
+
+def nominal(robot: Robot) -> Model:
+    return Model(robot, terms(robot), robot.inertial_parameters)
+
+
+@cache
+def rubbing_arm() -> Model:
+    """An arm whose friction is all that friction can be: dry, rounded, remembering, and under load."""
+    robot = make_tree(11, 6, chain=True)
+    made = terms(robot, "rotor", "viscous", "coulomb", "offset", "stop", "stop-loaded")
+    values = [3.0] * 6 + [2.0] * 6 + [4.0] * 6 + [0.1] * 6 + [1.5] * 6 + [0.05] * 6
+    return Model(robot, made, np.concatenate([robot.inertial_parameters, values]))
+
+
+def motion(n: int, samples: int, seed: int = 0) -> SampleBatch:
+    """A smooth motion with a clock that jitters, and any torques."""
+    rng = np.random.default_rng(seed)
+    t = np.cumsum(rng.uniform(0.005, 0.015, samples))
+    w, a = rng.uniform(0.5, 3.0, n), rng.uniform(0.2, 1.0, n)
+    q, dq = a * np.sin(np.outer(t, w)), a * w * np.cos(np.outer(t, w))
+    return SampleBatch(t, q, dq, rng.normal(scale=10.0, size=(samples, n)), fresh=True)
+
+
+def cut(batch: SampleBatch, places: list[int]) -> list[SampleBatch]:
+    ends = [0, *places, len(batch)]
+    return [
+        SampleBatch(batch.t[a:b], batch.q[a:b], batch.dq[a:b], batch.tau[a:b], batch.fresh and a == 0)
+        for a, b in pairwise(ends)
+        if b > a
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_momentum_and_remainder_are_pinocchios_for_any_tree(seed: int) -> None:
+    """p = M q̇; d = C q̇ + g − Ṁ q̇, with Ṁ from central differences of Pinocchio's M along the motion."""
+    robot = make_tree(seed, 7, mimic=seed % 2 == 1, own_frames=seed > 2)
+    oracle = PinocchioOracle(robot)
+    q, dq = RNG.uniform(-1.5, 1.5, (2, 20, robot.dof))
+    found = Evaluator(momentum_balance(nominal(robot)).function)({"q": q, "dq": dq})
+    M = oracle.over("mass", q)
+    np.testing.assert_allclose(found[:, : robot.dof], np.einsum("sij,sj->si", M, dq), rtol=1e-11, atol=1e-11)
+    step = 1e-5
+    change = (oracle.over("mass", q + step * dq) - oracle.over("mass", q - step * dq)) / (2.0 * step)
+    bias = oracle.over("torque", q, dq, np.zeros_like(q))
+    # Central differences: step² of the third derivative, about 1e-10 of M, and rounding of M over the step, as much.
+    expected = bias - np.einsum("sij,sj->si", change, dq)
+    np.testing.assert_allclose(found[:, robot.dof :], expected, rtol=1e-7, atol=1e-6)
+
+
+def test_terms_stand_where_the_regressors_put_them() -> None:
+    model = rubbing_arm()
+    q, dq, ddq = RNG.uniform(-1.0, 1.0, (3, 30, 6))
+    balance = momentum_balance(model)
+    s = RNG.uniform(-1.0, 1.0, (30, len(balance.widths)))
+    found = Evaluator(balance.function)({"q": q, "dq": dq, "ddq": ddq, "s": s})
+    dynamics = model.dynamics
+    rigid = model.rigid_torque(q, dq, ddq)
+    signals, stops = np.zeros((30, len(model.terms.history))), iter(s.T)
+    for k, (along, c) in enumerate(model.terms.history):
+        signals[:, k] = np.abs(rigid[:, c.index]) if along.of_torque else next(stops)
+    D = dynamics.remainder_regressor(q, dq, signals) @ model.theta
+    np.testing.assert_allclose(found[:, :6], dynamics.momentum_regressor(q, dq) @ model.theta, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(found[:, 6:], D, rtol=1e-11, atol=1e-10)
+
+
+def pendulum() -> Model:
+    """A body with 0.5 kg m² about its hinge and m l = 1 kg m, with viscous friction 0.3 N m s and gravity."""
+    text = """<robot name="p"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
+    robot = load_robot(text)
+    return Model(robot, terms(robot, "viscous"), np.concatenate([robot.inertial_parameters, [0.3]]))
+
+
+def test_a_push_on_a_pendulum_comes_out_as_the_step_response_of_the_low_pass() -> None:
+    """J q̈ + c q̇ + m g l sin q = τ + τ_ext with q = A sin ωt and a push of 1.5 N m from t = 1 s on."""
+    model, h, cutoff_hz = pendulum(), 1e-3, 4.0
+    t = np.arange(2000) * h
+    A, w, after = 0.8, 2.0, np.arange(2000) >= 1000
+    q, dq, ddq = A * np.sin(w * t), A * w * np.cos(w * t), -A * w * w * np.sin(w * t)
+    g = float(np.linalg.norm(model.robot.gravity))
+    tau = 0.51 * ddq + 0.3 * dq + g * np.sin(q) - 1.5 * after
+    seen = MomentumObserver(model, cutoff_hz).take(SampleBatch(t, q[:, None], dq[:, None], tau[:, None], fresh=True))
+    # The trapezoidal mean of a torque of 10 N m that bends by ω² is off by h² ω² / 12 of it: 3e-6 N m. The push begins
+    # half a step early, as its mean over the interval sees it.
+    expected = np.where(after, 1.5 * (1.0 - np.exp(-2.0 * np.pi * cutoff_hz * (t - 1.0 + 0.5 * h))), 0.0)
+    np.testing.assert_allclose(seen.e[:1000, 0], 0.0, atol=1e-5)
+    np.testing.assert_allclose(seen.e[1001:, 0], 1.5, atol=1e-5)
+    np.testing.assert_allclose(seen.r[:, 0], expected, atol=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(places=st.lists(st.integers(1, 119), max_size=8), seed=st.integers(0, 5))
+def test_any_split_into_batches_sees_the_same(places: list[int], seed: int) -> None:
+    whole = motion(6, 120, seed)
+    expected = MomentumObserver(rubbing_arm()).take(whole)
+    observer = MomentumObserver(rubbing_arm())
+    parts = [observer.take(piece) for piece in cut(whole, sorted(places))]
+    for name in ("p", "d", "e", "r"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_allclose(joined, getattr(expected, name), rtol=0.0, atol=1e-12)
+
+
+def test_a_restored_state_goes_on_and_a_fresh_batch_carries_nothing_across() -> None:
+    first, second = cut(motion(6, 100), [50])
+    one, other = MomentumObserver(rubbing_arm()), MomentumObserver(rubbing_arm())
+    one.take(first)
+    other.restore(one.state())
+    np.testing.assert_array_equal(other.take(second).r, one.take(second).r)
+    anew = SampleBatch(second.t, second.q, second.dq, second.tau, fresh=True)
+    seen = one.take(anew)
+    np.testing.assert_array_equal(seen.r, MomentumObserver(rubbing_arm()).take(anew).r)
+    assert not seen.e[0].any()
+    assert not seen.r[0].any()
