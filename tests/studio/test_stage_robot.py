@@ -118,6 +118,18 @@ def test_a_dropped_urdf_finds_the_meshes_that_were_dropped_with_it(studio: Serve
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
 
 
+def test_meshes_are_found_in_the_folders_of_packages(studio: Served, client: Client) -> None:
+    drop(client, **{"far.urdf": URDF.format(mesh="package://far_description/upper.stl").encode()})
+    assert "far_description" in seen(client)
+    (studio.folder / "ros" / "far_description").mkdir(parents=True)
+    (studio.folder / "ros" / "far_description" / "upper.stl").write_bytes(TRIANGLE)
+    for wrong in ("..", "/opt", "nowhere", ".steelyard"):
+        assert client.do("robot/packages", packages=wrong)[0] == 422
+    assert client.do("robot/packages", packages="ros")[0] == 200
+    assert project(studio)["packages"] == ["ros"]
+    assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
+
+
 def test_a_broken_file_is_told_in_the_library_s_words_and_not_kept(
     studio: Served, client: Client, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steelyard.ground.numbers import number
 from steelyard.project import Project, listed_names
 from steelyard.report.elements import Html, TableColumn, callout, join, table_html, text
 from steelyard.studio.page import attribute, button, command_line, entry, form
@@ -66,8 +67,8 @@ def same_command(project: Project) -> str:
     return shlex.join(words)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _count(how_many: int, noun: str) -> str:
+    return f"{how_many} {noun}{'' if how_many == 1 else 's'}"
 
 
 # ------------------------------------------------------------ to look at
@@ -87,9 +88,12 @@ def _view(project: Project, robot: Robot) -> Html:
     if missing:
         some = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         told = callout(
-            "note", f"{_count(len(missing), 'mesh').replace('meshs', 'meshes')} of the file are not here: {some}. Drop "
-            "them above, or a .zip of the whole folder; nothing but the picture needs them.",
+            "note", f"Meshes that the file names and that are not here: {some}. Drop them above, or a .zip of the "
+            "whole folder, or say in which folders packages are; nothing but the picture needs them.",
         )  # fmt: skip
+        folders = ", ".join(listed_names(project.packages))
+        fields = entry("packages", "Folders that hold packages, below the studio's own", folders)
+        told += form("robot/packages", f'<div class="row">{fields}<button>Look there</button></div>')
     sliders = "".join(_slider(k, joint, float(scene.rest[k])) for k, joint in enumerate(robot.joints))
     x, y, z = (f"{value:g}" for value in robot.gravity)
     fields = join(*(entry(n, n, v, kind="number", step="any") for n, v in (("x", x), ("y", y), ("z", z))))
@@ -118,15 +122,19 @@ def _scene(robot: Robot, packages: Sequence[str]) -> Scene:
     rest = np.clip(np.zeros(robot.dof), spans[:, 0], spans[:, 1])
     postures = np.random.default_rng(0).uniform(spans[:, 0], spans[:, 1], (60, robot.dof))
     origins = link_poses(robot, np.vstack([rest, postures]))[1]
-    far = max(float(np.linalg.norm(origins, axis=-1).max()), made.reach)
-    low, high = origins.reshape(-1, 3).min(axis=0), origins.reshape(-1, 3).max(axis=0)
-    middle = np.array([0.0, 0.0, 0.5 * (min(low[2], 0.0) + max(high[2], 0.0))])
     bodies = tuple(
         Body(k, None, solid)
         for k, link in enumerate(robot.links)
         if (solid := inertia_ellipsoid(link.inertia, link.frame_rotation, link.frame_translation)) is not None
     )
-    return replace(made, rest=rest, reach=far, middle=middle, bodies=bodies)
+    # How far it gets, with what of a body sticks out of its joint, but for bodies that are larger than the arm.
+    away = np.linalg.norm(origins, axis=-1).max(axis=0)
+    far = max(float(away.max()), made.reach)
+    sizes = {b.link: float(np.linalg.norm(b.nominal.centre) + b.nominal.axes.max()) for b in bodies if b.nominal}
+    far = max([far, *(float(away[link]) + min(size, 0.5 * far) for link, size in sizes.items())])
+    low, high = origins.reshape(-1, 3).min(axis=0), origins.reshape(-1, 3).max(axis=0)
+    middle = np.array([0.0, 0.0, 0.5 * (min(low[2], 0.0) + max(high[2], 0.0))])
+    return replace(made, rest=rest, reach=0.85 * far, middle=middle, bodies=bodies)
 
 
 def _span(joint: Joint) -> tuple[float, float]:
@@ -139,11 +147,12 @@ def _span(joint: Joint) -> tuple[float, float]:
 
 def _slider(k: int, joint: Joint, at: float) -> Html:
     low, high = _span(joint)
-    limits = "" if math.isfinite(joint.lower) and math.isfinite(joint.upper) else " (no limit)"
+    known = math.isfinite(joint.lower) and math.isfinite(joint.upper)
+    limits = f"{number(low)} … {number(high)} {joint.unit}" if known else "no limit"
     return Html(
-        f'<label><span class="named">{text(joint.name)}{limits}</span><input type="range" data-coordinate="{k}" '
-        f'data-unit="{joint.unit}" min="{low:.6g}" max="{high:.6g}" step="any" value="{at:.6g}"><output>'
-        "</output></label>"
+        f'<label><span class="named">{text(joint.name)}</span><input type="range" data-coordinate="{k}" '
+        f'data-unit="{joint.unit}" min="{low:.6g}" max="{high:.6g}" step="any" value="{at:.6g}"><output></output>'
+        f'<span class="limits">{limits}</span></label>'
     )
 
 

@@ -12,7 +12,7 @@
       var q = all.map(function (slider) { return Number(slider.value); });
       var moved = q.some(function (x, k) { return Math.abs(x - scene.rest[k]) > 1e-3; });
       all.forEach(function (slider, k) {
-        slider.nextElementSibling.textContent = words(q[k], slider.dataset.unit);
+        slider.parentNode.querySelector("output").textContent = words(q[k], slider.dataset.unit);
         slider.setAttribute("aria-valuetext", words(q[k], slider.dataset.unit));
       });
       robot.set(q);

@@ -82,7 +82,8 @@ class RobotStage(Stage):
 
     def actions(self) -> Mapping[str, Action]:
         return {
-            "files": _files, "file": _file, "builtin": _builtin, "gravity": _gravity, "joints": _joints, "snap": _snap,
+            "files": _files, "file": _file, "builtin": _builtin, "gravity": _gravity, "joints": _joints,
+            "snap": _snap, "packages": _packages,
         }  # fmt: skip
 
 
@@ -224,3 +225,13 @@ async def _joints(desk: Desk, sent: Sent) -> None:
 async def _snap(desk: Desk, sent: Sent) -> None:
     """Angles that were written with few digits."""
     desk.place.set(snap=_SNAP)
+
+
+async def _packages(desk: Desk, sent: Sent) -> None:
+    """Where `package://` leads to."""
+    names = [name.strip() for name in sent["packages"].split(",") if name.strip()]
+    folders = [desk.place.inside(name) for name in names]
+    for name, folder in zip(names, folders, strict=True):
+        if not folder.is_dir():
+            raise StudioError(f"'{name}' is no folder below that of this studio.")
+    desk.place.set(packages=[desk.place.relative(folder) for folder in folders] or None)
