@@ -27,7 +27,7 @@ from steelyard.robot.shapes import scene_of
 def motion_figure(plan: Plan) -> Figure:
     """The motion of a `plan` beside its limits, joint by joint."""
     t = plan.trajectory.times(plan.rate)
-    return _joint_motion(t, *plan.trajectory.sample(t), plan.limits, plan.joint_names)
+    return joint_motion(t, *plan.trajectory.sample(t), plan.limits, plan.joint_names)
 
 
 def search_figure(plan: Plan) -> Figure:
@@ -35,10 +35,19 @@ def search_figure(plan: Plan) -> Figure:
     return _search_history(plan.history, plan.label)
 
 
-def _joint_motion(
+def joint_motion(
     t: ArrayLike, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, limits: Any, joints: Sequence[str]
 ) -> Figure:
-    """One panel per joint: position, velocity and acceleration as shares of their limits, so that one scale serves."""
+    """One panel per joint: position, velocity and acceleration as shares of their limits, so that one scale serves.
+
+    Args:
+        t: times, s.
+        q: positions `(samples, joints)`, rad or m.
+        dq: velocities.
+        ddq: accelerations.
+        limits: a `Limits`.
+        joints: the joints' names.
+    """
     n = len(joints)
     half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
     scaled = {
@@ -213,7 +222,7 @@ def _arm(made: Designed, plan: Plan) -> Html:
 def _signals(made: Designed, plan: Plan) -> Html:
     t = plan.trajectory.times(plan.rate)
     names = made.robot.joint_names
-    joints = _joint_motion(t, *plan.trajectory.sample(t), plan.limits, names)
+    joints = joint_motion(t, *plan.trajectory.sample(t), plan.limits, names)
     joints.clock = _clock(made, plan)
     parts = [
         figure_html(

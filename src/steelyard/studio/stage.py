@@ -35,6 +35,12 @@ class Desk:
     aside: AsideProcess
 
 
+class _LacksError(StudioError, KeyError):
+    """A field that was not sent: whoever asks by `get` or `in` asks on."""
+
+    __str__ = Exception.__str__
+
+
 class Sent(Mapping[str, str]):
     """What a browser sent: the last value of each name; `all` gives every one of them.
 
@@ -48,7 +54,7 @@ class Sent(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         if name not in self._last:
-            raise StudioError(f"The form lacks '{name}'; reload the page.")
+            raise _LacksError(f"The form lacks '{name}'; reload the page.")
         return self._last[name]
 
     def __iter__(self):  # type: ignore[no-untyped-def]

@@ -33,6 +33,8 @@ def work_off(folder: Path) -> int:
             return 0  # another one runs it, or it is over
         asked = json.loads((folder / JOB).read_text("utf-8"))
         write_whole(folder / BEGUN, json.dumps({"pid": os.getpid(), "time": time.time()}))
+        # What a server in the background was told to ignore, its jobs are not: it is how they are stopped.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         on_interrupt()
         limits = asked["limits"]
         threading.Thread(target=_watch, args=(folder, limits["memory_gb"], limits["hours"]), daemon=True).start()
@@ -66,7 +68,8 @@ class _Teller:
     def __call__(self, at: HowFar) -> None:
         seen = getattr(at, "seen", None)
         now = time.monotonic()
-        if not seen and at.stage == self._stage and now - self._last < _OFTEN:
+        # What a search tries at this moment (`now`) is told again at the next one.
+        if (not seen or "now" in seen) and at.stage == self._stage and now - self._last < _OFTEN:
             return
         self._last, self._stage = now, at.stage
         told: dict[str, Any] = {"stage": at.stage, "fraction": at.fraction, "message": at.message, "time": time.time()}

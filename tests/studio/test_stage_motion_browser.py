@@ -1,0 +1,86 @@
+"""The stage Motion in a real browser: start, see the curve, stop, get the best, continue; a reload in the middle."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+SLOW = {"optimiser": "ga", "population": "60", "generations": "400"}
+
+
+@pytest.fixture
+def motion(page: Any, studio: Any) -> Any:
+    (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')
+    page.goto(studio.base + "/motion")
+    page.wait_for_selector("#motion-command code")
+    return page
+
+
+def _points(page: Any) -> int:
+    return len(page.get_attribute(".curve path.best", "d"))
+
+
+def _until(what: Callable[[], bool]) -> None:
+    """A page that allows no eval cannot be asked to wait for a function."""
+    end = time.monotonic() + 20.0
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_search_is_seen_stopped_and_continued(motion: Any, studio: Any) -> None:
+    page = motion
+    page.fill("[name=dq_0]", "2.5")
+    page.fill("[name=duration]", "4")
+    page.click("summary:has-text('More')")
+    page.select_option("[name=optimiser]", SLOW["optimiser"])
+    page.fill("[name=population]", SLOW["population"])
+    page.fill("[name=generations]", SLOW["generations"])
+    page.press("[name=generations]", "Tab")
+    page.wait_for_selector("#motion-command code:has-text('--generations 400')")
+    assert "dq = [2.5, 3.0, 3.0]" in (studio.folder / "steelyard.toml").read_text()
+    page.click("text=Start the search")
+    page.wait_for_selector("#motion-search .curve path.best")
+    early = _points(page)
+    _until(lambda: _points(page) > early)
+    assert "evaluations · best" in page.inner_text("#motion-search .numbers")
+    # The page may be reloaded: the curve is there again, whole, and goes on.
+    page.reload()
+    page.wait_for_selector("#motion-search .curve path.best")
+    assert _points(page) >= early
+    page.click("text=Stop and take the best")
+    page.wait_for_selector("#motion-found")
+    result = json.loads((studio.folder / "runs/excite-1/result.json").read_text())
+    assert result["criterion"]["stopped"]
+    assert "stopped before its end" in page.inner_text("#motion-found")
+    page.wait_for_selector("#motion-found figure.robot[data-drawn=yes]")
+    page.click("#motion-found .player button")
+    _until(lambda: float(page.inner_text(".player output").split()[0]) > 0.05)
+    page.click("text=Continue the search")
+    page.wait_for_selector("#motion-search .curve path.best")
+    # What was before it was continued is part of the curve.
+    first = page.evaluate("document.querySelector('.curve svg').getAttribute('aria-label')")
+    assert "evaluations" in first
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.click("#motion-search button.danger")
+    page.wait_for_selector("#motion-found")
+    assert "Cancelled" in page.inner_text("#stage")
+    assert not (studio.folder / "runs/excite-2").exists()
+
+
+def test_a_wrong_number_is_told_where_it_was_typed(motion: Any) -> None:
+    motion.fill("[name=high_1]", "-9")
+    motion.press("[name=high_1]", "Tab")
+    motion.wait_for_selector("#motion-command :text('q2 has no room to move')")
+    motion.click("text=Start the search")
+    motion.wait_for_selector(".trouble.now :text('q2 has no room to move')")
+
+
+def test_at_390_pixels_nothing_sticks_out(motion: Any) -> None:
+    motion.set_viewport_size({"width": 390, "height": 800})
+    motion.wait_for_timeout(200)
+    assert motion.evaluate("document.scrollingElement.scrollWidth") <= 390
