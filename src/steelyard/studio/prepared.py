@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 # A function of words, by name, in the module that holds it.
-PREPARED: dict[str, tuple[str, str]] = {}
+PREPARED: dict[str, tuple[str, str]] = {"pyramid": ("steelyard.studio.meanings", "draw")}
 
 
 def run(words: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,6 +57,9 @@ def _run(words: list[str], root: Path) -> int:
         runpy.run_module("steelyard", run_name="__main__")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else 2
+    except Exception:  # a mistake of ours: what it says is kept, and the job is known to have failed
+        traceback.print_exc()
+        return 2
     return 0
 
 

@@ -17,7 +17,7 @@
   // Steps of 1, 2 or 5 times a power of ten, some `count` of them.
   function ticks(low, high, count) {
     var step = Math.pow(10, Math.floor(Math.log10((high - low) / count))), rest = (high - low) / count / step;
-    step *= rest > 5 ? 10 : rest > 2 ? 5 : rest > 1 ? 2 : 1;
+    step *= rest > 7 ? 10 : rest > 3.5 ? 5 : rest > 1.5 ? 2 : 1;
     var out = [], places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     for (var k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) { out.push([k * step, (k * step).toFixed(places).replace("-", "−")]); }
     return out;

@@ -1,0 +1,125 @@
+"""The stage Data as a person has it: files are dropped, menus chosen, the plot moved, and the robot follows."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
+
+from conftest_studio import Client, Served, all_files
+from test_stage_data import long_log, motion, plotted, project, resident, written
+
+
+@pytest.fixture
+def data(page: Any, studio: Served) -> Any:
+    (studio.folder / "steelyard.toml").write_text('robot = "rotradi"\n')
+    page.goto(studio.base + "/data")
+    return page
+
+
+def drop(page: Any, *files: Path) -> None:
+    page.set_input_files(".drop input[type=file]", [str(file) for file in files])
+
+
+def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> None:
+    assert data.get_by_text("What a log needs").is_visible(), "an empty stage teaches"
+    drop(data, written(tmp_path / "run.csv"))
+    canvas = data.locator(".long-plot canvas")
+    canvas.wait_for()
+    data.locator(".plot-values td").first.wait_for()
+    box = canvas.bounding_box()
+    # Pan and zoom by wheel, drag and keys: the words for who does not see the plot tell where one is.
+    whole = canvas.get_attribute("aria-label")
+    assert "from 0 to 5.998 s" in whole
+    data.mouse.move(box["x"] + 300, box["y"] + 100)
+    data.mouse.wheel(0, -300)
+    data.locator(".long-plot canvas:not([aria-label*='from 0 to 5.998 s'])").wait_for()
+    before = canvas.get_attribute("aria-label")
+    data.mouse.down()
+    data.mouse.move(box["x"] + 200, box["y"] + 100, steps=4)
+    data.mouse.up()
+    assert canvas.get_attribute("aria-label") != before
+    canvas.focus()
+    data.keyboard.press("Home")
+    assert canvas.get_attribute("aria-label") == whole
+    # The cursor: its values are those of the log, and the robot stands where the log has it.
+    data.mouse.move(box["x"] + 64 + (box["width"] - 76) / 2, box["y"] + 100)
+    data.locator(".long-plot .table-title", has_text=re.compile(r"^At 2\.9|^At 3\.0")).wait_for()
+    t = float(data.locator(".long-plot .table-title").inner_text().split()[1])
+    row = round(t / 0.002)
+    shown = data.locator(".plot-values tbody tr").nth(0).locator("td").nth(0).inner_text().replace("−", "-")
+    assert float(shown) == pytest.approx(motion()["q"][row, 0], rel=1e-3)  # four digits are shown
+    data.locator(f".posture[data-t^='{t:.2f}']").wait_for()
+    assert float(data.locator(".posture").get_attribute("data-t")) == pytest.approx(t, abs=1e-4)
+    # A joint that is switched off, and on again.
+    legend = data.locator(".plot-legend button").first
+    legend.click()
+    assert legend.get_attribute("aria-pressed") == "false"
+    # A role is a menu; what it says is in the project file.
+    data.locator("select[name=role]").select_option("friction")
+    data.locator("#rail .warning").wait_for()
+    assert project(Client(studio)).logs.friction == ("logs/run.csv",)
+
+
+def test_an_upload_that_is_called_off_leaves_nothing(data: Any, studio: Served, tmp_path: Path) -> None:
+    large = tmp_path / "large.parquet"
+    with large.open("wb") as file:
+        file.truncate(3_000_000_000)  # holes: it takes no room here, and long enough to send
+    before = all_files(studio.folder)
+    drop(data, large)
+    data.locator(".going button").click()
+    data.get_by_text("nothing was kept").wait_for()
+    end = time.monotonic() + 10.0
+    while all_files(studio.folder) != before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert all_files(studio.folder) == before
+
+
+def test_a_broken_file_is_told_on_the_page(data: Any, studio: Served, tmp_path: Path) -> None:
+    (tmp_path / "broken.csv").write_text("t,q1\n0\n1,2,3\n")
+    drop(data, tmp_path / "broken.csv")
+    data.locator(".trouble", has_text="cannot be read as a table").wait_for()
+    assert not list((studio.folder / "logs").iterdir())
+
+
+@pytest.mark.proof
+def test_two_gigabytes_come_without_being_held(data: Any, studio: Served, tmp_path: Path) -> None:
+    """A Parquet file of 2 GB is sent, read, and drawn from its first to its last sample, while the server stays
+    below 300 MB."""
+    path = tmp_path / "large.parquet"
+    long_log(path, 26_500_000)
+    size = path.stat().st_size
+    assert size > 2_000_000_000
+    most, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.05):
+            most[0] = max(most[0], resident(studio.process.pid))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        drop(data, path)
+        data.locator(".going progress").wait_for()
+        data.locator("a", has_text="logs/large.parquet").wait_for(timeout=300_000)
+        client = Client(studio)
+        about = plotted(client, "logs/large.parquet", 300.0)
+        assert about["samples"] == 26_500_000
+        span = about["end"] - about["start"]
+        for k in range(200):
+            part = f"t0={about['start'] + span * k / 200}&t1={about['start'] + span * (k + 1) / 200}&pixels=1000"
+            assert client.ask("GET", f"/data/data/plot?log=logs/large.parquet&{part}")[0] == 200
+    except http.client.HTTPException as error:
+        pytest.fail(str(error))
+    finally:
+        done.set()
+        watcher.join()
+    assert (studio.folder / "logs/large.parquet").stat().st_size == size
+    assert most[0] < 300.0, f"{most[0]:.0f} MB"
