@@ -48,7 +48,7 @@ def proposal_html(log: str, found: Mapping[str, Any]) -> Html:
 
 
 def answers_of(sent: Sent) -> tuple[dict[str, str], dict[str, str]]:
-    """What was answered to a proposal, by the number of the question, and the numbers that were missing, by key."""
+    """What was answered (`sent`) to a proposal, by the number of the question; and what was missing, by its key."""
     answers = {name.removeprefix("answer."): sent[name] for name in sent if name.startswith("answer.")}
     return answers, {name.removeprefix("number."): sent[name] for name in sent if name.startswith("number.")}
 
@@ -103,7 +103,7 @@ def _line(k: int, row: Mapping[str, Any], joints: Sequence[str]) -> list[str]:
 
 
 def lines_of(sent: Sent) -> list[dict[str, Any]]:
-    """What the menus say, as arguments of `ColumnMeaning`s of the columns that are used."""
+    """What the menus say (`sent`), as arguments of `ColumnMeaning`s of the columns that are used."""
     numbers = [name.removeprefix("column.") for name in sent if name.startswith("column.")]
     return [
         {
@@ -115,7 +115,8 @@ def lines_of(sent: Sent) -> list[dict[str, Any]]:
 
 
 def write_mapping(place: StudioFolder, made: str) -> str:
-    """Write the text of a mapping, let the project use it, and return its path; what somebody else wrote stays."""
+    """Write a mapping, the text `made`, to `place`, let the project use it, and return its path; what others wrote
+    stays."""
     now = place.project().mapping
     target = place.root / now
     if not now or not target.is_file() or not target.read_text("utf-8", "replace").startswith(MAPPING_HEADER):

@@ -336,7 +336,7 @@ def draw_short(log: str, target: str) -> bool:
 
 
 def draw(log: str, target: str) -> None:
-    """The same as a job, of a log of any length: `-m pyramid LOG TARGET`."""
+    """The same as a job, of a `log` of any length, to `target`: `-m pyramid LOG TARGET`."""
     try:
         robot = _needed_robot()
         build_pyramid(LogFile(Path(log), robot, project_mapping() or None), robot, target)

@@ -42,7 +42,7 @@ class ListedLog:
 
 
 def listed_logs(place: StudioFolder) -> dict[str, ListedLog]:
-    """Every log by its path, those of the project first, in the order of their roles."""
+    """Every log of `place` by its path, those of the project first, in the order of their roles."""
     project = place.project()
     roles: dict[str, list[str]] = {}
     for role in ROLES:
@@ -56,7 +56,7 @@ def listed_logs(place: StudioFolder) -> dict[str, ListedLog]:
 
 
 def log_named(place: StudioFolder, text: str) -> ListedLog:
-    """The log that a browser names `text`: one of those that are listed, nothing else."""
+    """The log that a browser names `text`: one of those that are listed of `place`, nothing else."""
     found = listed_logs(place).get(text)
     if found is None:
         raise StudioError(f"'{text[:120]}' is none of the logs here; reload the page.")
@@ -75,7 +75,7 @@ def _size(path: Path) -> int:
 
 
 def set_role(place: StudioFolder, text: str, role: str) -> None:
-    """Let the project use the log `text` for one `role`, or for none ("")."""
+    """Let the project of `place` use the log `text` for one `role`, or for none ("")."""
     if role and role not in ROLES:
         raise StudioError(f"Logs have no role '{role[:40]}'; choose one of {', '.join(ROLES)}.")
 
@@ -120,7 +120,7 @@ def _found(root: Path, text: str) -> list[str]:
 
 
 def pyramid_file(place: StudioFolder, log: ListedLog) -> Path:
-    """Where the pyramid of a `log` lies: another one for another file, mapping or robot."""
+    """Where the pyramid of a `log` of `place` lies: another one for another file, mapping or robot."""
     project = place.project()
     parts = [_VERSION, str(log.size).encode(), str(log.path.stat().st_mtime_ns).encode() if log.size >= 0 else b""]
     said = (project.robot, project.joints, dict(project.lock), project.snap, project.mapping)
@@ -133,7 +133,7 @@ def pyramid_file(place: StudioFolder, log: ListedLog) -> Path:
 
 
 def forget_pyramids(place: StudioFolder, log: ListedLog, but: Path | None = None) -> None:
-    """Remove the pyramids of a `log`, all `but` one: they are made again when they are looked at."""
+    """Remove the pyramids of a `log` of `place`, all `but` one: they are made again when they are looked at."""
     for path in place.own("pyramids", "x").parent.glob(f"{_stem(log)}-*"):
         if path != but:
             path.unlink(missing_ok=True)

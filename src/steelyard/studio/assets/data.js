@@ -1,21 +1,10 @@
-// The stage Data: what takes a moment is filled in, logs are drawn, the robot follows the cursor, menus of units fit.
+// The stage Data: logs are drawn, the robot follows the cursor, menus of units fit what a column is.
 (function () {
   "use strict";
   var drawn = new Map();  // plots by their source: one that is drawn anew shows what the old one did
 
-  // One after the other: the process that computes them is one.
-  var turn = Promise.resolve();
-  function fill(box) {
-    var query = new URLSearchParams({ log: box.dataset.log });
-    if (box.dataset.propose) { query.set("propose", "1"); }
-    var address = "/data/data/" + box.dataset.fill + "?" + query;
-    delete box.dataset.fill;
-    box.setAttribute("aria-busy", "true");
-    turn = turn.then(function () { return box.isConnected ? Steelyard.ask(address) : null; }).then(function (html) {
-      if (html !== null) { Steelyard.swap(box, html); }
-    }, function (error) { box.innerHTML = error.html || "This could not be read: the studio does not answer."; })
-      .then(function () { box.removeAttribute("aria-busy"); });
-  }
+  var sample = null;      // what the cursor of a plot points at
+  document.addEventListener("steelyard-sample", function (event) { sample = event.detail; });
 
   function plot(box) {
     var source = box.dataset.plot, before = drawn.get(source);
@@ -37,20 +26,22 @@
       var robot = Steelyard.robot(box, JSON.parse(text));
       if (!robot) { figure.querySelector("figcaption").textContent = "This browser has no WebGL 2: the robot is not drawn."; return; }
       figure.dataset.drawn = "yes";
-      document.addEventListener("steelyard-sample", function hear(event) {
-        if (!figure.isConnected) { document.removeEventListener("steelyard-sample", hear); return; }
-        if (event.detail.log === log && event.detail.q) { robot.set(event.detail.q); figure.dataset.t = event.detail.t; }
+      function stand() {
+        if (sample && sample.log === log && sample.q) { robot.set(sample.q); figure.dataset.t = sample.t; }
+      }
+      document.addEventListener("steelyard-sample", function hear() {
+        if (figure.isConnected) { stand(); } else { document.removeEventListener("steelyard-sample", hear); }
       });
+      stand();
     }).catch(function (error) { figure.querySelector("figcaption").innerHTML = error.html || "The robot cannot be drawn."; });
   }
 
   function adopt(element) {
     element.querySelectorAll("[data-plot]").forEach(plot);
     element.querySelectorAll("[data-follows]").forEach(follow);
-    element.querySelectorAll("[data-fill]").forEach(fill);
   }
-  document.addEventListener("steelyard-swapped", function (event) { adopt(event.detail); });
-  adopt(document.getElementById("stage"));
+  Steelyard.adopters.push(adopt);
+  adopt(document);
 
   // What a column is decides in which units it may be.
   document.addEventListener("change", function (event) {

@@ -42,7 +42,7 @@ class DataStage(Stage):
 
     name = "data"
     title = "Data"
-    scripts = ("tiles.js", "strips.js", "plot_parts.js", "plot.js", "data.js")
+    scripts = ("later.js", "tiles.js", "strips.js", "plot_parts.js", "plot.js", "data.js")
 
     async def standing(self, desk: Desk) -> Standing:
         try:
@@ -110,7 +110,7 @@ def _row(log: ListedLog, here: bool) -> list[str]:
     others = f' <span class="hint">and {text(", ".join(log.roles[1:]))}</span>' if log.roles[1:] else ""
     ask = f"Remove {log.text} from the project? The file goes to the trash folder, .steelyard/trash."
     gone = callout("bad", "There is no such file any more; drop it again, or remove it.")
-    told = Html(f'<div data-fill="facts" data-log="{attribute(log.text)}">Reading its head …</div>')
+    told = _later("facts", "Reading its head …", log=log.text)
     return [
         Html(link), Html(_bytes(log.size)), Html(form("data/role", hidden + menu, live=True, kind="inline") + others),
         told if log.size >= 0 else gone, button("data/remove", "Remove", "danger", ask, log=log.text),
@@ -123,10 +123,7 @@ def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
     title = Html(f"<h2>{text(log.text)}</h2>")
     if log.size < 0:
         return [title, trouble(f"{log.text}: there is no such file.")]
-    more = ' data-propose="yes"' if anew else ""
-    columns = Html(
-        f'<div id="meaning" data-fill="meaning" data-log="{attribute(log.text)}"{more}>Looking at the columns …</div>'
-    )
+    columns = _later("meaning", "Looking at the columns …", log=log.text, propose="1" if anew else "")
     words = [
         "steelyard",
         "map",
@@ -144,7 +141,7 @@ def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
     source = f"/data/data/plot?{urlencode({'log': log.text, 'of': of})}"
     drawn = Html(
         f'<div class="plot-and-robot"><div data-plot="{attribute(source)}" data-log="{attribute(log.text)}" '
-        f'data-title="What was recorded"></div><figure class="posture" data-follows="{attribute(log.text)}">'
+        f'data-title="What was recorded"></div><figure class="follower" data-follows="{attribute(log.text)}">'
         '<div class="space"><canvas tabindex="0" role="img" aria-label="The robot in the posture at the cursor of the '
         'plot; arrow keys turn it"></canvas></div><figcaption>The robot follows the cursor in the plot.</figcaption>'
         "</figure></div>"
@@ -202,6 +199,12 @@ def _facts_html(found: Mapping[str, Any]) -> Html:
         callout("warning" if kind == "warning" else "bad", message) for kind, message in found.get("findings", [])[:3]
     ]
     return join(Html(text(" · ".join(words))), *said)
+
+
+def _later(what: str, words: str, **query: str) -> Html:
+    """What takes a moment: `words` until it is there."""
+    address = attribute(f"/data/data/{what}?{urlencode(query)}")
+    return Html(f'<div class="{what}" data-later="{address}" aria-busy="true">{text(words)}</div>')
 
 
 def _bytes(size: int) -> str:
