@@ -71,7 +71,7 @@ class Studio:
             yield
         finally:
             task.cancel()
-            self.desk.aside.close()
+            self.desk.aside.end()
 
     # ------------------------------------------------------------ pages
 
@@ -121,7 +121,7 @@ class Studio:
         if action is None:
             raise HTTPException(404)
         made = await action(self.desk, await _form(request))
-        self.news.changed()
+        self.news.changed(stage.name, request.headers["x-steelyard"])
         return HTMLResponse(await self._body(stage, Sent([])) if made is None else made)
 
     async def act_on_job(self, request: Request) -> Response:
@@ -132,7 +132,7 @@ class Studio:
         if action is None:
             raise HTTPException(404)
         action(form["id"])
-        self.news.changed()
+        self.news.changed("jobs", request.headers["x-steelyard"])
         return HTMLResponse(jobs_html(jobs.all()))
 
     async def upload(self, request: Request) -> Response:

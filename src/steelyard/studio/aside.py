@@ -4,6 +4,7 @@ a file does to the code that reads it."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable
@@ -59,6 +60,11 @@ class AsideProcess:
             for process in list((getattr(pool, "_processes", None) or {}).values()):
                 process.kill()
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def end(self) -> None:
+        """End the process for good, and leave nothing of it in the system: its locks go when they are collected."""
+        self.close()
+        gc.collect()
 
     def _made(self) -> ProcessPoolExecutor:
         if self._pool is None:

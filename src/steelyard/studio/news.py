@@ -30,9 +30,9 @@ class News:
         self._read: dict[str, int] = {}
         self._states: dict[str, str] = {}
 
-    def changed(self) -> None:
-        """Something on the disk is other than it was."""
-        self._tell({"type": "changed"})
+    def changed(self, stage: str, tab: str) -> None:
+        """Something on the disk is other than it was: by an action of a `stage`, on the page `tab`."""
+        self._tell({"type": "changed", "stage_name": stage, "tab": tab})
 
     async def told(self) -> AsyncIterator[str]:
         """What happens from now on, as server-sent events."""

@@ -24,6 +24,7 @@
       return;
     }
     Steelyard.refreshed();
+    if (news.type === "changed" && news.stage_name === stage && news.tab !== Steelyard.tab) { Steelyard.renew(); }
     if (news.type === "job") {
       document.dispatchEvent(new CustomEvent("steelyard-job", { detail: news }));
       if (news.state === "done" || news.state === "failed" || news.state === "lost" || news.state === "cancelled") {

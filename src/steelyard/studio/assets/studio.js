@@ -1,7 +1,9 @@
 // Forms and buttons without a new page: what is sent is answered by HTML, which takes the place of an element's inside.
 (function () {
   "use strict";
-  var OWN = { "X-Steelyard": "1" };
+  // Which of the open pages this is: others follow what it does, and it need not follow itself.
+  Steelyard.tab = Array.from(crypto.getRandomValues(new Uint32Array(2))).join("-");
+  var OWN = { "X-Steelyard": Steelyard.tab };
   var stage = document.body.dataset.stage;
 
   Steelyard.say = function (words) { document.getElementById("said").textContent = words; };
