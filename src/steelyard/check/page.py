@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -119,19 +119,25 @@ def checked(checks: Sequence[tuple[str, Check]], values: Array) -> Section:
 
 def check_report(checks: Sequence[tuple[str, Check]], robot: str) -> str:
     """The page of `checks`, (name, check) by log, of a `robot` by its name; the gravest decides the verdict."""
-    worst = max((check for _, check in checks), key=lambda check: (check.exit_code, check.grade == "usable"))
     logs = [(Path(name).name, join(*_log(Path(name).name, check))) for name, check in checks]
     seen = [(Path(name).name, check.excitation) for name, check in checks if check.excitation is not None]
     sections = [Section("Findings", tabs(*logs))]
     if seen:
         sections.append(Section("What the motion shows", tabs(*((name, _shown_by(one)) for name, one in seen))))
-    sections.append(Section("What next", _next([name for name, _ in checks], worst)))
+    sections.append(Section("What next", _next([name for name, _ in checks], _worst(checks))))
+    title = f"{robot}: logs checked" if len(checks) > 1 else f"{robot}: a log checked"
+    return render_report(title, sections, verdict=check_verdict(checks))
+
+
+def check_verdict(checks: Sequence[tuple[str, Check]]) -> Verdict:
+    """The verdict on all `checks`, (name, check) by log: that of the gravest."""
+    worst = _worst(checks)
     headline = worst.verdict if len(checks) == 1 else _summary([check for _, check in checks])
-    return render_report(
-        f"{robot}: logs checked" if len(checks) > 1 else f"{robot}: a log checked",
-        sections,
-        verdict=Verdict(_GRADES[worst.grade], headline, tuple(worst.advice)),
-    )
+    return Verdict(_GRADES[worst.grade], headline, tuple(worst.advice))
+
+
+def _worst(checks: Sequence[tuple[str, Check]]) -> Check:
+    return max((check for _, check in checks), key=lambda check: (check.exit_code, check.grade == "usable"))
 
 
 def _summary(checks: Sequence[Check]) -> str:
@@ -176,6 +182,7 @@ def _level(relative: float | None) -> float:
 def _next(logs: Sequence[str], worst: Check) -> Html:
     """From the words that were typed, where it was the program that was called."""
     words = shlex.split(repeat_command())
+    words = words[2:] if words[1:2] == ["--project"] else words
     robot = shlex.quote(words[2]) if len(words) > 2 else "ROBOT"
     named = " ".join(shlex.quote(log) for log in logs)
     mapped = f" --map {shlex.quote(words[words.index('--map') + 1])}" if "--map" in words[:-1] else ""
@@ -191,13 +198,16 @@ def _next(logs: Sequence[str], worst: Check) -> Html:
 
 def _log(name: str, found: Check) -> list[Html]:
     pieces = [callout(_GRADES[found.grade], f"{name}: {found.verdict}")]
-    pieces += [finding_html(e, found.pictures.get(e.key)) for e in by_harm(found.entries) if e.severity != "ok"]
-    pieces.append(in_order(found))
-    return pieces if found.excitation is None else [*pieces, *_motion(name, found.excitation)]
+    return [*pieces, *findings_html(found), in_order(found), *motion_html(name, found)]
 
 
-def finding_html(entry: Finding, picture: FindingPicture | None, more: str = "") -> Html:
-    """An `entry` with what to do about it and its `picture` (None: there is none); `more` HTML stands between."""
+def findings_html(found: Check, more: Callable[[Finding], str] = lambda _: "") -> list[Html]:
+    """What was `found`, the gravest first, each with its picture; `more` gives HTML that stands with a finding."""
+    said = [e for e in by_harm(found.entries) if e.severity != "ok"]
+    return [_finding(e, found.pictures.get(e.key), more(e)) for e in said]
+
+
+def _finding(entry: Finding, picture: FindingPicture | None, more: str) -> Html:
     what = Html(text(entry.message) + (f"<p>{text(entry.advice)}</p>" if entry.advice else "") + more)
     said = callout(_KINDS[entry.severity], what)
     return said if picture is None else join(said, figure_html(finding_figure(picture), picture.title, picture.about))
@@ -229,7 +239,11 @@ def finding_figure(picture: FindingPicture) -> Figure:
     return figure
 
 
-def _motion(name: str, seen: Excitation) -> list[Html]:
+def motion_html(name: str, found: Check) -> list[Html]:
+    """What a check `found` of the motion of the log `name`; nothing where the log is too broken."""
+    if found.excitation is None:
+        return []
+    seen = found.excitation
     columns: list[TableColumn | str] = ["joint", "position", TableColumn("of its range", "%", places=0)]
     columns += [
         TableColumn("speed", "1/s", 3),

@@ -87,7 +87,7 @@ def render_report(
 <header>
 <h1>{text(title)}</h1>
 {below}
-{_verdict(verdict)}
+{"" if verdict is None else verdict_html(verdict)}
 </header>
 <div class="page">
 <nav aria-label="Contents"><details open><summary>Contents</summary><ol>{toc}</ol></details></nav>
@@ -115,12 +115,11 @@ def _repeated() -> str:
     return f'<p class="repeat">To repeat it: <code>{text(command)}</code></p>' if command else ""
 
 
-def _verdict(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return ""
+def verdict_html(verdict: Verdict) -> Html:
+    """A `verdict` as it stands on top of a page."""
     points = "".join(f"<li>{text(point)}</li>" for point in verdict.points)
     inside = f"<ul>{points}</ul>" if points else ""
-    return f'<div class="verdict {verdict.kind}" role="status"><p>{text(verdict.headline)}</p>{inside}</div>'
+    return Html(f'<div class="verdict {verdict.kind}" role="status"><p>{text(verdict.headline)}</p>{inside}</div>')
 
 
 def _scripts(bodies: str) -> str:

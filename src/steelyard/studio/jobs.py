@@ -260,8 +260,8 @@ class Jobs:
         if ended is not None:
             code = int(ended.get("code", 1))
             words = str(ended.get("message", ""))
-            # 1: done, with a verdict that is not good. 130: stopped, and the best delivered.
-            return "done" if code in (0, 1, 130) else "failed", code, words
+            # Delivered: also with a verdict that is not good (1, 2), or stopped with the best so far (130).
+            return "done" if ended.get("delivered") else "failed", code, words
         if begun is not None and self._alive(name):
             return "running", None, ""
         if (self._folder / name / CANCELLED).exists():

@@ -41,7 +41,10 @@ def work_off(folder: Path) -> int:
         threading.Thread(target=_watch, args=(folder, limits["memory_gb"], limits["hours"]), daemon=True).start()
         with (folder / EVENTS).open("a", encoding="utf-8") as events, told_to(_Teller(events)):
             code = _run(asked["words"], root_of(folder))
-        _end(folder, code, "" if code in (0, 1, 130) else _last_words(folder))
+        # A check that finds a log of no use exits with 2, and delivers all the same.
+        output = asked["output"]
+        delivered = code in (0, 1, 130) or (code == 2 and bool(output) and (root_of(folder) / output).is_dir())
+        _end(folder, code, "" if delivered else _last_words(folder), delivered)
         return code
 
 
@@ -125,8 +128,9 @@ def _resident(pid: int) -> int:
         return most if sys.platform == "darwin" else most * 1024
 
 
-def _end(folder: Path, code: int, message: str) -> None:
-    write_whole(folder / ENDED, json.dumps({"code": code, "message": message, "time": time.time()}))
+def _end(folder: Path, code: int, message: str, delivered: bool = False) -> None:
+    ended = {"code": code, "message": message, "delivered": delivered, "time": time.time()}
+    write_whole(folder / ENDED, json.dumps(ended))
 
 
 def _last_words(folder: Path) -> str:

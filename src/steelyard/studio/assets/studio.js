@@ -6,7 +6,13 @@
   var OWN = { "X-Steelyard": Steelyard.tab };
   var stage = document.body.dataset.stage;
 
-  Steelyard.say = function (words) { document.getElementById("said").textContent = words; };
+  var silence = null;
+  Steelyard.say = function (words) {
+    var said = document.getElementById("said");
+    said.textContent = words;
+    clearTimeout(silence);
+    silence = setTimeout(function () { said.textContent = ""; }, 8000);
+  };
 
   // Put HTML of the server into an element. Who has the focus keeps it, and what is open stays open.
   Steelyard.swap = function (element, html) {
