@@ -25,7 +25,7 @@ def log_texts(place: StudioFolder, role: str = "") -> list[str]:
 
 
 def basis_of(place: StudioFolder, roles: Sequence[str] = ("",)) -> dict[str, Any]:
-    """What a result of logs of these `roles` ("": all) would stand on now, as plain data."""
+    """What a result of logs of these `roles` ("": all) would stand on in a `place` now, as plain data."""
     project = place.project()
     keys = {key: getattr(project, key) for key in _KEYS}
     logs = [text for role in roles for text in log_texts(place, role)]
@@ -35,12 +35,12 @@ def basis_of(place: StudioFolder, roles: Sequence[str] = ("",)) -> dict[str, Any
 
 
 def remember_basis(place: StudioFolder, run: str, basis: dict[str, Any]) -> None:
-    """Keep the `basis` that a `run`, a folder that a job will write, stands on."""
+    """Keep the `basis` that a `run`, a folder of the `place` that a job will write, stands on."""
     write_whole(_file(place, run), json.dumps(basis))
 
 
 def kept_basis(place: StudioFolder, run: str) -> dict[str, Any] | None:
-    """What a `run` stands on; None where nobody kept it."""
+    """What a `run` of the `place` stands on; None where nobody kept it."""
     with suppress(OSError, ValueError):
         found = json.loads(_file(place, run).read_text("utf-8"))
         return found if isinstance(found, dict) else None
@@ -48,8 +48,8 @@ def kept_basis(place: StudioFolder, run: str) -> dict[str, Any] | None:
 
 
 def fits_now(place: StudioFolder, run: Path, basis: dict[str, Any]) -> bool:
-    """Whether a `run` stands on this `basis`. Of one that was made elsewhere, by a command that somebody typed, all
-    that is known is whether anything has changed since."""
+    """Whether a `run` in a `place` stands on this `basis`. Of one that was made elsewhere, by a command that somebody
+    typed, all that is known is whether anything has changed since."""
     kept = kept_basis(place, place.relative(run))
     if kept is not None:
         return kept == basis
@@ -59,7 +59,7 @@ def fits_now(place: StudioFolder, run: Path, basis: dict[str, Any]) -> bool:
 
 
 def runs_of(place: StudioFolder, command: str) -> list[Path]:
-    """The runs of a `command`, the newest first."""
+    """The runs of a `command` in a `place`, the newest first."""
     return [run for run in place.runs() if _name(place.command_of(run)) == command]
 
 
