@@ -175,7 +175,9 @@ def test_names_that_are_scripts_stay_names(studio: Any, page: Any) -> None:
     run.mkdir(parents=True)
     (run / "manifest.json").write_text(json.dumps(HOSTILE.manifest), "utf-8")
     (run / "result.json").write_text(json.dumps(HOSTILE.result), "utf-8")
-    (run / "report.html").write_text("<script>top.stolen = 1; parent.document.body.remove()</script>", "utf-8")
+    attacks = "[() => { top.stolen = 1; }, () => parent.document.body.remove()]"
+    report = f"<script>for (const f of {attacks}) {{ try {{ f(); }} catch (e) {{ document.title += e; }} }}</script>"
+    (run / "report.html").write_text(report, "utf-8")
     (studio.folder / "steelyard.toml").write_text(HOSTILE.project, "utf-8")
     said: list[str] = []
     page.on("dialog", lambda d: (said.append(d.message), d.dismiss()))

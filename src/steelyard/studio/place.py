@@ -7,8 +7,10 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,24 @@ OWN = ".steelyard"
 RUNS_FOLDER = "runs"
 _ODD = re.compile(r"[^\w.+ -]", re.UNICODE)
 _LONGEST = 120
+# In a folder of the trash: where its content was.
+_FROM = ".from"
+# How far below the folder runs are looked for, and among how many entries.
+_DEPTH, _MOST_ENTRIES = 3, 5000
 
 
 class StudioError(SteelyardError):
     """What the studio cannot do: one sentence, for the page that asked."""
+
+
+@dataclass(frozen=True)
+class Trashed:
+    """What lies in the trash: `name` there, `path`, where it `came` from, and `when` it went, seconds since 1970."""
+
+    name: str
+    path: Path
+    came: str
+    when: float
 
 
 class StudioFolder:
@@ -57,7 +73,7 @@ class StudioFolder:
         if not text or "\0" in text or os.path.isabs(text) or "\\" in text:
             raise bad
         parts = Path(text).parts
-        if ".." in parts or any(part.startswith(".") for part in parts):
+        if not parts or ".." in parts or any(part.startswith(".") for part in parts):
             raise bad
         path = self.root.joinpath(*parts)
         if not Path(os.path.realpath(path)).is_relative_to(self.root):  # a link that leads out
@@ -138,15 +154,11 @@ class StudioFolder:
             k += 1
 
     def runs(self) -> list[Path]:
-        """Every run in the folder, the newest first."""
-        found: list[tuple[float, Path]] = []
-        homes = {self.root, self.root / self.runs_folder}
-        for home in homes:
+        """Every run in the folder, the newest first; those inside of runs are theirs."""
+        for home in {self.root, self.root / self.runs_folder}:
             with suppress(OSError):
                 sweep_up(home)
-                for path in home.iterdir():
-                    if not path.name.startswith(".") and (path / MANIFEST).is_file():
-                        found.append(((path / MANIFEST).stat().st_mtime, path))
+        found = list(_runs_below(self.root, _DEPTH))
         return [path for _, path in sorted(found, key=lambda one: (-one[0], one[1].name))]
 
     def run(self, text: str) -> Path:
@@ -163,19 +175,65 @@ class StudioFolder:
 
     def trash(self, path: Path) -> Path:
         """Move `path`, a run or a file, to the trash, and return where it is now."""
-        stamp = time.strftime("%Y%m%d-%H%M%S")
+        stamp, home = time.strftime("%Y%m%d-%H%M%S"), self.own("trash")
         k = 0
         while True:
-            target = self.own("trash", f"{stamp}-{k}" if k else stamp, path.name)
+            target = home / (f"{stamp}-{k}" if k else stamp) / path.name
             with named(path):
-                target.parent.mkdir(parents=True, exist_ok=True)
                 try:
-                    rename_new(path, target)
+                    target.parent.mkdir(parents=True)
                 except FileExistsError:
                     k += 1
                     continue
+                write_whole(target.parent / _FROM, self.relative(path))
+                rename_new(path, target)
             return target
+
+    def trashed(self) -> list[Trashed]:
+        """What people have put in the trash, the latest first; not what the studio itself has."""
+        found = []
+        with suppress(OSError):
+            for folder in sorted(self.own("trash").iterdir(), reverse=True):
+                kept = [path for path in folder.iterdir() if path.name != _FROM]
+                if len(kept) == 1 and (folder / _FROM).is_file():
+                    came = (folder / _FROM).read_text("utf-8")
+                    if not came.startswith(OWN):
+                        found.append(Trashed(folder.name, kept[0], came, (folder / _FROM).stat().st_mtime))
+        return found
+
+    def put_back(self, name: str) -> Path:
+        """Put what is in the trash as `name` back to where it was, or beside it; returns where."""
+        kept = next((one for one in self.trashed() if one.name == name), None)
+        if kept is None:
+            raise StudioError("That is not in the trash; it may have been put back already.")
+        target = wanted = self.inside(kept.came)
+        k = 2
+        while True:
+            with named(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    rename_new(kept.path, target)
+                    break
+                except FileExistsError:
+                    target, k = wanted.with_name(f"{wanted.stem}-{k}{wanted.suffix}"), k + 1
+        shutil.rmtree(kept.path.parent, ignore_errors=True)
+        return target
 
     def free_bytes(self) -> int:
         """Room on the disk."""
         return shutil.disk_usage(self.root).free
+
+
+def _runs_below(folder: Path, depth: int) -> Iterator[tuple[float, Path]]:
+    """When each was written, and where it is."""
+    try:
+        entries = [e for e in islice(os.scandir(folder), _MOST_ENTRIES) if not e.name.startswith(".")]
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            try:
+                yield os.stat(os.path.join(entry.path, MANIFEST)).st_mtime, Path(entry.path)
+            except OSError:
+                if depth > 1:
+                    yield from _runs_below(Path(entry.path), depth - 1)

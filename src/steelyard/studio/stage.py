@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from steelyard.ground.registry import Registry
 from steelyard.report.elements import Html
@@ -57,7 +57,14 @@ class Sent(Mapping[str, str]):
             raise _LacksError(f"The form lacks '{name}'; reload the page.")
         return self._last[name]
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __contains__(self, name: object) -> bool:
+        return name in self._last
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The last value of a `name`, or the `default`."""
+        return self._last.get(name, default)
+
+    def __iter__(self) -> Iterator[str]:
         return iter(self._last)
 
     def __len__(self) -> int:

@@ -1,0 +1,227 @@
+"""What a run says of itself, by its command: a sentence with a grade, and a small picture. From `result.json` alone,
+which anybody may have written: whatever is not as our commands write it is said to be so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from steelyard.ground.displayed import Glance
+from steelyard.ground.numbers import number, percent, with_error
+from steelyard.report.elements import Html
+from steelyard.studio.thumbnails import bars_thumbnail, curve_thumbnail, sign_thumbnail
+
+_LONGEST = 600
+_MOST_POINTS = 40
+_KINDS: dict[str, Any] = {
+    "good": "good", "usable": "warning", "warning": "warning", "poor": "bad", "bad": "bad", "mend": "bad",
+    "unusable": "bad",
+}  # fmt: skip
+
+
+class RunSummary(NamedTuple):
+    """A run at a glance: sentence and grade, and a picture."""
+
+    glance: Glance
+    picture: Html
+
+
+def summary_of(kind: str, result: Mapping[str, Any]) -> RunSummary:
+    """The summary of a run of the command `kind` with this `result`."""
+    for told in (_TOLD.get(kind.partition(" ")[0]), _plain):
+        if told is None:
+            continue
+        try:
+            return told(result)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            continue
+    return RunSummary(
+        Glance("warning", "Its result.json is not as this version writes it."), sign_thumbnail("No picture", "?")
+    )
+
+
+def guessed_kind(result: Mapping[str, Any]) -> str:
+    """The command that would have written a `result` that does not say it, as where Python did; "" if unknown."""
+    keys = set(result)
+    return next((kind for kind, needed in _NEEDED.items() if needed <= keys), "")
+
+
+_NEEDED = {
+    "identify": {"base_parameters", "verdict", "estimation", "validation"},
+    "excite": {"criterion", "plans"},
+    "rehearse": {"trials", "passed"},
+    "payload": {"mass", "center_of_gravity"},
+    "friction": {"joints", "missing", "on"},
+    "validate": {"trials", "against"},
+    "predict": {"by", "logs"},
+    "check": {"entries", "excitation"},
+}
+
+
+# ------------------------------------------------------------ by command
+
+
+def _identify(result: Mapping[str, Any]) -> RunSummary:
+    verdict = result["verdict"]
+    scores = result["validation"] or result["identification"]
+    errors, old = _errors(scores[0]), _errors(result["nominal"][0]) if result.get("nominal") else []
+    words = f"Torque error by joint, % of σ: {_listed(errors)}"
+    words += f"; of the description: {_listed(old)}" if old else ""
+    glance = _glance(verdict["grade"], f"{_name(result)}. {_text(verdict['sentence'])}", verdict["reasons"])
+    return RunSummary(glance, bars_thumbnail(words, errors, old))
+
+
+def _check(result: Mapping[str, Any]) -> RunSummary:
+    logs = result.get("logs") or [result]
+    severities = [entry["severity"] for log in logs for entry in log["entries"]]
+    order = ("ok", "note", "warning", "problem")
+    counts = [sum(s == name for s in severities) for name in order[:3]]
+    counts.append(len(severities) - sum(counts))
+    worst = max(logs, key=lambda log: ("good", "usable", "mend", "unusable").index(log["grade"]))
+    points = [f"{_text(log.get('log', ''))}: {_text(advice)}".lstrip(": ") for log in logs for advice in log["advice"]]
+    words = "Findings: " + ", ".join(f"{count} {name}" for count, name in zip(counts, order, strict=True))
+    return RunSummary(_glance(worst["grade"], _text(result["verdict"]), points), bars_thumbnail(words, counts))
+
+
+def _excite(result: Mapping[str, Any]) -> RunSummary:
+    verdict, criterion = result["verdict"], result["criterion"]
+    points = [(_number(n), math.log(_number(value))) for n, value in criterion["history"] if _number(value) > 0.0]
+    fall = f"{number(_number(criterion['start']))} to {number(_number(criterion['value']))}"
+    name = _text(criterion["name"])
+    sentence = f"{_name(result)}. {name} from {fall}. {_text(verdict['sentence'])}"
+    picture = curve_thumbnail(f"The search: {name} from {fall}", points)
+    return RunSummary(_glance(verdict["grade"], sentence, verdict["reasons"]), picture)
+
+
+def _rehearse(result: Mapping[str, Any]) -> RunSummary:
+    errors = [_number(trial["error_over_allowed"]) for trial in result["trials"]]
+    glance = _glance("good" if result["passed"] is True else "bad", _text(result["verdict"]),
+                     [reason["text"] for reason in result["reasons"]])  # fmt: skip
+    words = f"Error over what is allowed, robot by robot: {_listed(errors)}"
+    return RunSummary(glance, bars_thumbnail(words, errors, mark=1.0))
+
+
+def _friction(result: Mapping[str, Any]) -> RunSummary:
+    joints = result["joints"]
+    laws = ", ".join(f"{_text(joint['joint'])} {_text(joint['law'])}" for joint in joints)
+    notes = [f"{joint['joint']}: {note}" for joint in joints for note in joint["notes"]]
+    missing = [f"{name}: {reason}" for name, reason in result["missing"].items()]
+    points = [(_number(p["velocity"]), _number(p["torque"])) for p in joints[0]["points"]]
+    glance = _glance("usable" if missing else "good", f"Friction: {laws}", [*missing, *notes])
+    return RunSummary(
+        glance, curve_thumbnail(f"Friction of {_text(joints[0]['joint'])} over velocity", points, dots=True)
+    )
+
+
+def _payload(result: Mapping[str, Any]) -> RunSummary:
+    loads = result.get("loads") or {"": result}
+    told = []
+    for name, load in loads.items():
+        mass = with_error(_number(load["mass"]["value"]), _number(load["mass"]["standard_error"]))
+        told.append(f"{name} {mass} kg in frame '{_text(load['frame'])}'".strip())
+    notes = [note for load in loads.values() for note in load["notes"]]
+    sound = not notes and all(load["physically_consistent"] is True for load in loads.values())
+    first = next(iter(loads.values()))
+    sign = f"{number(_number(first['mass']['value']), 4)} kg"
+    glance = _glance("good" if sound else "usable", "; ".join(told), notes)
+    return RunSummary(glance, sign_thumbnail(f"Load: {told[0]}", sign))
+
+
+def _validate(result: Mapping[str, Any]) -> RunSummary:
+    trials = result["trials"]
+    lost = [f"{trial['name']}: {way['way']}" for trial in trials for way in trial["ways"] if way["reason"]]
+    score = next((trial["score"] for trial in trials if trial.get("score")), None)
+    errors = _errors(score) if score else []
+    came = "every way comes through" if not lost else f"{len(lost)} ways do not come through"
+    off = f"; torque off by {_span(errors)} % of σ" if errors else ""
+    grade = "bad" if lost else "usable" if result["warnings"] else "good"
+    glance = _glance(grade, f"{_name(result)} against {_text(result['against'])}: {came}{off}",
+                     [*lost, *result["warnings"]])  # fmt: skip
+    return RunSummary(glance, bars_thumbnail(f"Torque error by joint, % of σ: {_listed(errors)}", errors))
+
+
+def _predict(result: Mapping[str, Any]) -> RunSummary:
+    errors = [_number(x) for log in result["logs"] for x in log["error_percent"] or ()]
+    off = f", off by {_span(errors)} % of σ" if errors else ""
+    sentence = f"Torques of {_name(result)} along {len(result['logs'])} logs by {_text(result['by'])}{off}"
+    glance = Glance("note", sentence.replace(" 1 logs ", " 1 log "))
+    return RunSummary(glance, bars_thumbnail(f"Torque error, % of σ: {_listed(errors)}", errors))
+
+
+def _compare(result: Mapping[str, Any]) -> RunSummary:
+    key = "schemes" if "schemes" in result else "estimators" if "estimators" in result else ""
+    if not key:
+        advice = result["advice"]
+        points = [advice] if isinstance(advice, str) else list(advice)
+        return RunSummary(_glance("note", f"{_name(result)}: estimators compared", points), sign_thumbnail("", "⇄"))
+    errors = [_number(one.get("hold_out_nrmse_percent") or 0.0) for one in result[key]]
+    best = _text(result["best"] or "")
+    glance = _glance("good" if best else "bad", f"{_name(result)}: {best or 'none'} predicts best", ())
+    words = ", ".join(f"{one[key[:-1]]} {percent(e, 3)}" for one, e in zip(result[key], errors, strict=True))
+    return RunSummary(glance, bars_thumbnail(f"Error on held-out data: {words}", errors))
+
+
+def _export(result: Mapping[str, Any]) -> RunSummary:
+    files = [_text(name) for name in result["files"]]
+    possible = result["possible"] is True
+    sentence = f"{_name(result)} as {', '.join(files)}"
+    points = () if possible else ("The model is not physically possible; simulators may refuse it.",)
+    picture = sign_thumbnail(sentence, f"{len(files)} files")
+    return RunSummary(_glance("good" if possible else "usable", sentence, points), picture)
+
+
+def _plain(result: Mapping[str, Any]) -> RunSummary:
+    """Of any command: its verdict, or whose robot it is about."""
+    verdict = result.get("verdict")
+    if isinstance(verdict, Mapping):
+        glance = _glance(str(verdict.get("grade", "")), _text(verdict["sentence"]), verdict.get("reasons", ()))
+    else:
+        said = verdict if isinstance(verdict, str) else result.get("driven", "")
+        glance = _glance("", ". ".join(x for x in (_name(result), _text(said)) if x), ())
+    return RunSummary(glance, sign_thumbnail("No picture of its numbers", "···"))
+
+
+_TOLD: dict[str, Callable[[Mapping[str, Any]], RunSummary]] = {
+    "identify": _identify, "demo": _identify, "check": _check, "excite": _excite, "rehearse": _rehearse,
+    "friction": _friction, "payload": _payload, "validate": _validate, "predict": _predict, "compare": _compare,
+    "export": _export,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------ what may stand there
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value[:_LONGEST]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(value)
+    return float(value)
+
+
+def _name(result: Mapping[str, Any]) -> str:
+    robot = result.get("robot", "")
+    return _text(robot["name"] if isinstance(robot, Mapping) else robot)
+
+
+def _errors(score: Mapping[str, Any]) -> list[float]:
+    return [_number(joint["nrmse_percent"]) for joint in score["joints"]]
+
+
+def _glance(grade: Any, sentence: str, points: Sequence[Any]) -> Glance:
+    kept = tuple(_text(point) for point in points[:_MOST_POINTS])
+    return Glance(_KINDS.get(grade, "note") if isinstance(grade, str) else "note", sentence[:_LONGEST], kept)
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(number(value, 3) for value in values[:12])
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = number(min(values), 2), number(max(values), 2)
+    return low if low == high else f"{low}–{high}"
