@@ -51,8 +51,8 @@ def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> 
     assert canvas.get_attribute("aria-label") == whole
     # The cursor: its values are those of the log, and the robot stands where the log has it.
     data.mouse.move(box["x"] + 64 + (box["width"] - 76) / 2, box["y"] + 100)
-    data.locator(".long-plot .table-title", has_text=re.compile(r"^At 2\.9|^At 3\.0")).wait_for()
-    t = float(data.locator(".long-plot .table-title").inner_text().split()[1])
+    data.locator("#values .table-title", has_text=re.compile(r"^At 2\.9|^At 3\.0")).wait_for()
+    t = float(data.locator("#values .table-title").inner_text().split()[1])
     row = round(t / 0.002)
     shown = data.locator(".plot-values tbody tr").nth(0).locator("td").nth(0).inner_text().replace("−", "-")
     assert float(shown) == pytest.approx(motion()["q"][row, 0], rel=1e-3)  # four digits are shown
@@ -65,6 +65,48 @@ def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> 
     data.locator("select[name=role]").select_option("friction")
     data.locator("#rail .warning").wait_for()
     assert project(Client(studio)).logs.friction == ("logs/run.csv",)
+
+
+# How many columns of pixels of the uppermost panel, of 400, hold nothing of a line, at the worst moment of a pan.
+_BLANK = """async () => {
+  const plot = Steelyard.plots()[0], canvas = document.querySelector(".long-plot canvas");
+  const ink = canvas.getContext("2d");
+  const ratio = canvas.width / canvas.clientWidth;
+  plot.go(1.0, 1.2);
+  let worst = 0;
+  for (let k = 0; k < 40; k++) {
+    plot.move(0.4);
+    await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
+    const seen = ink.getImageData(70 * ratio, 10 * ratio, 400 * ratio, 140 * ratio);
+    let blank = 0;
+    for (let x = 0; x < seen.width; x++) {
+      let found = false;
+      for (let y = 0; y < seen.height && !found; y++) {
+        const p = 4 * (y * seen.width + x), c = seen.data;
+        found = c[p + 3] > 100 && Math.max(c[p], c[p + 1], c[p + 2]) - Math.min(c[p], c[p + 1], c[p + 2]) > 40;
+      }
+      blank += found ? 0 : 1;
+    }
+    worst = Math.max(worst, blank);
+  }
+  return worst;
+}"""
+
+
+def test_a_plot_is_never_blank_however_slow_the_server_is(data: Any, tmp_path: Path) -> None:
+    drop(data, written(tmp_path / "run.csv"))
+    data.locator(".plot-values td").first.wait_for()
+    asked = []
+
+    def slow(route: Any) -> None:
+        asked.append(route.request.url)
+        time.sleep(0.2)
+        route.continue_()
+
+    data.route(re.compile("t0="), slow)
+    assert data.evaluate(_BLANK) == 0
+    assert asked, "finer tiles were wanted meanwhile"
 
 
 def test_an_upload_that_is_called_off_leaves_nothing(data: Any, studio: Served, tmp_path: Path) -> None:

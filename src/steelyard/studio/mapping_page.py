@@ -36,7 +36,7 @@ def proposal_html(log: str, found: Mapping[str, Any]) -> Html:
         choice(f"answer.{k}", question, [(words, words) for words in choices])
         for k, (question, choices) in enumerate(found["questions"])
     ]
-    gaps = [entry(f"number.{key}", f"{key}: {words}") for words, key in found["missing"] if key]
+    gaps = [entry(f"number.{key}", words) for words, key in found["missing"] if key]
     lost = [callout("warning", words, "Missing") for words, key in found["missing"] if not key]
     questions = f"<fieldset><legend>To be sure</legend>{''.join([*asked, *gaps])}</fieldset>" if asked or gaps else ""
     notes = [paragraph(note) for note in found["notes"]]

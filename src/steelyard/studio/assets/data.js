@@ -6,13 +6,17 @@
   var sample = null;      // what the cursor of a plot points at
   document.addEventListener("steelyard-sample", function (event) { sample = event.detail; });
 
+  // What is drawn now, for who drives the page by a script.
+  Steelyard.plots = function () { return Array.from(drawn.values()); };
+
   function plot(box) {
     var source = box.dataset.plot, before = drawn.get(source);
     delete box.dataset.plot;
     drawn.forEach(function (handle) { handle.stop(); });
     drawn.clear();
     drawn.set(source, Steelyard.plot(box, {
-      source: source, log: box.dataset.log, title: box.dataset.title, view: before && before.view ? before.view() : undefined
+      source: source, log: box.dataset.log, title: box.dataset.title, values: document.getElementById("values"),
+      view: before && before.view ? before.view() : undefined
     }));
   }
 

@@ -29,7 +29,8 @@
   function roomy(low, high) { var rest = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1; return [low - rest, high + rest]; }
 
   // `options`: source (address of the pyramid), log (its name in the page's clock), title, panels (default: all there
-  // are), joints (names to begin with; default: all), units (true: in the legend, where joints differ), view (from, to).
+  // are), joints (names to begin with; default: all), units (true: in the legend, where joints differ), view (from, to),
+  // values (an element for the table of values; default: below).
   Steelyard.plot = function (box, options) {
     var stopped = false, handle = { frames: 0, ready: null, stop: function () { stopped = true; } };
     var figure = make("figure", box, "", "long-plot");
@@ -71,7 +72,7 @@
     var help = make("p", figure, HELP, "plot-help");
     help.id = "plot-help-" + Math.random().toString(36).slice(2);
     canvas.setAttribute("aria-describedby", help.id);
-    var values = Steelyard.plotValues(figure, about, joints, signals);
+    var values = Steelyard.plotValues(options.values || figure, about, joints, signals);
     var ink = canvas.getContext("2d"), height = TOP + BOTTOM + signals.length * PANEL + (signals.length - 1) * BETWEEN, wide = 0, ratio = 1;
 
     function columns(signal) {
@@ -180,7 +181,8 @@
         ink.textAlign = "center";
         ink.fillStyle = text;
         var units = distinct(columns(p.signal).map(function (c) { return c.about.unit; }));
-        ink.fillText((WORDS[p.signal] || p.signal) + (units.length ? " [" + units.join(", ") + "]" : ""), 0, 0);
+        var word = units.join() === "A" ? "current" : WORDS[p.signal] || p.signal;
+        ink.fillText(word + (units.length ? " [" + units.join(", ") + "]" : ""), 0, 0);
         ink.restore();
       });
       ink.textAlign = "center";

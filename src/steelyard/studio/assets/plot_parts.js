@@ -46,7 +46,7 @@
   };
 
   // A table of the ranges of all lines, and of the values at the cursor once there is one.
-  Steelyard.plotValues = function (figure, about, joints, signals) {
+  Steelyard.plotValues = function (place, about, joints, signals) {
     var title = document.createElement("p"), scroll = document.createElement("div"), table = document.createElement("table");
     title.className = "table-title";
     title.textContent = "Point at the plot for the values at a time";
@@ -80,8 +80,8 @@
       });
     });
     scroll.appendChild(table);
-    figure.appendChild(title);
-    figure.appendChild(scroll);
+    place.appendChild(title);
+    place.appendChild(scroll);
     return {
       show: function (found) {
         title.textContent = "At " + found.t.toFixed(4) + " s";

@@ -70,7 +70,11 @@ class DataStage(Stage):
             return join(head, Html(_TEACH), drop, formats)
         chosen = logs.get(query.get("log", ""), next(iter(logs.values())))
         rows = [_row(log, log is chosen) for log in logs.values()]
-        table = table_html(["log", "size", "what it is for", "what it holds", ""], rows, "Logs of this project")
+        table = table_html(
+            ["log", "size", "what it is for", "what it holds", Html('<span class="unseen">remove</span>')],
+            rows,
+            "Logs of this project",
+        )
         return join(head, table, drop, formats, *_chosen(desk, chosen, bool(query.get("propose", ""))))
 
     def actions(self) -> Mapping[str, Action]:
@@ -124,19 +128,11 @@ def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
     if log.size < 0:
         return [title, trouble(f"{log.text}: there is no such file.")]
     columns = _later("meaning", "Looking at the columns …", log=log.text, propose="1" if anew else "")
-    words = [
-        "steelyard",
-        "map",
-        log.text,
-        *([project.robot] if project.robot else []),
-        "-o",
-        project.mapping or "columns.toml",
-    ]
+    robot = [project.robot] if project.robot else []
+    same = command_line(shlex.join(["steelyard", "map", log.text, *robot, "-o", project.mapping or "columns.toml"]))
     if not project.robot:
-        first = callout(
-            "note", "Choose the robot first: with it joints get their names, units are checked, and the log is drawn."
-        )
-        return [title, first, columns, command_line(shlex.join(words))]
+        why = "Choose the robot first: with it joints get their names, units are checked, and the log is drawn."
+        return [title, callout("note", why), columns, same]
     of = pyramid_file(desk.place, log).name
     source = f"/data/data/plot?{urlencode({'log': log.text, 'of': of})}"
     drawn = Html(
@@ -144,16 +140,13 @@ def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
         f'data-title="What was recorded"></div><figure class="follower" data-follows="{attribute(log.text)}">'
         '<div class="space"><canvas tabindex="0" role="img" aria-label="The robot in the posture at the cursor of the '
         'plot; arrow keys turn it"></canvas></div><figcaption>The robot follows the cursor in the plot.</figcaption>'
-        "</figure></div>"
+        '</figure></div><div id="values"></div>'
     )  # fmt: skip
-    return [
-        title,
-        drawn,
-        _again(desk, log),
-        Html("<h3>What the columns mean</h3>"),
-        columns,
-        command_line(shlex.join(words)),
-    ]
+    heading = Html("<h3>What the columns mean</h3>")
+    if not project.mapping:
+        as_it_is = Html('<p class="hint">Drawn as it is read by now, without a mapping.</p>')
+        return [title, heading, columns, same, as_it_is, drawn, _again(desk, log)]
+    return [title, drawn, _again(desk, log), heading, columns, same]
 
 
 def _again(desk: Desk, log: ListedLog) -> Html:
@@ -196,9 +189,10 @@ def _facts_html(found: Mapping[str, Any]) -> Html:
         words.insert(1, f"{found['rate']:.4g} Hz")
         words.append({"torque": "torques", "current": "currents, no constants"}.get(found["torque"], "no torques"))
     said = [
-        callout("warning" if kind == "warning" else "bad", message) for kind, message in found.get("findings", [])[:3]
+        Html(f'<p class="finding {"warning" if kind == "warning" else "bad"}">{text(message)}</p>')
+        for kind, message in found.get("findings", [])[:3]
     ]
-    return join(Html(text(" · ".join(words))), *said)
+    return join(" · ".join(words), *said)
 
 
 def _later(what: str, words: str, **query: str) -> Html:

@@ -1,0 +1,130 @@
+"""What the studio does in a browser, measured: `python benchmarks/studio.py [SECTION …]`; all of them by default.
+
+A studio of a folder of its own is opened in a headless Chromium on this machine. Each section is a function that prints
+what it measured, and what was asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+ROBOT, JOINTS = "ns16", 6
+SECTIONS: dict[str, Callable[[], None]] = {}
+
+
+def section(function: Callable[[], None]) -> Callable[[], None]:
+    """Enters a section by its name."""
+    SECTIONS[function.__name__] = function
+    return function
+
+
+@contextmanager
+def studio(project: str) -> Iterator[tuple[Path, Any, Any]]:
+    """A studio whose folder holds a `project` file, opened: its folder, its process, and the page."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as p:
+        folder = Path(place)
+        (folder / "steelyard.toml").write_text(project)
+        command = [sys.executable, "-m", "steelyard", "studio", place, "--no-open", "--port", "0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        try:
+            address = next(found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))
+            browser = p.chromium.launch(executable_path=chromium, args=FLAGS)
+            page = browser.new_page(viewport={"width": 1400, "height": 900})
+            for _ in range(100):
+                try:
+                    page.goto(address)
+                    break
+                except Exception:
+                    time.sleep(0.1)
+            yield folder, process, page
+            browser.close()
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def long_log(path: Path, rows: int, chunk: int = 500_000) -> None:
+    """A Parquet log of 1 kHz with slow and fast parts and noise."""
+    rng = np.random.default_rng(0)
+    file = None
+    for start in range(0, rows, chunk):
+        t = 1e-3 * (start + np.arange(min(chunk, rows - start)))[:, None]
+        k = np.arange(JOINTS)
+        q = (1.0 + 0.3 * k) * np.sin(0.3 * (k + 1) * t + k) * np.sin(1e-3 * t * (k + 1))
+        dq = np.gradient(q, 1e-3, axis=0) + 0.01 * rng.normal(size=q.shape)
+        tau = 20.0 * np.cos(q) + 5.0 * np.tanh(10.0 * dq) + rng.normal(size=q.shape)
+        signals = {"q": q, "dq": dq, "tau": tau}
+        columns = {f"{name}{j + 1}": x[:, j].astype("f4") for name, x in signals.items() for j in range(JOINTS)}
+        table = pa.table({"t": t[:, 0], **columns})
+        file = file or pq.ParquetWriter(path, table.schema, compression="none")
+        file.write_table(table)
+    assert file is not None
+    file.close()
+
+
+# Moves by 1 % of the window at every frame for some seconds; gives the milliseconds between frames.
+_PAN = """async share => {
+  const plot = Steelyard.plots()[0], about = plot.about, span = (about.end - about.start) * share;
+  const from = about.start + 0.3 * (about.end - about.start - span);
+  plot.go(from, from + span);
+  for (let k = 0; k < 500 && !plot.complete; k++) { await new Promise(r => setTimeout(r, 10)); }
+  const steps = [], drawn = plot.frames, begin = performance.now();
+  for (let last = begin; last - begin < 5000;) {
+    plot.move(0.01);
+    const now = await new Promise(requestAnimationFrame);
+    steps.push(performance.now() - last);
+    last = performance.now();
+  }
+  return { steps: steps, drawn: plot.frames - drawn };
+}"""
+
+
+@section
+def pan() -> None:
+    """Panning over 1e7 samples of six joints, three signals each: 30 frames a second were asked for."""
+    rows = 10_000_000
+    with studio(f'robot = "{ROBOT}"\n[logs]\nidentify = ["logs/long.parquet"]\n') as (folder, process, page):
+        (folder / "logs").mkdir()
+        long_log(folder / "logs/long.parquet", rows)
+        begin = time.monotonic()
+        page.goto(page.url.rstrip("/").rpartition("/")[0] + "/data")
+        page.locator(".plot-values td").first.wait_for(timeout=180_000)
+        print(f"pan: {rows:,} samples, {JOINTS} joints, 3 signals; plot made in {time.monotonic() - begin:.0f} s")
+        for share in (1.0, 0.3, 0.1, 0.01, 1e-4):
+            found = page.evaluate(_PAN, share)
+            steps = np.array(found["steps"])
+            rate = 1000.0 * len(steps) / steps.sum()
+            late = f"95 % within {np.quantile(steps, 0.95):.0f} ms, longest {steps.max():.0f} ms"
+            drawn = f"{found['drawn']} of {len(steps)} drawn"
+            print(
+                f"  {share:8.2%} in the window: {rate:5.1f} frames/s, {drawn}; {np.median(steps):.0f} ms each, {late}"
+            )
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        memory = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1e3
+        print(f"  most memory of the server: {memory:.0f} MB (300 MB were asked for)")
+
+
+if __name__ == "__main__":
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    for name in words.parse_args().sections or SECTIONS:
+        SECTIONS[name]()
