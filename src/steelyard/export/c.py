@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from steelyard.dynamics.c_text import C_HELPERS, body_lines, c_literal, used_helpers
 from steelyard.dynamics.function import Function, trace
-from steelyard.dynamics.graph import Node, arguments, live
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError, StructureError
 from steelyard.ground.files import write_whole
@@ -19,66 +19,6 @@ from steelyard.ground.scalars import Vector
 from steelyard.parameters.history import Rate, Stop
 from steelyard.parameters.terms import Terms
 from steelyard.regression.base_parameters import base_parameters
-
-# A traced function as lines of C.
-
-
-HELPERS = {
-    "sign": "static double sign_of(double x)\n{\n    return (double)((x > 0.0) - (x < 0.0));\n}",
-    "step": "static double step_of(double x)\n{\n    return x > 0.0 ? 1.0 : 0.0;\n}",
-    "min": "static double least_of(double a, double b)\n{\n    return a < b ? a : b;\n}",
-    "max": "static double most_of(double a, double b)\n{\n    return a > b ? a : b;\n}",
-}
-_CALLS = {
-    **{name: name for name in ("sin", "cos", "sqrt", "exp", "tanh", "atan")},
-    **{"abs": "fabs", "sign": "sign_of", "step": "step_of", "min": "least_of", "max": "most_of"},
-}
-_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-
-
-def _used_helpers(function: Function) -> set[str]:
-    """The helpers that the function's code calls; others would be warned about as unused."""
-    return set(function.operation_counts) & set(HELPERS)
-
-
-def _body_lines(function: Function, result: str) -> list[str]:
-    """One line per operation, then the results; every entry of the result is written."""
-    graph, operations = function.graph, function.graph.operations
-    order = live(graph, function.outputs)
-    lines, names = [], {}
-    for index in order:
-        op = operations[index]
-        if op[0] == "const":
-            names[index] = _literal(op[1])
-        elif op[0] == "in":
-            names[index] = f"{op[1]}[{op[2]}]"
-        else:
-            names[index] = f"v{index}"
-            lines.append(f"const double v{index} = {_expression(op[0], [names[k] for k in arguments(op)])};")
-    found = {
-        int(place): names[value.index] if isinstance(value, Node) else _literal(float(value))
-        for place, value in zip(function.places, function.outputs, strict=True)
-    }
-    lines += [f"{result}[{k}] = {found.get(k, '0.0')};" for k in range(function.size)]
-    read = {operations[k][1] for k in order if operations[k][0] == "in"}
-    return [*lines, *(f"(void){name};" for name in function.inputs if name not in read)]
-
-
-def _literal(value: float) -> str:
-    """A number that C reads back to the last bit."""
-    text = repr(value)
-    if "." not in text and "e" not in text:
-        text += ".0"
-    return f"({text})" if text.startswith("-") else text
-
-
-def _expression(kind: str, args: list[str]) -> str:
-    if kind == "neg":
-        return f"-{args[0]}"
-    if kind in _OPERATORS:
-        return f"{args[0]} {_OPERATORS[kind]} {args[1]}"
-    return f"{_CALLS[kind]}({', '.join(args)})"
-
 
 # The same torques from fewer numbers: a model whose parameters are its base parameters and zeros.
 
@@ -213,14 +153,14 @@ def _memory_header(model: Model, name: str) -> list[str]:
 def _memory_source(model: Model, name: str, positions: Function) -> list[str]:
     """Setting up the stops, relaxed where the robot stands, and taking them along to the next posture."""
     widths = _stop_widths(model)
-    body = [f"    {line}" for line in _body_lines(positions, "u")]
+    body = [f"    {line}" for line in body_lines(positions, "u")]
     given = f"{name}_state *state, const double q[{name.upper()}_JOINTS]"
     start = [f"    state->{x}[{k}] = {v};" for k in range(len(widths)) for x, v in (("u", f"u[{k}]"), ("s", "0.0"))]
     follow = [
         line
-        for k, width in enumerate(widths)
+        for k, wide in enumerate(map(c_literal, widths))
         for line in (
-            f"    state->s[{k}] = fmin(fmax(state->s[{k}] + (u[{k}] - state->u[{k}]) / {_literal(width)}, -1.0), 1.0);",
+            f"    state->s[{k}] = fmin(fmax(state->s[{k}] + (u[{k}] - state->u[{k}]) / {wide}, -1.0), 1.0);",
             f"    state->u[{k}] = u[{k}];",
         )
     ]
@@ -301,8 +241,8 @@ def _source(model: Model, name: str, functions: dict[str, Function], header: str
     joints = f"{name.upper()}_JOINTS"
     lines = [f"/* See {_plain(header)}. Generated: change the model and write it again. */"]
     lines += [f'#include "{header}"', "", "#include <math.h>", ""]
-    for helper in sorted(set().union(*(_used_helpers(function) for function in functions.values()))):
-        lines += [HELPERS[helper], ""]
+    for helper in sorted(set().union(*(used_helpers(function) for function in functions.values()))):
+        lines += [C_HELPERS[helper], ""]
     for key, function in functions.items():
         if key == "positions":
             lines += _memory_source(model, name, function)
@@ -310,7 +250,7 @@ def _source(model: Model, name: str, functions: dict[str, Function], header: str
         lines += [_signature(name, key, function, joints), "{"]
         if "s" in function.inputs:
             lines += ["    const double *s = state->s;", "    follow(state, q);"]
-        lines += [f"    {line}" for line in _body_lines(function, "M" if key == "mass_matrix" else "tau")]
+        lines += [f"    {line}" for line in body_lines(function, "M" if key == "mass_matrix" else "tau")]
         lines += ["}", ""]
     return "\n".join(lines)
 

@@ -1,0 +1,63 @@
+"""A traced function as lines of C, which CUDA takes as well."""
+
+from __future__ import annotations
+
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.graph import Node, arguments, live
+
+C_HELPERS = {
+    "sign": "static double sign_of(double x)\n{\n    return (double)((x > 0.0) - (x < 0.0));\n}",
+    "step": "static double step_of(double x)\n{\n    return x > 0.0 ? 1.0 : 0.0;\n}",
+    "min": "static double least_of(double a, double b)\n{\n    return a < b ? a : b;\n}",
+    "max": "static double most_of(double a, double b)\n{\n    return a > b ? a : b;\n}",
+}
+_CALLS = {
+    **{name: name for name in ("sin", "cos", "sqrt", "exp", "tanh", "atan")},
+    **{"abs": "fabs", "sign": "sign_of", "step": "step_of", "min": "least_of", "max": "most_of"},
+}
+_OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+
+
+def used_helpers(function: Function) -> set[str]:
+    """The helpers that the code of a `function` calls; others would be warned about as unused."""
+    return set(function.operation_counts) & set(C_HELPERS)
+
+
+def body_lines(function: Function, result: str) -> list[str]:
+    """A `function` as one line per operation, then those that write every entry of the array `result`."""
+    graph, operations = function.graph, function.graph.operations
+    order = live(graph, function.outputs)
+    lines, names = [], {}
+    for index in order:
+        op = operations[index]
+        if op[0] == "const":
+            names[index] = c_literal(op[1])
+        elif op[0] == "in":
+            names[index] = f"{op[1]}[{op[2]}]"
+        else:
+            names[index] = f"v{index}"
+            lines.append(f"const double v{index} = {c_expression(op[0], [names[k] for k in arguments(op)])};")
+    found = {
+        int(place): names[value.index] if isinstance(value, Node) else c_literal(float(value))
+        for place, value in zip(function.places, function.outputs, strict=True)
+    }
+    lines += [f"{result}[{k}] = {found.get(k, '0.0')};" for k in range(function.size)]
+    read = {operations[k][1] for k in order if operations[k][0] == "in"}
+    return [*lines, *(f"(void){name};" for name in function.inputs if name not in read)]
+
+
+def c_literal(value: float) -> str:
+    """The number `value` as C reads it back to the last bit."""
+    text = repr(value)
+    if "." not in text and "e" not in text:
+        text += ".0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def c_expression(kind: str, args: list[str]) -> str:
+    """An operation of a graph, by its `kind`, of `args` that are expressions themselves."""
+    if kind == "neg":
+        return f"-{args[0]}"
+    if kind in _OPERATORS:
+        return f"{args[0]} {_OPERATORS[kind]} {args[1]}"
+    return f"{_CALLS[kind]}({', '.join(args)})"
