@@ -21,7 +21,7 @@ from conftest_studio import Client, Served, all_files
 import steelyard as sy
 from steelyard.project import Project
 from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.roles import listed_logs, set_role
+from steelyard.studio.roles import listed_logs, role_of_name, set_role
 
 ARM = sy.load_robot("rotradi")
 WAVES = np.array([1.3, 2.1, 3.7])
@@ -239,6 +239,8 @@ def test_roles_are_the_project_files(tmp_path: Path) -> None:
     set_role(place, "logs/a.csv", "")
     assert listed_logs(place)["logs/a.csv"].roles == ()
     assert "# the arm" in (tmp_path / "steelyard.toml").read_text()
+    names = ("ident__20sec", "val-p10", "Friction_3", "run", "validation", "my load", "bare arm")
+    assert [role_of_name(name) for name in names] == ["identify", "validate", "friction", "", "validate", "", "bare"]
     with pytest.raises(StudioError, match="no role 'boss'"):
         set_role(place, "logs/a.csv", "boss")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,6 +99,18 @@ def set_role(place: StudioFolder, text: str, role: str) -> None:
             document.pop("logs")
 
     place.change(edit)
+
+
+def role_of_name(stem: str) -> str:
+    """The role that the name of a file, without its ending, tells by a word such as "val" or "friction"; "" if none."""
+    words = [word for word in re.split(r"[^a-z]+", stem.lower()) if len(word) >= 3]
+    return next((role for word in words for role in ROLES if role.startswith(word[:5])), "")
+
+
+def first_needed(place: StudioFolder) -> str:
+    """The role of a log that comes to `place`: the first is fitted to, the second judges, others are fitted to."""
+    taken = {role for log in listed_logs(place).values() for role in log.roles}
+    return "validate" if "identify" in taken and "validate" not in taken else "identify"
 
 
 def _without(root: Path, given: Any, text: str) -> Any:

@@ -22,6 +22,12 @@
     for (var k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) { out.push([k * step, (k * step).toFixed(places).replace("-", "−")]); }
     return out;
   }
+  // Numbers that need many digits are told in powers of ten: how many, and as what stands before the unit.
+  function power(low, high) {
+    var n = Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))) + 1e-9);
+    return n < -2 || n > 4 ? n : 0;
+  }
+  function ten(n) { return n ? "10" + String(n).replace("-", "⁻").replace(/\d/g, function (d) { return "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]; }) + " " : ""; }
   function digits(x) { return Number.isFinite(x) ? String(Number(x.toPrecision(4))).replace("-", "−") : "–"; }
   function distinct(list) { return list.filter(function (x, k) { return list.indexOf(x) === k; }); }
   function plain(html) { return new DOMParser().parseFromString(html, "text/html").body.textContent.trim(); }
@@ -160,7 +166,9 @@
       var across = ticks(t0, t1, Math.max(2, inside / 110));
       ink.globalCompositeOperation = "destination-over";  // behind the lines
       strips.look.panels.forEach(function (p) {
-        p.ticks = ticks(p.low, p.high, 4);
+        p.power = power(p.low, p.high);
+        var by = Math.pow(10, p.power);
+        p.ticks = ticks(p.low / by, p.high / by, 4).map(function (tick) { return [tick[0] * by, tick[1]]; });
         ink.strokeStyle = grid;
         ink.beginPath();
         across.forEach(function (tick) { var x = Math.round(LEFT + (tick[0] - t0) * s) + 0.5; ink.moveTo(x, p.top); ink.lineTo(x, p.top + p.height); });
@@ -182,7 +190,7 @@
         ink.fillStyle = text;
         var units = distinct(columns(p.signal).map(function (c) { return c.about.unit; }));
         var word = units.join() === "A" ? "current" : WORDS[p.signal] || p.signal;
-        ink.fillText(word + (units.length ? " [" + units.join(", ") + "]" : ""), 0, 0);
+        ink.fillText(word + (units.length ? " [" + ten(p.power) + units.join(", ") + "]" : ""), 0, 0);
         ink.restore();
       });
       ink.textAlign = "center";

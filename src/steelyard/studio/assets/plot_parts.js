@@ -63,7 +63,15 @@
       head.appendChild(cell);
     }
     top("joint");
-    signals.forEach(function (s) { top(WORDS[s] || s, true); top("smallest … largest", true); top("unit"); });
+    // A unit that all joints share stands above.
+    var shared = {};
+    signals.forEach(function (s) {
+      var units = about.columns.filter(function (c) { return c.signal === s; }).map(function (c) { return c.unit; });
+      shared[s] = units.every(function (u) { return u === units[0]; });
+      top((WORDS[s] || s) + (shared[s] ? " [" + units[0] + "]" : ""), true);
+      top("smallest … largest", true);
+      if (!shared[s]) { top("unit"); }
+    });
     joints.forEach(function (joint) {
       var row = body.insertRow(), name = document.createElement("th");
       name.scope = "row";
@@ -71,11 +79,11 @@
       row.appendChild(name);
       signals.forEach(function (s) {
         var index = about.columns.findIndex(function (c) { return c.joint === joint && c.signal === s; }), column = about.columns[index];
-        var value = row.insertCell(), range = row.insertCell(), unit = row.insertCell();
+        var value = row.insertCell(), range = row.insertCell();
         value.className = range.className = "number";
         value.textContent = "–";
         range.textContent = column ? digits(column.low) + " … " + digits(column.high) : "–";
-        unit.textContent = column ? column.unit : "";
+        if (!shared[s]) { row.insertCell().textContent = column ? column.unit : ""; }
         cells.push([index, value]);
       });
     });

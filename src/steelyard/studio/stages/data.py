@@ -18,7 +18,17 @@ from steelyard.studio.meanings import draw_short, edited, facts, meaning, propos
 from steelyard.studio.page import attribute, button, choice, command_line, drop_zone, form, trouble
 from steelyard.studio.place import StudioError
 from steelyard.studio.pyramid import Pyramid
-from steelyard.studio.roles import LOGS, ListedLog, forget_pyramids, listed_logs, log_named, pyramid_file, set_role
+from steelyard.studio.roles import (
+    LOGS,
+    ListedLog,
+    first_needed,
+    forget_pyramids,
+    listed_logs,
+    log_named,
+    pyramid_file,
+    role_of_name,
+    set_role,
+)
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
 
 _MEANING = {
@@ -71,7 +81,7 @@ class DataStage(Stage):
         chosen = logs.get(query.get("log", ""), next(iter(logs.values())))
         rows = [_row(log, log is chosen) for log in logs.values()]
         table = table_html(
-            ["log", "size", "what it is for", "what it holds", Html('<span class="unseen">remove</span>')],
+            ["log", "what it is for", "what it holds", Html('<span class="unseen">remove</span>')],
             rows,
             "Logs of this project",
         )
@@ -115,10 +125,9 @@ def _row(log: ListedLog, here: bool) -> list[str]:
     ask = f"Remove {log.text} from the project? The file goes to the trash folder, .steelyard/trash."
     gone = callout("bad", "There is no such file any more; drop it again, or remove it.")
     told = _later("facts", "Reading its head …", log=log.text)
-    return [
-        Html(link), Html(_bytes(log.size)), Html(form("data/role", hidden + menu, live=True, kind="inline") + others),
-        told if log.size >= 0 else gone, button("data/remove", "Remove", "danger", ask, log=log.text),
-    ]  # fmt: skip
+    role = Html(form("data/role", hidden + menu, live=True, kind="inline") + others)
+    held = join(_bytes(log.size), told) if log.size >= 0 else gone
+    return [Html(link), role, held, button("data/remove", "Remove", "danger", ask, log=log.text)]
 
 
 def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
@@ -142,11 +151,10 @@ def _chosen(desk: Desk, log: ListedLog, anew: bool) -> list[str]:
         'plot; arrow keys turn it"></canvas></div><figcaption>The robot follows the cursor in the plot.</figcaption>'
         '</figure></div><div id="values"></div>'
     )  # fmt: skip
-    heading = Html("<h3>What the columns mean</h3>")
     if not project.mapping:
-        as_it_is = Html('<p class="hint">Drawn as it is read by now, without a mapping.</p>')
-        return [title, heading, columns, same, as_it_is, drawn, _again(desk, log)]
-    return [title, drawn, _again(desk, log), heading, columns, same]
+        as_it_is = Html('<p class="hint">Drawn as the commands read it now, without a mapping.</p>')
+        return [title, columns, same, as_it_is, drawn, _again(desk, log)]
+    return [title, drawn, _again(desk, log), Html("<h3>What the columns mean</h3>"), columns, same]
 
 
 def _again(desk: Desk, log: ListedLog) -> Html:
@@ -233,9 +241,8 @@ async def _add(desk: Desk, sent: Sent) -> Html:
             path.unlink(missing_ok=True)
             refused.append(str(error))
             continue
-        taken = name
-        roles = {role for log in listed_logs(place).values() for role in log.roles}
-        set_role(place, name, "validate" if "identify" in roles and "validate" not in roles else "identify")
+        taken = taken or name
+        set_role(place, name, role_of_name(path.stem) or first_needed(place))
         if not place.project().mapping and place.project().robot:
             refused += await _mapped(desk, name)
     return await _body(desk, taken, *(trouble(message) for message in refused))
