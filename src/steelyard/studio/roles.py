@@ -102,7 +102,7 @@ def set_role(place: StudioFolder, text: str, role: str) -> None:
 
 
 def role_of_name(stem: str) -> str:
-    """The role that the name of a file, without its ending, tells by a word such as "val" or "friction"; "" if none."""
+    """The role that the `stem` of a file's name tells by a word such as "val" or "friction"; "" if none."""
     words = [word for word in re.split(r"[^a-z]+", stem.lower()) if len(word) >= 3]
     return next((role for word in words for role in ROLES if role.startswith(word[:5])), "")
 
