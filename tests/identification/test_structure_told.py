@@ -66,7 +66,7 @@ def test_every_step_says_why_and_what_else_was_tried(heard: tuple[str, Identific
             assert not step["taken"] or gain > step["doubt_percent"]
             best = [c["after_percent"] for c in step["candidates"] if c["after_percent"] is not None]
             assert len(step["candidates"]) > 1
-            assert min(best) <= step["after_percent"] + 1e-9
+            assert min(best) <= step["after_percent"] * (1.0 + 1e-4)
     assert any(s["taken"] and "stribeck" in s["change"] for s in steps) == (kind == "stribeck")
     json.dumps([dict(p.seen) for p in told], allow_nan=False)
 

@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 import signal
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,7 +40,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     yield made
     for job in made.jobs.all():
         made.jobs.cancel(job.id)
-    made.aside.close()
+    made.aside.end()
 
 
 def _form(facts: dict[str, Any], **changes: str) -> Sent:
@@ -261,3 +263,30 @@ def test_a_search_that_cannot_be_says_the_sentence_of_the_command(desk: Desk) ->
         assert "Start the search" in body
 
     asyncio.run(fails())
+
+
+def test_a_motion_of_another_robot_and_a_damaged_one_are_not_taken_for_the_motion(desk: Desk) -> None:
+    desk.place.project_file.write_text('robot = "szabo3r"\nruns = "runs"\n')
+    quick = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0")
+    for robot, run in (("rotradi", "runs/other"), ("szabo3r", "runs/mine")):
+        words = [sys.executable, "-m", "steelyard", "--project", "none", "excite", robot, *quick, "-o", run]
+        subprocess.run(words, cwd=desk.place.root, check=True, capture_output=True)
+
+    async def look() -> None:
+        body = await STAGE.body(desk, Sent([]))
+        assert 'data-run="runs/mine"' in body
+        assert "runs/other" not in body
+        result = desk.place.root / "runs/mine/result.json"
+        whole = json.loads(result.read_text())
+        for damage in ({**whole, "plans": []}, {**whole, "criterion": 7}):
+            result.write_text(json.dumps(damage))
+            assert "is damaged" in await STAGE.body(desk, Sent([]))
+            await STAGE.standing(desk)
+        for damage in ({}, [], {**whole, "format": "else"}):
+            result.write_text(json.dumps(damage))
+            assert "Start the search" in await STAGE.body(desk, Sent([]))
+            assert (await STAGE.standing(desk)).kind == "empty"
+        result.write_text(json.dumps({**whole, "fingerprint": "else"}))
+        assert "has changed since" in await STAGE.body(desk, Sent([]))
+
+    asyncio.run(look())

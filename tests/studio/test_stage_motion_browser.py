@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -84,3 +86,42 @@ def test_at_390_pixels_nothing_sticks_out(motion: Any) -> None:
     motion.set_viewport_size({"width": 390, "height": 800})
     motion.wait_for_timeout(200)
     assert motion.evaluate("document.scrollingElement.scrollWidth") <= 390
+
+
+def test_two_tabs_do_not_call_each_other_for_ever(motion: Any, studio: Any) -> None:
+    other = motion.context.new_page()
+    other.goto(studio.base + "/motion")
+    other.wait_for_selector("#motion-command code")
+    motion.fill("[name=duration]", "7")
+    motion.press("[name=duration]", "Tab")
+    other.wait_for_selector("#motion-command code:has-text('--duration 7')")  # what one changes the other shows
+    motion.wait_for_timeout(1000)  # rail and jobs follow once
+    asked: list[str] = []
+    for tab in (motion, other):
+        tab.on("request", lambda request: asked.append(request.url))
+    motion.wait_for_timeout(1500)
+    assert asked == []
+
+
+def test_nothing_serious_for_who_hears_the_page(chromium: Any, studio: Any) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')
+    context = chromium.new_context(viewport={"width": 1400, "height": 900}, bypass_csp=True)
+    page = context.new_page()
+    page.goto(studio.address)
+
+    def found() -> list[tuple[str, Any]]:
+        heard = axe.Axe().run(page).response["violations"]
+        return [(v["id"], v["nodes"][0]["target"]) for v in heard if v["impact"] in ("serious", "critical")]
+
+    page.goto(studio.base + "/motion")
+    page.wait_for_selector("#motion-command code")
+    assert found() == []
+    words = ["excite", "--duration", "4", "--rate", "50", "--harmonics", "3", "--time", "0", "-o", "runs/a"]
+    subprocess.run([sys.executable, "-m", "steelyard", *words], cwd=studio.folder, check=True, capture_output=True)
+    page.reload()
+    page.wait_for_selector("#motion-found figure.robot[data-drawn=yes]")
+    assert found() == []
+    page.emulate_media(color_scheme="dark")
+    assert found() == []
+    context.close()

@@ -52,8 +52,14 @@ def tried(search: Search, equation: int, offers: Sequence[Offer], before: Array,
         possible = bool(np.all(np.isfinite(errors)))
         _, after, doubt = search.compare(equation, before, errors) if possible else (0.0, np.nan, np.nan)
         why = "" if possible else "its sign would be impossible"
-        rows.append({"change": term_text(offer.term), "after_percent": after, "doubt_percent": doubt, "why": why})
+        few = {"after_percent": _few(after), "doubt_percent": _few(doubt)}
+        rows.append({"change": term_text(offer.term), **few, "why": why})
     return rows
+
+
+def _few(value: float) -> float:
+    """A number to five digits: there are hundreds of candidates, and nobody reads more."""
+    return float(f"{value:.5g}")
 
 
 def why(step: StructureStep, least: float, doubts: float) -> str:

@@ -131,7 +131,7 @@ def figure_html(figure: Figure, title: str, caption: str = "") -> Html:
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return Html(
         f'<figure class="plot"><h3>{text(title)}</h3>'
-        f'<div class="area" style="height:{figure.height_on_page}px" role="img" '
+        f'<div class="area" style="height:{figure.height_on_page}px" role="group" '
         f'aria-label="{html.escape(title, quote=True)}"></div>'
         f'<script type="text/plain" {PLOT_DATA}{space}>{data}</script>{below}</figure>'
     )

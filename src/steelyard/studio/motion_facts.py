@@ -45,6 +45,7 @@ def motion_facts(project_file: str) -> dict[str, Any]:
     urdf = path.suffix.lower() == ".urdf" and path.is_file()
     return {
         "robot": robot.name,
+        "fingerprint": robot.fingerprint,
         "joints": joints,
         "wrong": wrong,
         "links": list(robot.link_names),

@@ -21,8 +21,9 @@ from steelyard.report.elements import (
     text,
 )
 from steelyard.studio.jobs import StudioJob
-from steelyard.studio.motion_settings import ASKED, BOX_SIDES, LIMIT_COLUMNS, limit_text
-from steelyard.studio.page import attribute, button, choice, command_line, entry, form
+from steelyard.studio.motion_settings import ASKED, BOX_SIDES, LIMIT_COLUMNS, limit_text, search_words
+from steelyard.studio.page import attribute, button, choice, command_line, entry, form, trouble
+from steelyard.studio.place import StudioError
 
 _LABELS = {a.name: a for a in ASKED}
 _WORDS = {
@@ -93,13 +94,20 @@ def settings_form(facts: Mapping[str, Any], given: Mapping[str, str], terms: str
         f'<details id="motion-more"><summary>More</summary>{menu("optimiser", by)}'
         f'<span class="bred">{field("population")}{field("generations")}</span>{field("harmonics")}{field("rate")}'
         f"{field('torque_margin')}</details></fieldset>"
-        '<div id="motion-command" role="status"></div>'
+        f'<div id="motion-command" role="status">{_command(given)}</div>'
         '<button class="main">Start the search</button>'
     )
     asked = form("motion/start", inside, kind="motion-form")
     if first:
         return asked
     return Html(f'<details id="motion-again"><summary>Limits, and another search</summary>{asked}</details>')
+
+
+def _command(given: Mapping[str, str]) -> Html:
+    try:
+        return command_line(shlex.join(["steelyard", *search_words(given)]))
+    except StudioError as error:
+        return trouble(str(error))
 
 
 def _limits_table(joints: Sequence[Mapping[str, Any]]) -> Html:

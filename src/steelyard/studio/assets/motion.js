@@ -157,7 +157,7 @@
     if (form) { preview(form); }
   });
 
-  // What was told before this page was opened, and the command.
+  // What was told before this page was opened.
   function begin(root) {
     all(root);
     root.querySelectorAll("[data-curve]:not([data-history]), [data-trials]").forEach(function (box) {
@@ -170,8 +170,6 @@
         soon(job);
       }).catch(function () { return null; });
     });
-    var form = root.querySelector("form.motion-form");
-    if (form) { preview(form); }
   }
   document.addEventListener("steelyard-swapped", function (event) {
     if (event.detail.id === "stage") { begin(event.detail); }

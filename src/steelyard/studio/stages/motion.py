@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from steelyard.ground.outcome import RESULT
 from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import Html, callout, join
 from steelyard.studio import motion_page as page
@@ -24,6 +26,7 @@ from steelyard.studio.motion_settings import (
 )
 from steelyard.studio.page import button, command_line, trouble
 from steelyard.studio.place import StudioError
+from steelyard.studio.shelf import ShelvedRun, shelved_runs
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
 
 # Files of a run that are no use on a robot.
@@ -47,9 +50,9 @@ class MotionStage(Stage):
         runs = _runs(desk, "excite")
         if not runs:
             return Standing("empty", "no motion yet")
-        name, result = next(iter(runs.items()))
-        rehearsed = _about(_runs(desk, "rehearse"), name)
-        words = f"condition number {result['condition_number']:.3g}" if result["condition_number"] else "a motion"
+        name, (_, result) = next(iter(runs.items()))
+        rehearsed, size = _about(desk, name), result.get("condition_number")
+        words = f"condition number {size:.3g}" if isinstance(size, float) else "a motion"
         if rehearsed is None:
             return Standing("warning", f"{words}, not rehearsed")
         passed = rehearsed[1]["passed"]
@@ -59,39 +62,42 @@ class MotionStage(Stage):
         project = desk.place.project()
         if not project.robot:
             return page.no_robot()
-        facts = await _facts(desk)
         search, play = _at_work(desk, "excite"), _at_work(desk, "rehearse")
-        runs = _runs(desk, "excite")
+        if search is not None:
+            return join(Html("<h1>Motion</h1>"), page.search_panel(search))
+        facts, runs = await _facts(desk), _runs(desk, "excite")
         first = {"terms": "" if project.terms else "default", "floor": facts["floor"]}
         given = read_settings(desk.place, first)
         terms = project.terms if isinstance(project.terms, str) else ", ".join(project.terms)
         parts = [Html("<h1>Motion</h1>"), *([trouble(facts["wrong"])] if facts["wrong"] else [])]
-        if search is not None:
-            parts.append(page.search_panel(search))
-        elif (ended := _ended_badly(desk)) is not None:
+        if (ended := _ended_badly(desk)) is not None:
             said = ended.message or f"The search was {ended.state}."
             parts.append(callout("note", said) if ended.state == "cancelled" else trouble(said))
             if _can_go_on(desk, ended):
                 parts.append(button("motion/continue", "Continue the search", "main", id=ended.id))
-        if runs and search is None:
+        if runs:
             chosen = query.get("run") if query.get("run") in runs else next(iter(runs))
-            parts.append(self._found(desk, str(chosen), runs, play, facts))
-        if search is None:
-            parts.append(page.settings_form(facts, given, terms, not runs))
+            try:
+                parts.append(self._found(desk, str(chosen), runs[chosen][1], list(runs), play, facts))
+            except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+                parts.append(trouble(f"The result of {chosen} is damaged; delete the run, and make it anew."))
+        parts.append(page.settings_form(facts, given, terms, not runs))
         return join(*parts)
 
     def _found(
-        self, desk: Desk, run: str, runs: Mapping[str, Mapping[str, Any]], play: StudioJob | None, facts: Any
+        self, desk: Desk, run: str, found: Mapping[str, Any], others: list[str], play: StudioJob | None, facts: Any
     ) -> Html:
         made = next((job for job in desk.jobs.of_stage("motion") if job.output == run), None)
-        stopped = runs[run]["criterion"].get("stopped") and made is not None and _can_go_on(desk, made)
-        shown = page.result_panel(run, runs[run], list(runs), made.id if stopped and made is not None else "")
+        stopped = found["criterion"].get("stopped") and made is not None and _can_go_on(desk, made)
+        shown = page.result_panel(run, found, others, made.id if stopped and made is not None else "")
+        if found["fingerprint"] != facts["fingerprint"]:
+            shown = join(callout("warning", "The robot's file has changed since this motion was designed."), shown)
         if play is not None:
             rehearsal = page.rehearsal_panel(play)
         else:
-            name, result = _about(_runs(desk, "rehearse"), run) or ("", None)
+            name, result = _about(desk, run) or ("", None)
             rehearsal = page.rehearsal(desk.place.project().robot, run, result, name)
-        written = [name for name in _runs(desk, "play") if _names(desk, name, run)]
+        written = [name for name, (play_, _) in _runs(desk, "play").items() if ("--motion", run) in play_.settings]
         files = [(name, _files(desk.place.root / name)) for name in (run, *written)]
         return join(shown, rehearsal, page.downloads(run, files, facts["targets"]))
 
@@ -162,15 +168,28 @@ class MotionStage(Stage):
         raise StudioError("There is nothing of this name.")
 
 
-async def _facts(desk: Desk) -> dict[str, Any]:
-    found: dict[str, Any] = await desk.aside.ask(motion_facts, str(desk.place.project_file))
-    return found
+# What is known of a robot, as long as its files are what they were; with its limits, and whatever they are.
+_known: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+
+async def _facts(desk: Desk, with_limits: bool = True) -> dict[str, Any]:
+    project = desk.place.project()
+    file = desk.place.root / project.robot
+    said = (project.robot, project.joints, dict(project.lock), project.snap, project.gravity)
+    robot = (str(desk.place.root), repr(said), file.stat().st_mtime_ns if file.is_file() else 0)
+    key = (*robot, repr(project.limits))
+    wanted = key if with_limits else robot
+    if wanted not in _known:
+        if len(_known) > 50:
+            _known.clear()
+        _known[key] = _known[robot] = await desk.aside.ask(motion_facts, str(desk.place.project_file))
+    return _known[wanted]
 
 
 async def _asked(desk: Desk, form: Sent) -> list[str]:
     """The words that a form makes; what it says is kept, limits in the project file."""
     words = search_words(keep_settings(desk.place, form))
-    facts = await _facts(desk)
+    facts = await _facts(desk, with_limits=False)
     write_limits(desk.place, limits_of(form, facts["joints"]))
     return words
 
@@ -209,37 +228,40 @@ def _can_go_on(desk: Desk, job: StudioJob) -> bool:
     return (desk.place.root / words[words.index("--checkpoint") + 1]).is_file()
 
 
-def _runs(desk: Desk, kind: str) -> dict[str, dict[str, Any]]:
-    """The results of all runs of a kind, by folder, the newest first."""
-    found = {}
-    for run in desk.place.runs():
-        with suppress(StudioError, OSError, ValueError):
-            if _kind(_command(desk, run)) == kind:
-                found[desk.place.relative(run)] = _result(run / "result.json", (run / "result.json").stat().st_mtime_ns)
+def _runs(desk: Desk, kind: str) -> dict[str, tuple[ShelvedRun, dict[str, Any]]]:
+    """The runs of a kind, by folder, the newest first, with their results; of motions those of the project's robot."""
+    found, robot = {}, os.path.normpath(desk.place.project().robot)
+    for run in shelved_runs(desk.place):
+        if _kind((run.kind, *(name for name, _ in run.settings))) != kind:
+            continue
+        with suppress(StudioError, OSError, KeyError, TypeError):
+            result = _result(run.path / RESULT, (run.path / RESULT).stat().st_mtime_ns)
+            if kind != "excite" or os.path.normpath(str(result["settings"]["source"])) == robot:
+                found[run.name] = run, result
     return found
+
+
+# Of each kind of run, what its result must hold to be shown.
+_NEEDED = {
+    "steelyard-excitation-1": ("settings", "verdict", "criterion", "plans", "notes", "random_motion", "fingerprint"),
+    None: (),
+}
 
 
 @lru_cache(maxsize=100)
 def _result(path: Path, written: int) -> dict[str, Any]:
     """What a result says; read anew when it was `written` anew (ns)."""
-    found = read_json(path, StudioError, "Delete the run, and make it anew.").value
-    return found if isinstance(found, dict) else {}
+    found = read_json(path, StudioError, "delete the run, and make it anew").value
+    needed = _NEEDED.get(found.get("format"), ("?",)) if isinstance(found, dict) else ("?",)
+    if any(key not in found for key in needed):
+        raise StudioError(f"{path}: it is damaged, or of another version; delete the run, and make it anew.")
+    return found  # type: ignore[no-any-return]
 
 
-def _command(desk: Desk, run: Path) -> list[str]:
-    words = shlex.split(desk.place.command_of(run))[1:]
-    return words[2:] if words[:1] == ["--project"] else words
-
-
-def _names(desk: Desk, run: str, motion: str) -> bool:
-    """Whether the command of a `run` names the `motion`."""
-    return motion in _command(desk, desk.place.root / run)
-
-
-def _about(rehearsals: Mapping[str, dict[str, Any]], run: str) -> tuple[str, dict[str, Any]] | None:
+def _about(desk: Desk, run: str) -> tuple[str, dict[str, Any]] | None:
     """The newest rehearsal of a motion."""
-    for name, result in rehearsals.items():
-        if run in shlex.split(result.get("command", "")):
+    for name, (made, result) in _runs(desk, "rehearse").items():
+        if run in made.inputs and "passed" in result:
             return name, result
     return None
 
