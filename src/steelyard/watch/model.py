@@ -31,15 +31,23 @@ class WatchedModel:
     covariance: Array | None = None
     run: Path | None = None
 
-    def torque_variance(self, q: Array, dq: Array, ddq: Array) -> Array:
+    def torque_variance(self, q: Array, dq: Array) -> Array:
         """What the errors of the parameters make of the torque: its variance, (samples, joints), N² m² (N²).
 
-        At positions `q` (rad, m), velocities `dq` and accelerations `ddq`. Zero where nothing is known of the errors.
+        At positions `q` (rad, m) and velocities `dq`, without acceleration, friction as in a steady motion. Zero where
+        nothing is known of the errors.
         """
         if self.covariance is None:
             return np.zeros_like(q)
-        rows = self.model.dynamics.torque_regressor(q, dq, ddq)[..., list(self.base.independent)]
-        return np.asarray(np.einsum("sji,ik,sjk->sj", rows, self.covariance, rows, optimize=True))
+        still, terms = np.zeros_like(q), self.model.terms
+        history = None
+        if terms.history:
+            rigid = self.model.rigid_torque(q, dq, still)
+            signals = terms.steady(list(q.T), list(dq.T), list(rigid.T))
+            history = np.stack([np.broadcast_to(x, len(q)) for x in signals], axis=1)
+        rows = self.model.dynamics.torque_regressor(q, dq, still, threads=1, history=history)
+        rows = rows[..., list(self.base.independent)]
+        return np.asarray(np.sum((rows @ self.covariance) * rows, axis=-1))
 
 
 def watched_model(given: ModelLike) -> WatchedModel:

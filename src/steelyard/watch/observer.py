@@ -21,6 +21,7 @@ from steelyard.dynamics.momentum import follow_stops, momentum_balance
 from steelyard.errors import SteelyardError
 from steelyard.export.c import regrouped
 from steelyard.ground.arrays import Array
+from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.parts import PartState
 
@@ -50,6 +51,8 @@ class MomentumObserver:
         self._positions = None if positions is None else Evaluator(positions)
         if self._positions is not None:
             self._positions.compile()
+        # Fast enough that dry friction, rounded off near rest, is all there; slow enough that nothing else counts.
+        self._sliding = np.array([3.0 * SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints])
         self._widths = np.array(self._balance.widths)
         self._last = np.full(1 + 4 * self._n, np.nan)  # t, dq, tau, p, d of the last sample
         self._u, self._s = np.zeros(len(self._widths)), np.zeros(len(self._widths))
@@ -108,6 +111,18 @@ class MomentumObserver:
             out[k] = r
         self._r = out[-1].copy()
         return out
+
+    def dry_friction(self, q: Array) -> Array:
+        """How much the torque jumps with the direction of motion at `q` (rad, m), half of it, (samples, joints)."""
+        both = []
+        for way in (1.0, -1.0):
+            inputs = {"q": q, "dq": np.broadcast_to(way * self._sliding, q.shape)}
+            if self._balance.needs_acceleration:
+                inputs["ddq"] = np.zeros_like(q)
+            if self._positions is not None:
+                inputs["s"] = np.full((len(q), len(self._widths)), way)
+            both.append(self._both(inputs, threads=1)[:, self._n :])
+        return np.asarray(0.5 * np.abs(both[0] - both[1]))
 
     def state(self) -> PartState:
         """All that the next sample needs, as arrays."""

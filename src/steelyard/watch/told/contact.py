@@ -1,0 +1,203 @@
+"""External torque and contact: when something touched the robot, which link, and roughly from where."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steelyard.errors import SteelyardError
+from steelyard.export.given import ModelLike
+from steelyard.ground.arrays import Array
+from steelyard.ground.untrusted import read_json
+from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.model import WatchedModel, watched_model
+from steelyard.watch.observer import USUAL_CUTOFF_HZ, MomentumObserver
+from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
+from steelyard.watch.scatter import Scatter
+from steelyard.watch.threshold import Calibration, rough_calibration
+from steelyard.watch.touch import Touch, locate
+
+# A contact is over when all torques have been below half of their limits for three time constants of the low-pass:
+# r of a contact that has ended falls to a twentieth of itself in that time. A robot at rest that was pushed is held by
+# friction elsewhere than before, and r does not come back: there it is over when half of the push is gone and friction
+# may hold what is left.
+_OVER = 0.5
+_TIME_CONSTANTS = 3.0
+# It began when the share of the limit that is felt last was at its floor; the floor follows what creeps, at one limit a
+# second, and has the width of noise.
+_CREEPING = 1.0
+_FLOOR = 1.0 / 6.0
+# A joint feels a contact where its torque is beyond a third of its limit: at the usual ten σ that is three of them.
+_FELT = 1.0 / 3.0
+
+
+@WATCH_PARTS.register("contact")
+class ContactPart(WatchPart):
+    """Tells the external torque, and of contacts when they begin and end; `setup` is what it is made for."""
+
+    title: ClassVar[str] = "Contact"
+
+    def __init__(self, setup: WatchSetup) -> None:
+        super().__init__(setup)
+        given: ModelLike = setup.model if setup.run is None else setup.run
+        watched = watched_model(given)
+        self._robot = watched.model.robot
+        self.calibration = contact_calibration(setup, watched)
+        observer = MomentumObserver(watched.model, self.calibration.cutoff_hz)
+        self._scatter = Scatter(watched, observer)
+        self._limits = self.calibration.limits(setup.false_alarms_hz)
+        self._used = np.array(self._robot.torque_used)
+        self._hold = _TIME_CONSTANTS / (2.0 * math.pi * self.calibration.cutoff_hz)
+        n = self._robot.dof
+        # Whether it is touched, since when, when that was found, when it was last felt, and how strongly at most.
+        self._touched, self._since, self._found, self._loud, self._peak = False, np.nan, np.nan, -np.inf, 0.0
+        self._loud_at = np.zeros(0)  # the same at every sample of the batch that is looked at
+        self._quiet, self._floor = np.nan, np.inf  # when all joints were last as quiet as they get, and how quiet
+        self._now = np.zeros((2, n))  # external torque less what friction explains, and its limit
+        self._at_peak = np.zeros((3, n))  # posture, torque and σ where the contact was strongest
+        self.contacts = 0
+
+    def take(self, seen: Seen) -> None:
+        """Learn from what the observer has `seen`."""
+        while len(seen.batch):
+            kept = self._scatter.state()
+            excused = self._scatter.take(seen, self._touched)
+            sigma = excused.sigma(self.calibration.coefficients)
+            share = np.where(self._used, np.abs(excused.beyond) / (sigma * self._limits), 0.0)
+            most = share.max(axis=1)
+            stuck = np.all((np.abs(excused.beyond) < excused.held) | ~self._used, axis=1)
+            change = self._change(seen.batch.t, most, stuck)
+            end = len(most) if change is None else change + 1
+            if end < len(most):  # the rest goes another way
+                self._scatter.restore(kept)
+                self._scatter.take(_part(seen, 0, end), self._touched)
+            self._follow(seen, excused.beyond, sigma, most, end)
+            if change is not None:
+                self._turn(float(seen.batch.t[change]))
+            seen = _part(seen, end, len(most))
+
+    def _change(self, t: Array, most: Array, stuck: NDArray[np.bool_]) -> int | None:
+        """The first sample at which a contact begins, or ends; None where nothing changes. `stuck`: friction may hold
+        what is left."""
+        if not self._touched:
+            begun = np.flatnonzero(most > 1.0)
+            return int(begun[0]) if len(begun) else None
+        peak = np.maximum.accumulate(np.append(self._peak, most))[1:]
+        going_on = (most > _OVER) & ~(stuck & (most < _OVER * peak))
+        last = np.maximum.accumulate(np.where(going_on, t, self._loud))
+        self._loud_at = last
+        over = np.flatnonzero(t - last > self._hold)
+        return int(over[0]) if len(over) else None
+
+    def _follow(self, seen: Seen, beyond: Array, sigma: Array, most: Array, end: int) -> None:
+        """Keep what is needed of the samples up to `end`: the present, the last quiet moment, the strongest one."""
+        t = seen.batch.t[:end]
+        if self._touched:
+            self._loud = float(self._loud_at[end - 1])
+        else:
+            above = np.minimum.accumulate(np.append(self._floor, most[:end] - _CREEPING * t))[1:]
+            quiet = t[most[:end] - _CREEPING * t < above + _FLOOR]
+            self._floor = float(above[-1])
+            self._quiet = float(quiet[-1]) if len(quiet) else self._quiet if np.isfinite(self._quiet) else float(t[0])
+        self._now = np.stack([beyond[end - 1], sigma[end - 1] * self._limits])
+        k = int(np.argmax(most[:end]))
+        begins = not self._touched and most[end - 1] > 1.0
+        if begins:
+            k, self._peak, self._loud = end - 1, 0.0, float(t[-1])
+        if (self._touched or begins) and most[k] > self._peak:
+            self._peak = float(most[k])
+            self._at_peak = np.stack([seen.batch.q[k], beyond[k], sigma[k]])
+
+    def _turn(self, t: float) -> None:
+        """A contact begins, or ends, at time `t`."""
+        if self._touched:
+            touch = self.touch()
+            detail = {"seconds": self._loud - self._since, **({} if touch is None else touch.to_json())}
+            where = "" if touch is None else f" of {touch.link}, {touch.strength:.0f} N at most,"
+            told = f"The contact{where} is over after {self._loud - self._since:.2f} s."
+            self.tell(WatchEvent(self._loud, "contact over", told, detail))
+            self._touched, self._quiet, self._floor = False, self._loud, np.inf
+            self._scatter.let_go(t)
+            return
+        self._touched, self._since, self._found = True, self._quiet, t
+        self.contacts += 1
+        touch = self.touch()
+        assert touch is not None
+        late = 1000.0 * (self._found - self._since)
+        joints = [self._robot.joint_names[k] for k in np.flatnonzero(self._feels())]
+        message = f"Something touches {touch.link}: felt by {', '.join(joints)}, {late:.0f} ms after it began."
+        detail = {"found": self._found, "delay_ms": late, "joints": joints, **touch.to_json()}
+        self.tell(WatchEvent(self._since, "contact", message, detail, alarm=True))
+
+    def _feels(self) -> NDArray[np.bool_]:
+        _, torque, sigma = self._at_peak
+        return np.asarray((np.abs(torque) > _FELT * self._limits * sigma) & self._used)
+
+    def touch(self) -> Touch | None:
+        """Where and how the present or the last contact is, or was, strongest; None before the first."""
+        if not self.contacts:
+            return None
+        q, torque, sigma = self._at_peak
+        return locate(self._robot, q, torque, np.where(self._used, sigma, np.inf), self._feels())
+
+    def telling(self) -> dict[str, Any]:
+        """External torque and its limits (N m, N), whether something touches the robot, and where."""
+        beyond, limits = self._now
+        told: dict[str, Any] = {
+            "external_torque": [float(x) for x in beyond],
+            "limit": [float(x) if np.isfinite(x) else 0.0 for x in limits],
+            "touched": self._touched,
+            "contacts": self.contacts,
+            "calibrated": self.calibration.seconds > 0.0,
+        }
+        touch = self.touch() if self._touched else None
+        if touch is not None:
+            told |= {"since": self._since, **touch.to_json()}
+        return told
+
+    def state(self) -> PartState:
+        """All that it has learnt, as arrays."""
+        times = [
+            float(self._touched), self._since, self._found, self._loud, self._peak, self._quiet, self._floor,
+            self.contacts,
+        ]  # fmt: skip
+        rows = np.concatenate([self._now, self._at_peak])
+        return {**self._scatter.state(), "times": np.array(times, dtype=float), "rows": rows}
+
+    def restore(self, state: PartState) -> None:
+        """Go on from a `state` made for the same model."""
+        self._scatter.restore(state)
+        touched, self._since, self._found, self._loud, self._peak, self._quiet, self._floor, contacts = (
+            float(x) for x in state["times"]
+        )
+        self._touched, self.contacts = bool(touched), int(contacts)
+        rows = np.array(state["rows"], dtype=float)
+        self._now, self._at_peak = rows[:2], rows[2:]
+
+
+def contact_calibration(setup: WatchSetup, watched: WatchedModel) -> Calibration:
+    """The calibration of `setup`; or what the run folder of the model `watched` tells of its residuals."""
+    if isinstance(setup.calibration, Calibration):
+        setup.calibration.check(watched.model.robot)
+        return setup.calibration
+    robot = watched.model.robot
+    # Without any residuals nothing is known, and no torque is beyond its limit.
+    residuals = [math.inf] * int(np.count_nonzero(robot.torque_used))
+    if setup.run is not None and (Path(setup.run) / "result.json").is_file():
+        root = read_json(Path(setup.run) / "result.json", SteelyardError, "identify anew")
+        told = root.value.get("estimation", {}) if isinstance(root.value, dict) else {}
+        found = told.get("residual_standard_deviation", []) if isinstance(told, dict) else []
+        if len(found) == len(residuals) and all(isinstance(x, int | float) for x in found):
+            residuals = [float(x) for x in found]
+    return rough_calibration(watched, residuals, USUAL_CUTOFF_HZ)
+
+
+def _part(seen: Seen, first: int, last: int) -> Seen:
+    """Some of the samples that were seen."""
+    b, cut = seen.batch, slice(first, last)
+    batch = SampleBatch(b.t[cut], b.q[cut], b.dq[cut], b.tau[cut], b.fresh and first == 0)
+    return Seen(batch, seen.p[cut], seen.d[cut], seen.e[cut], seen.r[cut])
