@@ -158,7 +158,7 @@ def _raw_block(
                     f"of {signal}."
                 )
         alike = np.flatnonzero(left & (lengths == len(model))) if kinds < MOST_KINDS else np.array([row])
-        places = _places(message, model, cdr)
+        places = joint_state_places(message, model, cdr)
         kinds += 1
         if places is None or len(alike) == 1:
             rows = np.array([row])
@@ -183,12 +183,13 @@ def _raw_block(
     return list(groups), out
 
 
-def _places(message: Any, data: bytes, cdr: bool) -> dict[str, tuple[int, int]] | None:
-    """From which byte to which the values of each signal lie in an encoded message; None where it is not certain.
+def joint_state_places(message: Any, data: bytes, cdr: bool) -> dict[str, tuple[int, int]] | None:
+    """From which byte to which the values of each signal lie in `data`, an encoded `message`; None where it is not
+    certain.
 
     CDR (OMG, "DDS Interoperability Wire Protocol", 10.2): four bytes that tell the order of bytes, the stamp, strings
     and arrays behind their lengths, each number at a multiple of its own size. ROS 1: a number in place of the order,
-    then the same, without gaps and without a zero at the end of a text.
+    then the same, without gaps and without a zero at the end of a text. `cdr` tells which of the two it is.
     """
     whole, half, end = (8, 4, 1) if cdr else (1, 1, 0)
     at = 8  # counted from behind the first four bytes

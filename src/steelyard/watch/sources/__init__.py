@@ -1,0 +1,1 @@
+"""Sources of samples, one kind a file: see `steelyard.watch.source`."""
