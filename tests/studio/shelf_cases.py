@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.ground.folders import run_folder
 from steelyard.ground.repeat import run_by
+
+if TYPE_CHECKING:
+    from steelyard.studio.jobs import StudioJob
 
 
 def made_run(folder: Path, name: str, command: str, result: Any, files: Mapping[str, str] | None = None) -> Path:
@@ -39,13 +43,15 @@ class Visitor:
     def __init__(self, folder: Path) -> None:
         from starlette.testclient import TestClient
 
+        from steelyard.studio.jobs import Jobs
         from steelyard.studio.place import StudioFolder
         from steelyard.studio.server import ServeOptions, make_app
 
         self.place = StudioFolder(folder)
+        self.jobs = Jobs(self.place)
         app, address = make_app(self.place, ServeOptions(), 8421)
         self.client = TestClient(app, base_url="http://127.0.0.1:8421", headers={"x-steelyard": "1"})
-        self.client.get(address)
+        self.client.get(address, follow_redirects=False)
 
     def see(self, address: str, status: int = 200) -> str:
         """The page at an `address`."""
@@ -58,3 +64,47 @@ class Visitor:
         answer = self.client.post(f"/do/{action}", data=fields)
         assert answer.status_code == status, answer.text
         return str(answer.text)
+
+    def wait(self, seconds: float = 90.0) -> StudioJob:
+        """Until the newest job is over."""
+        end = time.monotonic() + seconds
+        while (job := self.jobs.all()[0]).live:
+            self.jobs.step()
+            assert time.monotonic() < end, self.jobs.said(job.id)
+            time.sleep(0.1)
+        assert job.state == "done", job.message
+        return job
+
+
+LOAD_KG = 2.0
+
+
+def weighed_arm(folder: Path) -> Path:
+    """A project of an arm with three joints: logs to identify and to judge by, without a load, and one with a load."""
+    import numpy as np
+
+    from steelyard.dynamics.model import Model
+    from steelyard.export import model_to_urdf
+    from steelyard.payload import Load, cuboid
+    from steelyard.robot.load import load_robot
+    from steelyard.signals.log import Log
+
+    arm = load_robot("szabo3r")
+    body = cuboid(LOAD_KG, np.array([0.1, 0.1, 0.1]), np.array([0.1, 0.02, 0.05]))
+    carrying = Load("", body, np.zeros((10, 10))).attached(arm)
+    (folder / "logs").mkdir(parents=True)
+    model_to_urdf(Model.nominal(arm), folder / "arm.urdf")
+    for seed, (name, robot) in enumerate((("a", arm), ("b", arm), ("loaded", carrying))):
+        rng = np.random.default_rng(seed)
+        t = np.arange(1600) / 200.0
+        w = 2.0 * np.pi * np.array([0.25, 0.5, 0.75, 1.0])[:, None]
+        a, phase = rng.uniform(0.3, 0.7, (4, 3)) / w, rng.uniform(0.0, 2.0 * np.pi, (4, 3))
+        angle = t[:, None, None] * w + phase
+        q, dq, ddq = (a * np.sin(angle)).sum(1), (a * w * np.cos(angle)).sum(1), -(a * w**2 * np.sin(angle)).sum(1)
+        tau = Model.nominal(robot).torque(q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
+        Log(arm.joint_names, t, q, dq=dq, tau=tau).save(folder / "logs" / f"{name}.csv")
+    (folder / "steelyard.toml").write_text(
+        'robot = "arm.urdf"\nruns = "runs"\n[logs]\nidentify = ["logs/a.csv"]\nvalidate = ["logs/b.csv"]\n'
+        'payload = ["logs/loaded.csv"]\n', "utf-8",
+    )  # fmt: skip
+    return folder

@@ -186,9 +186,13 @@ def _coat(name: str, guid: str) -> str:
     return text.replace("@OTHERS@", "\n".join(others))
 
 
+def _compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
 def _compiled(place: Path, name: str) -> tuple[str, bytes] | None:
     """The library of the sources in `place`, and where it belongs in a unit; None where there is no compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    compiler = _compiler()
     if compiler is None or sys.platform not in _PLATFORMS:
         return None
     platform, end = _PLATFORMS[sys.platform]
@@ -239,5 +243,6 @@ MODEL_FORMATS.register("fmu")(
     ModelFormat(
         "FMI 2.0 with friction, for Simulink and Modelica; compiled where a C compiler is",
         lambda model, name, _: {f"{name}.fmu": lambda p: model_to_fmu(model, p, name)},
+        lacking=lambda: "" if _compiler() else "a C compiler (gcc or clang); without one a unit holds sources alone",
     )
 )

@@ -26,11 +26,13 @@ class ModelFormat:
         files: makes the files, by name, of a model, what they are to be called, and the robot's own description, of
             which they keep what they can (None: there is none).
         beside: ends of what is written beside these files, without being named.
+        lacking: says how to install what writing it needs; "" where all is there.
     """
 
     description: str
     files: Callable[[Model, str, Path | None], dict[str, Content]]
     beside: tuple[str, ...] = ()
+    lacking: Callable[[], str] = str
 
 
 MODEL_FORMATS: Registry[ModelFormat] = Registry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +16,7 @@ from steelyard.export._bodies import Body, bodies_of, impossible_links
 from steelyard.export._simple_terms import ARMATURE, simple_terms
 from steelyard.export.formats import MODEL_FORMATS, ModelFormat
 from steelyard.ground.arrays import Array
-from steelyard.ground.extras import import_extra
+from steelyard.ground.extras import how_to_install, import_extra
 from steelyard.ground.files import write_whole
 from steelyard.robot.spatial import quaternion_of
 
@@ -155,5 +156,6 @@ MODEL_FORMATS.register("usd")(
     ModelFormat(
         "USD with UsdPhysics, for Isaac Sim; needs usd-core",
         lambda model, name, _: {f"{name}.usda": lambda p: model_to_usd(model, p)},
+        lacking=lambda: "" if find_spec("pxr") else how_to_install("usd"),
     )
 )

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from rich.console import Console
 
+from steelyard.errors import SteelyardError
 from steelyard.friction.coordinates import Coordinates
+from steelyard.friction.known import read_friction
+from steelyard.friction.laws import Choice
 from steelyard.friction.measure import FrictionCurves, JointFriction
+from steelyard.friction.plateaus import Plateau
 from steelyard.ground.numbers import NO_SIGN, Known, number, with_error
+from steelyard.ground.outcome import RESULT
+from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import (
     Html,
     TableColumn,
@@ -28,6 +36,7 @@ from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.plots.figure import BLUE, MEASURED, PREDICTED, VERMILLION, Figure
 from steelyard.report.plots.series import by_joint, decimate_over, in_steps, position_unit, share, units
 from steelyard.report.terminal import say, table
+from steelyard.robot.robot import Robot
 
 _LINE = 200
 
@@ -63,6 +72,26 @@ def curves_figure(found: FrictionCurves) -> Figure:
     """One panel per joint of what was `found`: points with error bars, and the law with its band."""
     places = Coordinates.of(found.robot, found.on)
     return _friction_points(found.joints, [places.effort_unit(places.index(j.joint)) for j in found.joints])
+
+
+def saved_curves_figure(robot: Robot, folder: str | os.PathLike[str]) -> Figure:
+    """The same of a run of `steelyard friction` in a `folder`, of the `robot`."""
+    laws = read_friction(folder)
+    result = read_json(Path(folder) / RESULT, SteelyardError, "give a run of `steelyard friction`").table(
+        ("joints",), ("on",), others=True
+    )
+    places = Coordinates.of(robot, cast(Any, result["on"].choice(("joint", "drive")) if "on" in result else "joint"))
+    joints, nothing = [], np.zeros(0)
+    for (name, law), entry in zip(laws.items(), result["joints"].items("joint"), strict=True):
+        points = []
+        for point in entry.table(("points",), others=True)["points"].items("point"):
+            at = point.table(("velocity", "torque"), ("standard_error", "temperature"), others=True)
+            error = at["standard_error"].number() if "standard_error" in at else 0.0
+            warm = at["temperature"].number() if "temperature" in at else None
+            v, tau = at["velocity"].number(), at["torque"].number()
+            points.append(Plateau(places.index(name), 0.0, 0.0, v, tau, error, nothing, nothing, temperature=warm))
+        joints.append(JointFriction(name, tuple(points), Choice(law, {}), ""))
+    return _friction_points(joints, [places.effort_unit(places.index(j.joint)) for j in joints])
 
 
 def _friction_points(joints: Sequence[JointFriction], unit: Sequence[str]) -> Figure:

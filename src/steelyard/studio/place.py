@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -170,8 +171,8 @@ class StudioFolder:
 
     def command_of(self, run: Path) -> str:
         """The command that repeats a `run`; "" if it does not say."""
-        found = read_json(run / MANIFEST, StudioError, "Delete the run, and make it anew.").value
-        return str(found.get("command", "")) if isinstance(found, dict) else ""
+        found = (run / MANIFEST).stat()
+        return _command(str(run), found.st_mtime_ns, found.st_size)
 
     def trash(self, path: Path) -> Path:
         """Move `path`, a run or a file, to the trash, and return where it is now."""
@@ -222,6 +223,14 @@ class StudioFolder:
     def free_bytes(self) -> int:
         """Room on the disk."""
         return shutil.disk_usage(self.root).free
+
+
+@lru_cache(4096)
+def _command(run: str, _changed: int, _size: int) -> str:
+    """Read once, as long as it does not change: every page asks for all of them."""
+    found = read_json(Path(run) / MANIFEST, StudioError, "Delete the run, and make it anew.").value
+    command = found.get("command", "") if isinstance(found, dict) else ""
+    return command if isinstance(command, str) else ""
 
 
 def _runs_below(folder: Path, depth: int) -> Iterator[tuple[float, Path]]:

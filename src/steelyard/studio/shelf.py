@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -94,7 +94,11 @@ def shelved_runs(place: StudioFolder) -> list[ShelvedRun]:
 def shelved(place: StudioFolder, path: Path) -> ShelvedRun:
     """The run in the folder `path` of a `place`."""
     found = (path / MANIFEST).stat()
-    command, kind, inputs, settings = _manifested(str(path), found.st_mtime_ns, found.st_size)
+    try:
+        command = place.command_of(path)
+    except StudioError:  # a manifest that cannot be read is no reason not to show the run
+        command = ""
+    kind, inputs, settings = _told(str(path), found.st_mtime_ns, command)
     return ShelvedRun(path, place.relative(path), found.st_mtime, command, kind, inputs, settings)
 
 
@@ -111,17 +115,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 @lru_cache(4096)
-def _manifested(path: str, _changed: int, _size: int) -> tuple[str, str, tuple[str, ...], tuple[tuple[str, str], ...]]:
-    try:
-        found = read_json(Path(path) / MANIFEST, StudioError, "make it anew").value
-        command = found.get("command", "") if isinstance(found, Mapping) else ""
-    except StudioError:
-        command = ""
-    command = command if isinstance(command, str) else ""
+def _told(path: str, _changed: int, command: str) -> tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]:
     kind, inputs, settings = command_parts(command)
     if not kind:
         kind = guessed_kind(_small_result(path) or {}) or PYTHON_MADE
-    return command, kind, inputs, settings
+    return kind, inputs, settings
 
 
 @lru_cache(4096)

@@ -34,7 +34,7 @@ def summary_of(kind: str, result: Mapping[str, Any]) -> RunSummary:
             continue
         try:
             return told(result)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
             continue
     return RunSummary(
         Glance("warning", "Its result.json is not as this version writes it."), sign_thumbnail("No picture", "?")

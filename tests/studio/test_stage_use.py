@@ -1,0 +1,222 @@
+"""The stage Use: which model, when not to trust it, and what is made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the studio's packages are not installed")
+
+from shelf_cases import LOAD_KG, Visitor, identified_result, made_run, weighed_arm
+from typer.testing import CliRunner
+
+from steelyard.cli import app
+from steelyard.export import load_model
+from steelyard.studio.jobs import Jobs
+from steelyard.studio.stage import STUDIO_STAGES, Desk
+
+
+@pytest.fixture(scope="module")
+def identified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with logs and a run of identify, made once."""
+    folder = weighed_arm(tmp_path_factory.mktemp("used") / "arm")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = CliRunner().invoke(app, ["identify", "-o", "runs/identify-1"])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def arm(identified: Path, tmp_path: Path) -> Visitor:
+    shutil.copytree(identified, tmp_path / "arm", copy_function=shutil.copy2)
+    return Visitor(tmp_path / "arm")
+
+
+def _words(visitor: Visitor) -> list[str]:
+    return list(visitor.jobs.all()[0].words)
+
+
+async def _standing(visitor: Visitor) -> tuple[str, str]:
+    desk = Desk(visitor.place, visitor.jobs, None)  # type: ignore[arg-type]
+    found = await STUDIO_STAGES["use"].standing(desk)
+    return found.kind, found.words
+
+
+def _stands(visitor: Visitor) -> tuple[str, str]:
+    return asyncio.run(_standing(visitor))
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are put in the queue, and none is started."""
+    monkeypatch.setattr(Jobs, "step", lambda self: None)
+
+
+# ------------------------------------------------------------ which model
+
+
+def test_the_newest_good_model_is_proposed_and_written_when_taken(tmp_path: Path) -> None:
+    visitor = Visitor(tmp_path)
+    assert _stands(visitor) == ("empty", "needs a model")
+    assert "no model yet" in visitor.see("/use")
+    for k, grade in enumerate(("good", "good", "poor")):
+        run = made_run(
+            tmp_path, f"runs/identify-{k}", "steelyard identify arm.urdf a.csv", identified_result((2.0,), grade)
+        )
+        os.utime(run / "manifest.json", (1e9 + k, 1e9 + k))
+    assert _stands(visitor) == ("empty", "ready: runs/identify-1")
+    assert 'value="runs/identify-1" selected' in visitor.see("/use")
+    assert visitor.place.project().model == ""  # looking at a page writes nothing
+    visitor.do("use/take", model="runs/identify-2")
+    assert visitor.place.project().model == "runs/identify-2"
+    assert _stands(visitor) == ("bad", "runs/identify-2")
+    visitor.do("library/delete", run="runs/identify-2")
+    assert _stands(visitor) == ("bad", "runs/identify-2 is gone")
+    assert "put it back from the trash" in visitor.see("/use")
+
+
+def test_only_models_of_this_folder_are_taken(tmp_path: Path) -> None:
+    made_run(tmp_path, "runs/check-1", "steelyard check arm.urdf", {"verdict": "sound"})
+    outside = made_run(tmp_path.parent, f"{tmp_path.name}-other", "steelyard identify x", identified_result())
+    visitor = Visitor(tmp_path)
+    for name in ("runs/check-1", "../" + outside.name, str(outside), "runs/none", "--help", ""):
+        visitor.do("use/take", 422, model=name)
+        visitor.do("use/export", 422, model=name, to="urdf")
+    assert not visitor.place.project_file.exists()
+    assert not visitor.jobs.all()
+
+
+def test_a_result_that_is_script_is_only_words(tmp_path: Path) -> None:
+    bad = "<script>alert(1)</script>"
+    result = {**identified_result(robot=bad), "check": [{"excitation": {"joints": [{"joint": bad, "lowest": bad}]}}]}
+    result["verdict"] = {"grade": bad, "sentence": bad, "reasons": [bad]}
+    load = {"frame": bad, "mass": {"value": 1.0, "standard_error": 0.1}, "notes": [bad], "physically_consistent": True,
+            "center_of_gravity": bad, "inertia": bad, "parameters": bad}  # fmt: skip
+    made_run(tmp_path, "runs/one", "steelyard identify '<b>' --estimator '<b>'", result)
+    made_run(tmp_path, "runs/<b>two", "steelyard payload x", load)
+    made_run(tmp_path, "runs/three", "steelyard friction x", {"joints": [{"joint": bad, "law": bad, "notes": [bad],
+             "points": []}], "missing": {bad: bad}, "on": bad})  # fmt: skip
+    made_run(
+        tmp_path, "runs/four", "steelyard export runs/one", {"robot": bad, "files": [bad], "possible": 1}, {"<b>.c": ""}
+    )
+    page = Visitor(tmp_path).see("/use")
+    assert "&lt;script&gt;alert" in page
+    assert "<script>alert" not in page
+    assert "<b>" not in page
+
+
+# ------------------------------------------------------------ what is made of it
+
+
+def test_the_page_says_how_far_off_the_model_is_and_when_not_to_trust_it(arm: Visitor) -> None:
+    page = arm.see("/use")
+    result = json.loads((arm.place.root / "runs/identify-1/result.json").read_text())
+    assert result["verdict"]["sentence"] in page
+    assert "the log &#x27;b&#x27;, which it has not seen" in page
+    fastest = max(j["speed"] for j in result["check"][0]["excitation"]["joints"])
+    assert f'title="{fastest!r}"' in page  # the motion that it comes from
+
+
+def test_a_model_is_exported_as_a_job_and_others_can_load_it(arm: Visitor) -> None:
+    form = arm.see("/data/use/exports")
+    assert 'value="urdf" checked' in form
+    arm.do("use/export", model="runs/identify-1", to=["urdf", "csv"], name="mine")
+    job = arm.wait()
+    assert list(job.words) == ["export", "runs/identify-1", "--to", "urdf,csv", "--name", "mine", "--description",
+                               "arm.urdf", "-o", "runs/export-1"]  # fmt: skip
+    assert arm.place.project().model == "runs/identify-1"
+    assert _stands(arm)[1] == "runs/identify-1"
+    link = re.search(r'href="(/file/runs/export-1/mine\.urdf)"', arm.see("/use"))
+    assert link is not None
+    urdf = arm.place.root / "downloaded.urdf"
+    answer = arm.client.get(link[1])
+    assert "attachment" in answer.headers["content-disposition"]
+    urdf.write_bytes(answer.content)
+    found = load_model(arm.place.root / "runs/identify-1").robot
+    read = load_model(arm.place.root / "runs/export-1").robot
+    assert read.inertial_parameters == pytest.approx(found.inertial_parameters, abs=1e-9)
+    pin = pytest.importorskip("pinocchio", reason="Pinocchio reads the URDF independently")
+    model = pin.buildModelFromUrdf(str(urdf))
+    mine = found.inertial_parameters[0::10]
+    assert sorted(i.mass for i in model.inertias)[-len(mine):] == pytest.approx(sorted(mine), abs=1e-6)  # fmt: skip
+
+
+def test_formats_that_are_not_installed_are_not_offered() -> None:
+    from steelyard.studio.use_pages import export_form
+
+    form = export_form([("urdf", "a robot", ""), ("usd", "a stage", "pip install 'usd-core'")], "runs/one")
+    assert 'value="urdf"' in form
+    assert 'value="usd"' not in form
+    assert "pip install &#x27;usd-core&#x27;" in form
+
+
+def test_a_load_is_weighed_against_a_log_without_it(arm: Visitor) -> None:
+    form = arm.see("/data/use/payload")
+    assert '<option value="with" selected>' in form  # the role says what the log carries
+    assert "Universal Robots" in form
+    assert "say which one, or take the model" in arm.do("use/payload", 422, **{"log:logs/loaded.csv": "with"})
+    arm.do("use/payload", **{"log:logs/loaded.csv": "with", "log:logs/a.csv": "without", "frame": "", "for": ["ur"]})
+    arm.wait()
+    assert _words(arm) == ["payload", "--with", "logs/loaded.csv", "--without", "logs/a.csv", "--for", "ur", "-o",
+                           "runs/payload-1"]  # fmt: skip
+    mass = json.loads((arm.place.root / "runs/payload-1/result.json").read_text())["mass"]
+    # A standard error is kept to in 99.99 % of all draws within four of them.
+    assert abs(mass["value"] - LOAD_KG) < 4.0 * mass["standard_error"]
+    page = arm.see("/use")
+    assert "± 95 %" in page
+    assert f'title="{mass["value"]!r}"' in page
+    assert "/file/runs/payload-1/load.script" in page
+
+
+def test_friction_is_measured_and_drawn(arm: Visitor) -> None:
+    arm.do("use/friction", log=["logs/a.csv", "logs/b.csv"])
+    assert _words(arm)[:4] == ["friction", "arm.urdf", "logs/a.csv", "logs/b.csv"]
+    arm.wait()
+    assert "/data/use/friction?run=runs%2Ffriction-1" in arm.see("/use")
+    drawn = arm.see("/data/use/friction?run=runs/friction-1")
+    assert "plot-data" in drawn
+    assert arm.client.get("/data/use/friction", params={"run": "../x"}).status_code == 422
+
+
+def test_other_logs_judge_the_model(arm: Visitor, idle: None) -> None:
+    arm.do("use/validate", model="runs/identify-1", log="logs/b.csv", how="validate")
+    assert _words(arm) == ["validate", "runs/identify-1", "--log", "logs/b.csv", "-o", "runs/validate-1"]
+    arm.do("use/validate", model="runs/identify-1", log=["logs/a.csv", "logs/b.csv"], how="predict")
+    assert _words(arm) == ["predict", "runs/identify-1", "logs/a.csv", "logs/b.csv", "-o", "runs/predict-1"]
+    assert "tick at least one" in arm.do("use/validate", 422, model="runs/identify-1")
+    assert _stands(arm) == ("working", "at work")
+
+
+def test_nothing_that_is_sent_becomes_an_option_or_a_file_elsewhere(arm: Visitor, idle: None) -> None:
+    loads = {"log:logs/loaded.csv": "with", "log:logs/a.csv": "without"}
+    arm.do("use/payload", 422, frame="--overwrite", **loads)
+    for log in ("/etc/passwd", "../secret.csv", "--json", ""):
+        arm.do("use/payload", 422, **{f"log:{log}": "with"})
+        arm.do("use/friction", 422, log=log)
+        arm.do("use/validate", 422, model="runs/identify-1", log=log)
+    for fields in ({"to": "--json"}, {"to": "urdf", "name": "../../x"}, {"to": "urdf", "name": "-o"}, {}):
+        arm.do("use/export", 422, model="runs/identify-1", **fields)
+    assert not arm.jobs.all()
+
+
+def test_in_a_browser_a_click_gives_the_urdf(identified: Path, page: Any, studio: Any) -> None:
+    for name in ("runs", "logs", "arm.urdf", "steelyard.toml"):
+        source = identified / name
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, studio.folder / name)
+    page.goto(studio.base + "/use")
+    page.get_by_role("button", name="Export").click()
+    link = page.get_by_role("link", name="szabo3r.urdf")
+    link.wait_for(timeout=60_000)
+    with page.expect_download() as download:
+        link.click()
+    saved = studio.folder / "saved.urdf"
+    download.value.save_as(saved)
+    assert "<robot" in saved.read_text("utf-8")
