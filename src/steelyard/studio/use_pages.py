@@ -104,8 +104,8 @@ def _trust(result: Mapping[str, Any]) -> Html:
             [one["joint"], one["nrmse_percent"], before.get(one["joint"]), reach, *(at[2:] if at else [None] * 2)]
         )
     columns: list[TableColumn | str] = [
-        "joint", TableColumn("torque off", "% of σ", 3), TableColumn("description", "% of σ", 3),
-        TableColumn("positions", "rad, m", 3), TableColumn("speed", "/s", 3), TableColumn("acceleration", "/s²", 3),
+        "joint", TableColumn("torque off", "% of σ", 3), TableColumn("described", "%", 3),
+        TableColumn("positions", "rad, m", 3), TableColumn("speed", "/s", 3), TableColumn("speeds up", "/s²", 3),
     ]  # fmt: skip
     cutoff = number(float(judged["score_cutoff_hz"]), 3)
     by = f"the log '{judged['log']}', which it has not seen" if others else "the data that it was fitted to"
