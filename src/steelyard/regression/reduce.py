@@ -45,7 +45,7 @@ def reduce(
     elif method == "normal":
         grams = in_threads(lambda a, b: gram_matrices(rows, batch, a, b), batch.samples, threads)
         with one_blas_thread():
-            triangles = [_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
+            triangles = [gram_root(np.sum(same, axis=0)) for same in zip(*grams, strict=True)]
     else:
         raise SteelyardError(f"There is no method '{method}'; choose 'qr' or 'normal'.")
     return Factor(rows.equations, tuple(triangles), batch.samples, rows.parameters, method)
@@ -65,8 +65,8 @@ def gram_matrices(rows: Rows, batch: Batch, start: int, stop: int) -> list[Array
     return [gram[: e.width, : e.width] for gram, e in zip(grams, rows.equations, strict=True)]
 
 
-def _root(gram: Array) -> Array:
-    """A triangle R with RᵀR = gram, by Cholesky with complete pivoting of the matrix scaled to a unit diagonal.
+def gram_root(gram: Array) -> Array:
+    """A triangle R with RᵀR = `gram`, by Cholesky with complete pivoting of the matrix scaled to a unit diagonal.
 
     One joint's columns are often dependent although those of all joints together are not. Pivoting stops where
     only rounding is left (Higham 2002, section 10.3), so that nothing is lost that was known.

@@ -1,0 +1,187 @@
+"""The fused Gram kernel as CUDA: a thread works out the rows of a sample, a warp multiplies them by its tensor cores.
+
+Threads of a block take a sample each and leave its rows in shared memory, a line of samples per column; then every warp
+adds XᵀX of its tiles of 8 × 8 columns in registers, four samples at a time, by the double-precision matrix instruction
+of Ampere and later (m8n8k4). Lines are four samples longer than there are threads, so that the eight columns and four
+samples that an instruction takes lie in different banks. Rows never leave the multiprocessor, and sums leave it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from steelyard.dynamics.c_text import C_HELPERS, c_expression, c_literal, used_helpers
+from steelyard.dynamics.function import Function
+from steelyard.dynamics.graph import Node, arguments, live
+from steelyard.errors import SteelyardError
+
+# Columns and rows of a tile, samples of an instruction, threads of a warp.
+TILE_EDGE, _STEP, _WARP = 8, 4, 32
+# Shared memory that a block may take on Hopper, bytes; and warps of a block beyond which registers run out.
+_SHARED, _MOST_WARPS = 227 * 1024, 4
+
+_MULTIPLY = """
+__device__ __forceinline__ void multiply(double (&c)[2], double a, double b)
+{
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                 : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
+}
+"""
+# Sums of the parts of each log, in their order: the same whoever was first.
+_TOTAL = """
+extern "C" __global__ void total(const double *parts, const long long *starts, double *sums, long long size)
+{
+    const long long at = (long long)blockIdx.y * blockDim.x + threadIdx.x;
+    if (at >= size)
+        return;
+    double sum = 0.0;
+    for (long long k = starts[blockIdx.x]; k < starts[blockIdx.x + 1]; ++k)
+        sum += parts[k * size + at];
+    sums[blockIdx.x * size + at] = sum;
+}
+"""
+
+
+@dataclass(frozen=True)
+class GramPlan:
+    """How the work of a block is laid out.
+
+    Args:
+        columns: of all groups together.
+        warps: of a block; each takes 32 samples at a time.
+        tiles: of every warp: group, row and column of each of its tiles.
+    """
+
+    columns: int
+    warps: int
+    tiles: tuple[tuple[tuple[int, int, int], ...], ...]
+
+    @property
+    def threads(self) -> int:
+        return _WARP * self.warps
+
+    @property
+    def line(self) -> int:
+        """Numbers from a column to the next in shared memory."""
+        return self.threads + _STEP
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory; the last tile may read beyond the last column."""
+        return 8 * self.line * (self.columns + TILE_EDGE - 1)
+
+    @property
+    def most(self) -> int:
+        """Tiles of the warp that has most."""
+        return max(map(len, self.tiles))
+
+
+def gram_plan(widths: Sequence[int]) -> GramPlan:
+    """The plan for groups of `widths` columns."""
+    columns = sum(widths)
+    fit = (_SHARED // (8 * (columns + TILE_EDGE - 1)) - _STEP) // _WARP
+    if fit < 1:
+        raise SteelyardError(f"Rows of {columns} numbers do not fit into a GPU's shared memory; use the processor.")
+    warps = min(fit, _MOST_WARPS)
+    tiles = [(g, i, j) for g, w in enumerate(widths) for i in range(-(-w // TILE_EDGE)) for j in range(i + 1)]
+    each = -(-len(tiles) // warps)
+    return GramPlan(columns, warps, tuple(tuple(tiles[k * each : (k + 1) * each]) for k in range(warps)))
+
+
+def gram_text(function: Function, firsts: Sequence[int], plan: GramPlan) -> str:
+    """CUDA for the Gram matrices of groups of a `function`'s outputs, which begin at `firsts`, laid out by `plan`."""
+    helpers = [C_HELPERS[x].replace("static", "__device__ __forceinline__") for x in sorted(used_helpers(function))]
+    arrays = ", ".join(f"const double *__restrict__ {name}" for name in function.inputs)
+    body = "\n".join(f"        {line}" for line in row_lines(function, plan.line))
+    sums = "\n".join(_sums(plan, firsts))
+    return f"""{"".join(h + chr(10) for h in helpers)}{_MULTIPLY}{_TOTAL}
+extern "C" __global__ void __launch_bounds__({plan.threads}, 1)
+grams({arrays}, const long long *__restrict__ begins, const long long *__restrict__ ends, double *__restrict__ out)
+{{
+    extern __shared__ double X[];
+    const int s = threadIdx.x, lane = s & 31, warp = s >> 5, place = (lane >> 2) * {plan.line} + (lane & 3);
+    double c[{plan.most}][2];
+    #pragma unroll
+    for (int k = 0; k < {plan.most}; ++k)
+        c[k][0] = c[k][1] = 0.0;
+    for (int k = s; k < {plan.line * (plan.columns + TILE_EDGE - 1)}; k += {plan.threads})
+        X[k] = 0.0;
+    const long long end = ends[blockIdx.x];
+    for (long long at = begins[blockIdx.x]; at < end; at += {plan.threads}) {{
+        __syncthreads();
+        const bool inside = at + s < end;
+        const long long sample = inside ? at + s : end - 1;
+{body}
+        __syncthreads();
+{sums}
+    }}
+    #pragma unroll
+    for (int k = 0; k < {plan.most}; ++k) {{
+        double *o = out + (((long long)blockIdx.x * {plan.warps} + warp) * {plan.most} + k) * {TILE_EDGE * TILE_EDGE};
+        o[(lane >> 2) * {TILE_EDGE} + (lane & 3) * 2] = c[k][0];
+        o[(lane >> 2) * {TILE_EDGE} + (lane & 3) * 2 + 1] = c[k][1];
+    }}
+}}
+"""
+
+
+def row_lines(function: Function, line: int) -> Iterator[str]:
+    """Lines that work out a sample's rows by a `function`, and leave each in its place of X, columns `line` apart, as
+    soon as it is known."""
+    graph, operations = function.graph, function.graph.operations
+    order = live(graph, function.outputs)
+    wanted: dict[int, list[int]] = {}
+    for place, output in zip(function.places, function.outputs, strict=True):
+        if isinstance(output, Node):
+            wanted.setdefault(output.index, []).append(int(place))
+        elif output:
+            yield f"X[{int(place) * line} + s] = inside ? {c_literal(float(output))} : 0.0;"
+    angles = {
+        kind: {arguments(operations[k])[0]: k for k in order if operations[k][0] == kind} for kind in ("sin", "cos")
+    }
+    names: dict[int, str] = {}
+    for index in order:
+        op = operations[index]
+        if op[0] == "const":
+            names[index] = c_literal(op[1])
+            continue
+        fresh = index not in names
+        names[index] = f"v{index}"
+        if op[0] == "in":
+            yield f"const double v{index} = {op[1]}[sample * {function.inputs[op[1]]} + {op[2]}];"
+        elif op[0] in angles and all(arguments(op)[0] in found for found in angles.values()):
+            if fresh:  # both at once, for little more than one
+                sine, cosine = (angles[kind][arguments(op)[0]] for kind in ("sin", "cos"))
+                names[sine], names[cosine] = f"v{sine}", f"v{cosine}"
+                yield f"double v{sine}, v{cosine};"
+                yield f"sincos({names[arguments(op)[0]]}, &v{sine}, &v{cosine});"
+        else:
+            yield f"const double v{index} = {c_expression(op[0], [names[k] for k in arguments(op)])};"
+        yield from (f"X[{place * line} + s] = inside ? v{index} : 0.0;" for place in wanted.get(index, ()))
+
+
+def _sums(plan: GramPlan, firsts: Sequence[int]) -> Iterator[str]:
+    """Every warp's tiles: the eight columns of each edge are read once, and multiplied by one another."""
+    for warp, tiles in enumerate(plan.tiles):
+        edges = sorted({(g, i) for g, i, _ in tiles} | {(g, j) for g, _, j in tiles})
+        yield f"        {'else ' if warp else ''}if (warp == {warp})"
+        yield "            #pragma unroll 2"
+        yield f"            for (int k = 0; k < {plan.threads}; k += {_STEP}) {{"
+        for g, i in edges:
+            yield f"                const double f{g}_{i} = X[{(firsts[g] + TILE_EDGE * i) * plan.line} + place + k];"
+        for k, (g, i, j) in enumerate(tiles):
+            yield f"                multiply(c[{k}], f{g}_{i}, f{g}_{j});"
+        yield "            }"
+
+
+def unpacked_grams(plan: GramPlan, widths: Sequence[int], sums: np.ndarray) -> list[np.ndarray]:
+    """The Gram matrices of groups of `widths` columns from the kernel's `sums`, `(warps, tiles, 64)`, of a `plan`."""
+    edge = TILE_EDGE
+    found = [np.zeros((-(-w // edge) * edge,) * 2) for w in widths]
+    for warp, tiles in enumerate(plan.tiles):
+        for k, (g, i, j) in enumerate(tiles):
+            found[g][edge * i : edge * (i + 1), edge * j : edge * (j + 1)] = sums[warp, k].reshape(edge, edge)
+    return [(np.tril(x) + np.tril(x, -1).T)[:w, :w] for x, w in zip(found, widths, strict=True)]
