@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import time
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +12,11 @@ import pytest
 
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
-from simulated_arms import arm_folder, wrong_sign, wrong_unit
+from simulated_arms import Visitor, arm_folder, wrong_sign, wrong_unit
 
 from steelyard.ground.documents import read_document
-from steelyard.studio.aside import AsideProcess
-from steelyard.studio.jobs import Jobs
-from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.stage import STUDIO_STAGES, Desk, Sent, Standing
-
-
-class Visitor:
-    """Opens the stage and presses its buttons, without a server."""
-
-    def __init__(self, folder: Path) -> None:
-        place = StudioFolder(folder)
-        self.desk = Desk(place, Jobs(place), AsideProcess(place))
-        self.stage = STUDIO_STAGES["check"]
-
-    def body(self) -> str:
-        return unescape(asyncio.run(self.stage.body(self.desk, Sent([]))))
-
-    def standing(self) -> Standing:
-        return asyncio.run(self.stage.standing(self.desk))
-
-    def press(self, action: str, **fields: str) -> None:
-        asyncio.run(self.stage.actions()[action](self.desk, Sent(list(fields.items()))))  # type: ignore[arg-type]
-
-    def wait(self) -> None:
-        end = time.monotonic() + 60.0
-        while any(job.live for job in self.desk.jobs.all()):
-            self.desk.jobs.step()
-            assert time.monotonic() < end
-            time.sleep(0.05)
-
-    def leave(self) -> None:
-        for job in self.desk.jobs.all():
-            self.desk.jobs.cancel(job.id)
-        self.wait()
-        self.desk.aside.close()
-
-    def mapping(self) -> str:
-        return self.desk.place.project().mapping
+from steelyard.studio.place import StudioError
+from steelyard.studio.stage import Standing
 
 
 def _fields(html: str, label: str) -> dict[str, str]:
@@ -66,13 +27,13 @@ def _fields(html: str, label: str) -> dict[str, str]:
 
 @pytest.fixture
 def two_wrong(tmp_path: Path) -> Iterator[Visitor]:
-    visitor = Visitor(arm_folder(tmp_path, wrong_sign, wrong_unit, judged=True))
+    visitor = Visitor(arm_folder(tmp_path, wrong_sign, wrong_unit, judged=True), "check")
     yield visitor
     visitor.leave()
 
 
 def test_without_robot_or_log_it_says_what_comes_first(tmp_path: Path) -> None:
-    visitor = Visitor(tmp_path)
+    visitor = Visitor(tmp_path, "check")
     assert 'href="/robot"' in visitor.body()
     assert visitor.standing().kind == "empty"
     (tmp_path / "steelyard.toml").write_text('robot = "rotradi"\n')
@@ -98,7 +59,7 @@ def test_findings_fixes_and_undo(two_wrong: Visitor) -> None:
     # One finding: exactly its fix, and nothing else.
     fields = {"run": "runs/check-1", "log": "0", "key": "sign:q2"}
     visitor.press("fix", **fields)
-    assert visitor.mapping() == "mapping.toml"
+    assert place.project().mapping == "mapping.toml"
     assert read_document(place.root / "mapping.toml") == {"sign": {"torque": [1, -1, 1]}}
     with pytest.raises(StudioError, match="changed since"):
         visitor.press("fix", **fields)  # pressed twice: signs are not turned back
@@ -111,24 +72,24 @@ def test_findings_fixes_and_undo(two_wrong: Visitor) -> None:
     (fix,) = {m for m in re.findall(r'value="(\w+:\w+)"', body)}
     visitor.press("fix", run="runs/check-2", log="1", key=fix)
     mended = {"sign": {"torque": [1, -1, 1]}, "units": {"velocity": ["deg/s", "rad/s", "rad/s"]}}
-    assert read_document(place.root / visitor.mapping()) == mended
+    assert read_document(place.root / place.project().mapping) == mended
     visitor.wait()
     assert visitor.standing() == Standing("done", "fit for identification")
     # Undone: the mapping before is the project's again, the other one lies in the trash.
-    after = visitor.mapping()
+    after = place.project().mapping
     visitor.press("undo")
-    assert visitor.mapping() == "mapping.toml"
+    assert place.project().mapping == "mapping.toml"
     assert not (place.root / after).exists()
     assert list(place.own("trash", "x").parent.glob(f"*/{after}"))
     visitor.press("undo")
-    assert visitor.mapping() == ""
+    assert place.project().mapping == ""
     assert not any(job.live for job in visitor.desk.jobs.all())  # that was checked before
     with pytest.raises(StudioError, match="nothing to undo"):
         visitor.press("undo")
     # As it was at first: the first check is that of the project again.
     fields = _fields(visitor.body(), "Apply all 2 fixes")
     visitor.press("fix", **fields)
-    assert read_document(place.root / visitor.mapping()) == mended  # once each, though both logs show both
+    assert read_document(place.root / place.project().mapping) == mended  # once each, though both logs show both
     assert (place.root / "steelyard.toml").read_text().startswith("# of a test")
 
 
@@ -141,7 +102,7 @@ def test_names_from_a_browser_lead_nowhere(two_wrong: Visitor) -> None:
 def test_a_log_that_cannot_be_read_is_told_and_not_tried_again(tmp_path: Path) -> None:
     folder = arm_folder(tmp_path)
     (folder / "logs" / "a.csv").write_text("t,q1\n0,what\n")
-    visitor = Visitor(folder)
+    visitor = Visitor(folder, "check")
     visitor.body()
     visitor.wait()
     body = visitor.body()
@@ -156,7 +117,7 @@ def test_a_check_of_no_use_is_delivered(tmp_path: Path) -> None:
     folder = arm_folder(tmp_path)
     rows = (folder / "logs" / "a.csv").read_text().splitlines()
     (folder / "logs" / "a.csv").write_text("\n".join(rows[:60]) + "\n")
-    visitor = Visitor(folder)
+    visitor = Visitor(folder, "check")
     visitor.body()
     visitor.wait()
     (job,) = visitor.desk.jobs.all()

@@ -27,7 +27,8 @@ from steelyard.identification.score_page import (
     scores_section,
     torques_section,
 )
-from steelyard.report.elements import TableCell, join, paragraph, table_html
+from steelyard.identification.structure import StructureStep
+from steelyard.report.elements import Html, TableCell, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import bold, say, table
 
@@ -72,18 +73,23 @@ def _structure(found: Identification) -> Section | None:
     """What the search tried, gained and chose, joint by joint."""
     if found.structure is None:
         return None
-    rows: list[Sequence[TableCell]] = [
-        (s.joint, s.change, *(Known(x, s.doubt_percent) for x in (s.before_percent, s.after_percent)),
-         s.doubt_percent, "taken" if s.taken else "left")
-        for s in found.structure.steps
-    ]  # fmt: skip
     words = (
         f"{found.structure.sentence} Errors are in per cent of a torque's standard deviation, on blocks of the "
         "identification logs that took no part in the fit; “=” takes the usual dry friction's place, “+” is added, “-” "
         "is taken away as idle. A term is taken where it gains more than its doubt (one standard error)."
     )
-    heads = ["joint", "change", "error before", "after", "doubt", ""]
-    return Section("Structure of friction and drives", join(paragraph(words), table_html(heads, rows)))
+    steps = structure_table(found.structure.steps)
+    return Section("Structure of friction and drives", join(paragraph(words), steps))
+
+
+def structure_table(steps: Sequence[StructureStep]) -> Html:
+    """The `steps` of a search for the structure."""
+    rows: list[Sequence[TableCell]] = [
+        (s.joint, s.change, *(Known(x, s.doubt_percent) for x in (s.before_percent, s.after_percent)),
+         s.doubt_percent, "taken" if s.taken else "left")
+        for s in steps
+    ]  # fmt: skip
+    return table_html(["joint", "change", "error before", "after", "doubt", ""], rows)
 
 
 def _how(found: Identification) -> Section:

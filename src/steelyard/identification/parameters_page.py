@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,22 +43,19 @@ def base_parameters_section(found: Identification) -> Section:
     before = described_base(found)
     old = np.full(found.base.rank, np.nan) if before is None else before
     no_sign, free_no_sign = (found.base.impossible_signs(x.beta) for x in (estimate, found.free))
-    rows: list[Sequence[TableCell]] = [
-        (
+    rows = [
+        BaseRow(
             found.base.formulas[k],
             found.base.units[k],
-            "" if no_sign[k] else whisker(float(estimate.beta[k]), 1.96 * float(errors[k]), float(old[k])),
-            NO_SIGN if no_sign[k] else Known(float(estimate.beta[k]), float(errors[k])),
-            1.96 * float(errors[k]),
-            abs(float(estimate.beta[k])) / float(errors[k]) if errors[k] > 0.0 and not no_sign[k] else None,
-            "" if abs(estimate.beta[k]) > 2.0 * errors[k] else "maybe zero",
-            NO_SIGN if free_no_sign[k] else Known(float(found.free.beta[k]), float(errors[k])),
-            None if np.isnan(old[k]) else Known(float(old[k]), float(errors[k])),
+            float(estimate.beta[k]),
+            float(errors[k]),
+            float(found.free.beta[k]),
+            None if np.isnan(old[k]) else float(old[k]),
+            bool(no_sign[k]),
+            bool(free_no_sign[k]),
         )
         for k in range(found.base.rank)
     ]
-    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", "value"]
-    columns += [TableColumn("± 95 %", digits=2), TableColumn("value / σ", digits=2), "", "free fit", "nominal"]
     shift = estimate.details.get("rounding_shift")
     wider = "" if shift is None else " They include what the rounding of positions has moved (errors in variables)."
     above = (
@@ -65,15 +64,55 @@ def base_parameters_section(found: Identification) -> Section:
         "unit norm). Intervals are 95 %, for residuals as correlated as they are; they know of noise, not of physics "
         "that the model lacks." + wider
     )
-    pictures = (
-        "Each picture has a scale of its own: the dot is the value, the line its 95 % interval, the tick zero, the "
-        "open diamond what the robot's file says (nominal; rotors and friction in a sum count as zero there)."
-    )
-    dash = "The description says nothing of it; or the value has no error, since it was taken away."
-    below = [paragraph(WHY_NO_SIGN)] if np.any(no_sign | free_no_sign) else []
-    shown = table_html(columns, rows, "Base parameters", dash=dash, tall=len(rows) > _TALL)
-    values = join(paragraph(pictures), shown, *below)
+    values = base_table(rows)
     return Section("Parameters", join(paragraph(above), tabs(("values", values), ("correlation", _correlation(found)))))
+
+
+@dataclass(frozen=True)
+class BaseRow:
+    """A base parameter as a table shows it: its `formula`, `unit`, `value` and `standard_error`, the value of the free
+    fit, that of the description (None: it is silent), and whether the first two have a sign that no robot has."""
+
+    why_null: ClassVar = {"before": "The description says nothing of it."}
+    formula: str
+    unit: str
+    value: float
+    standard_error: float
+    free: float
+    before: float | None = None
+    no_sign: bool = False
+    free_no_sign: bool = False
+
+
+def base_table(parameters: Sequence[BaseRow]) -> Html:
+    """Base `parameters` with pictures of their intervals, and what those show."""
+    rows: list[Sequence[TableCell]] = [
+        (
+            p.formula,
+            p.unit,
+            "" if p.no_sign else whisker(p.value, 1.96 * p.standard_error, p.before),
+            NO_SIGN if p.no_sign else Known(p.value, p.standard_error),
+            1.96 * p.standard_error,
+            abs(p.value) / p.standard_error if p.standard_error > 0.0 and not p.no_sign else None,
+            "" if abs(p.value) > 2.0 * p.standard_error else "maybe zero",
+            NO_SIGN if p.free_no_sign else Known(p.free, p.standard_error),
+            None if p.before is None else Known(p.before, p.standard_error),
+        )
+        for p in parameters
+    ]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", "value"]
+    columns += [TableColumn("± 95 %", digits=2), TableColumn("value / σ", digits=2), "", "free fit", "nominal"]
+    pictures = "Each picture has a scale of its own: the dot is the value, the line its 95 % interval, the tick zero"
+    dash = "The description says nothing of it; or the value has no error, since it was taken away."
+    if all(p.before is None for p in parameters):
+        columns, rows, pictures = columns[:-1], [row[:-1] for row in rows], f"{pictures}."
+    else:
+        pictures += (
+            ", the open diamond what the robot's file says (nominal; rotors and friction in a sum count as zero there)."
+        )
+    below = [paragraph(WHY_NO_SIGN)] if any(p.no_sign or p.free_no_sign for p in parameters) else []
+    shown = table_html(columns, rows, "Base parameters", dash=dash, tall=len(rows) > _TALL)
+    return join(paragraph(pictures), shown, *below)
 
 
 def _correlation(found: Identification) -> Html:

@@ -97,17 +97,17 @@ def _heat(
     told = [[j.told for j in s.joints] for s in scores]
     heads = [TableColumn(s.log, places=4 if name == "R²" else None, digits=3) for s in scores]
     rows: list[Sequence[TableCell]] = [
-        (joint.joint, *(Heat(of(column[k]), _level(column[k].nrmse_percent)) for column in told))
+        (joint.joint, *(Heat(of(column[k]), error_level(column[k].nrmse_percent)) for column in told))
         for k, joint in enumerate(scores[0].joints)
     ]
     if name == "NRMSE":
         means = [float(np.mean([j.nrmse_percent for j in column])) for column in told]
-        rows.append(("mean of joints", *(Heat(m, _level(m)) for m in means)))
+        rows.append(("mean of joints", *(Heat(m, error_level(m)) for m in means)))
     above = [("", 1), *((what, len(some)) for what, some in groups)]
     return table_html(["joint", *heads], rows, title, dash=_DASH, above=above)
 
 
-def _level(nrmse_percent: float) -> float:
+def error_level(nrmse_percent: float) -> float:
     """From 0, at 1 % of the torque's standard deviation, to 1, at all of it."""
     return float(np.clip(0.5 * np.log10(max(nrmse_percent, 1e-9)), 0.0, 1.0)) if np.isfinite(nrmse_percent) else 0.0
 

@@ -13,6 +13,7 @@ from typing import Any
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.folders import MANIFEST
 from steelyard.studio.place import StudioFolder
+from steelyard.studio.shelf import shelved_runs
 
 # Keys of the project file on which what is found in a log depends.
 _KEYS = ("robot", "joints", "lock", "snap", "gravity", "mapping", "terms", "controller")
@@ -60,14 +61,7 @@ def fits_now(place: StudioFolder, run: Path, basis: dict[str, Any]) -> bool:
 
 def runs_of(place: StudioFolder, command: str) -> list[Path]:
     """The runs of a `command` in a `place`, the newest first."""
-    return [run for run in place.runs() if _name(place.command_of(run)) == command]
-
-
-def _name(line: str) -> str:
-    """The name of the command in a `line` that a run keeps, which may name a project file before it."""
-    words = line.split()
-    place = 3 if words[1:2] == ["--project"] else 1
-    return words[place] if len(words) > place else ""
+    return [run.path for run in shelved_runs(place) if run.kind == command]
 
 
 def _file(place: StudioFolder, run: str) -> Path:

@@ -228,9 +228,12 @@ def _scores(scores: Sequence[tuple[str, str, tuple[float | None, ...]]], letters
 def _settings(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Settings as text, flat; terms by kind with where they are, inputs by what is in them."""
     settings = dict(result["settings"])
+    terms: dict[str, list[str]] = {}
     for term in settings.pop("terms", []):
         where = ", ".join(term["where"]) if term.get("where") else "all joints"
-        yield f"term {term['kind']}", where
+        options = [f"{key} {value}" for key, value in term.items() if key not in ("kind", "on", "where")]
+        terms.setdefault(term["kind"], []).append(f"{where} ({', '.join(options)})" if options else where)
+    yield from ((f"term {kind}", "; ".join(each)) for kind, each in terms.items())
     for name, value in settings.items():
         for key, inner in value.items() if isinstance(value, Mapping) else [("", value)]:
             yield f"{name} {key}".strip(), inner if isinstance(inner, str) else json.dumps(inner)

@@ -16,11 +16,11 @@ from steelyard.ground.files import write_whole
 from steelyard.ground.outcome import RESULT
 from steelyard.report.elements import Html, callout, commands, join, text
 from steelyard.studio.basis import basis_of, fits_now, kept_basis, log_texts, remember_basis, runs_of
+from steelyard.studio.check_facts import checked_html, mended_mapping
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, button, command_line, job_html
 from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing, StandingKind
-from steelyard.studio.stages._check_facts import checked_html, mended_mapping
 
 _TEACH = (
     "Most identifications that fail, fail before the first equation: a sign, two exchanged columns, degrees, a joint "

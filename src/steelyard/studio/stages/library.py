@@ -6,9 +6,11 @@ import asyncio
 import io
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 
 from steelyard.report.elements import Html, callout, join
 from steelyard.studio.comparisons import comparison_page
+from steelyard.studio.differences import differences_html
 from steelyard.studio.library_pages import all_page, gone_page, one_page, trash_page
 from steelyard.studio.page import button, trouble
 from steelyard.studio.place import StudioError, StudioFolder
@@ -65,7 +67,11 @@ def _two(place: StudioFolder, names: list[str]) -> Html:
         notice = trouble(f"{len(names)} runs are ticked; tick two of them to compare.")
         return all_page(shelved_runs(place), kept, {}, notice)
     first, second = (shelved(place, place.run(name)) for name in names)
-    return comparison_page(first, second)
+    better = ""
+    if first.kind == second.kind == "identify":
+        with suppress(StudioError):  # of another version: number by number
+            better = differences_html([(run.name, run.result()) for run in (first, second)])
+    return comparison_page(first, second, better)
 
 
 def used_for(place: StudioFolder, run: ShelvedRun) -> str:

@@ -1,0 +1,156 @@
+"""The stage Identify: the form makes the command, a search is watched as a table, runs stand side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
+
+from simulated_arms import Visitor, arm_folder, run_apart, wrong_sign
+
+from steelyard.studio.identify_facts import identified_html, identify_facts
+from steelyard.studio.identify_settings import identify_words, keep_identify_settings, kept_settings
+from steelyard.studio.place import StudioError, StudioFolder
+from steelyard.studio.stage import Standing
+
+MENDED = "[sign]\ntorque = [1, -1, 1]\n"
+# Quick: no search, no cones.
+QUICK = {"structure": "plain", "form": "free", "judge": "share", "share": "0.3"}
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    return {**identify_facts(False), "friction": ["runs/friction-1"]}
+
+
+def _words(folder: Path, facts: dict[str, Any], *pairs: tuple[str, str]) -> list[str]:
+    place = StudioFolder(folder)
+    return identify_words(place, keep_identify_settings(place, pairs), facts)[1:]
+
+
+def test_nothing_said_is_the_command_without_options(tmp_path: Path, facts: dict[str, Any]) -> None:
+    place = StudioFolder(arm_folder(tmp_path, judged=True))
+    assert identify_words(place, kept_settings(place), facts) == ["identify"]
+    # Where no log judges, a part of the log does.
+    alone = StudioFolder(arm_folder(tmp_path / "alone"))
+    assert identify_words(alone, kept_settings(alone), facts) == ["identify", "--holdout", "0.3"]
+
+
+def test_what_the_form_says_is_what_is_run(tmp_path: Path, facts: dict[str, Any]) -> None:
+    folder = arm_folder(tmp_path, judged=True)
+    cases: list[tuple[list[tuple[str, str]], list[str]]] = [
+        ([("judge", "share"), ("share", "0.2")], ["--holdout", "0.2"]),
+        ([("judge", "blocks"), ("blocks", "0.5:3")], ["--holdout-blocks", "0.5:3"]),
+        ([("judge_by", "logs/b.csv"), ("form", "free")], ["--free"]),
+        ([("judge_by", "logs/a.csv")], ["--validate", "logs/a.csv"]),
+        ([("structure", "given"), ("term", "viscous"), ("term", "stribeck"), ("judge", "none")],
+         ["--terms", "viscous,stribeck"]),
+        ([("judge", "none"), ("structure", "plain"), ("estimator", "huber")], ["--plain", "--estimator", "huber"]),
+        ([("judge", "none"), ("cutoff", " 5 "), ("significant", "yes")], ["--cutoff", "5", "--significant"]),
+        ([("judge", "none"), ("friction", "runs/friction-1")], ["--friction", "runs/friction-1"]),
+        # One that has no physically possible form is run as what it is.
+        ([("judge", "none"), ("estimator", "adaline")], ["--estimator", "adaline", "--free"]),
+    ]  # fmt: skip
+    for pairs, expected in cases:
+        assert _words(folder, facts, *pairs) == expected
+    # The form holds what it held, whoever reloads.
+    assert kept_settings(StudioFolder(folder)).get("estimator") == "adaline"
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("judge", "share"), ("share", "much")],
+        [("judge", "share"), ("share", "1.5")],
+        [("judge", "blocks"), ("blocks", "3")],
+        [("judge_by", "../../etc/passwd")],
+        [("judge_by", "logs/none.csv")],
+        [("judge", "none"), ("estimator", "--overwrite")],
+        [("judge", "none"), ("friction", "/etc")],
+        [("judge", "none"), ("structure", "given"), ("term", "x -o y")],
+        [("judge", "none"), ("structure", "given")],
+        [("judge", "none"), ("cutoff", "-o")],
+        [("judge", "none"), ("cutoff", "nan")],
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, facts: dict[str, Any], pairs: list[tuple[str, str]]) -> None:
+    folder = arm_folder(tmp_path, judged=True)
+    with pytest.raises(StudioError):
+        _words(folder, facts, *pairs)
+
+
+@pytest.fixture
+def visitor(tmp_path: Path) -> Iterator[Visitor]:
+    made = Visitor(arm_folder(tmp_path), "identify")
+    yield made
+    made.leave()
+
+
+def test_two_runs_and_their_differences(visitor: Visitor) -> None:
+    place = visitor.desk.place
+    assert visitor.standing() == Standing("empty", "not yet")
+    visitor.press("start", **QUICK)
+    visitor.press("start", **{**QUICK, "share": "0.5"})
+    assert visitor.standing().kind == "working"
+    visitor.wait()
+    assert visitor.standing().words.startswith("torque error")
+    body = visitor.body()
+    assert "/data/identify/found?run=runs%2Fidentify-2" in body or "/data/identify/found?run=runs%2Fidentify-1" in body
+    both = visitor.body(("both", "runs/identify-1"), ("both", "runs/identify-2"))
+    assert "base parameters differ by more than their 95 % intervals" in both
+    # Half the log judges in place of a third: nothing else was asked otherwise.
+    assert "Settings that differ" not in both or "cutoff_hz" in both
+    for wrong in (("both", "../x"), ("both", "logs")):
+        with pytest.raises(StudioError):
+            visitor.body(("both", "runs/identify-1"), wrong)
+    with pytest.raises(StudioError, match="two runs"):
+        visitor.body(("both", "runs/identify-1"))
+    # What the run says, number by number.
+    result = json.loads((place.root / "runs" / "identify-1" / "result.json").read_text())
+    found = unescape(run_apart(visitor.desk.aside.ask(identified_html, "runs/identify-1")))  # type: ignore[arg-type]
+    assert result["verdict"]["sentence"] in found
+    assert all(row["formula"] in found for row in result["base_parameters"]["list"])
+    assert found.count('class="whisker"') == sum(not r["impossible_sign"] for r in result["base_parameters"]["list"])
+    # Another log: what was found stays, and is said to be of before.
+    (place.root / "logs" / "a.csv").touch()
+    assert visitor.standing() == Standing("warning", "the project has changed since")
+    assert "has changed since this was found" in visitor.body()
+
+
+def test_without_a_log_it_says_what_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text('robot = "rotradi"\n')
+    empty = Visitor(tmp_path, "identify")
+    assert 'href="/data"' in empty.body()
+    with pytest.raises(StudioError):
+        empty.press("start", **QUICK)
+    assert not empty.desk.jobs.all()
+
+
+def test_in_a_browser_from_the_wrong_sign_to_a_model(page: Any, studio: Any) -> None:
+    """A log with a wrong sign, which a mapping mends: the search is watched, a second one is cancelled."""
+    folder = arm_folder(studio.folder, wrong_sign)
+    (folder / "mapping.toml").write_text(MENDED)
+    project = (folder / "steelyard.toml").read_text()
+    (folder / "steelyard.toml").write_text('mapping = "mapping.toml"\n' + project)
+    page.goto(studio.base + "/identify")
+    page.get_by_text("steelyard identify --holdout 0.3").wait_for()
+    page.get_by_label("Friction and drives").select_option("plain")
+    page.get_by_text("steelyard identify --holdout 0.3 --plain").wait_for()
+    page.get_by_label("Friction and drives").select_option("")
+    page.get_by_role("button", name="Start the identification").click()
+    page.locator(".search tbody tr").first.wait_for()
+    page.reload()  # in the middle: what was told is told again
+    page.locator(".search tbody tr").nth(2).wait_for(state="attached")
+    page.wait_for_selector(".verdict:not(.bad)")
+    assert page.locator("#found-parameters svg.whisker").count() > 10
+    page.locator("#identify-again > summary").click()
+    page.get_by_role("button", name="Start the identification").click()
+    page.locator("#stage .job").get_by_role("button", name="Cancel").click()
+    page.get_by_text("nothing was written").first.wait_for()
+    assert not (folder / "runs" / "identify-2").exists()
