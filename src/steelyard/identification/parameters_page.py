@@ -44,7 +44,7 @@ def base_parameters_section(found: Identification) -> Section:
     old = np.full(found.base.rank, np.nan) if before is None else before
     no_sign, free_no_sign = (found.base.impossible_signs(x.beta) for x in (estimate, found.free))
     rows = [
-        BaseRow(
+        BaseEstimate(
             found.base.formulas[k],
             found.base.units[k],
             float(estimate.beta[k]),
@@ -69,7 +69,7 @@ def base_parameters_section(found: Identification) -> Section:
 
 
 @dataclass(frozen=True)
-class BaseRow:
+class BaseEstimate:
     """A base parameter as a table shows it: its `formula`, `unit`, `value` and `standard_error`, the value of the free
     fit, that of the description (None: it is silent), and whether the first two have a sign that no robot has."""
 
@@ -84,7 +84,7 @@ class BaseRow:
     free_no_sign: bool = False
 
 
-def base_table(parameters: Sequence[BaseRow]) -> Html:
+def base_table(parameters: Sequence[BaseEstimate]) -> Html:
     """Base `parameters` with pictures of their intervals, and what those show."""
     rows: list[Sequence[TableCell]] = [
         (

@@ -108,7 +108,7 @@ def _heat(
 
 
 def error_level(nrmse_percent: float) -> float:
-    """From 0, at 1 % of the torque's standard deviation, to 1, at all of it."""
+    """The colour of an error, `nrmse_percent` of a torque's standard deviation: from 0, at 1 %, to 1, at all of it."""
     return float(np.clip(0.5 * np.log10(max(nrmse_percent, 1e-9)), 0.0, 1.0)) if np.isfinite(nrmse_percent) else 0.0
 
 

@@ -58,7 +58,7 @@ def read_result(run: str) -> dict[str, Any]:
 def identified_html(run: str) -> Html:
     """What a `run` of `identify` has found: verdict, scores, parameters with error bars, structure."""
     from steelyard.identification.page import structure_table
-    from steelyard.identification.parameters_page import BaseRow, base_table
+    from steelyard.identification.parameters_page import BaseEstimate, base_table
     from steelyard.identification.structure import StructureStep
     from steelyard.report.html import Verdict, verdict_html
 
@@ -67,7 +67,7 @@ def identified_html(run: str) -> Html:
         verdict = result["verdict"]
         kind = {"good": "good", "usable": "warning", "poor": "bad"}[verdict["grade"]]
         rows = [
-            BaseRow(
+            BaseEstimate(
                 p["formula"], p["unit"], _float(p["value"]), _float(p["standard_error"]), _float(p["free_value"]),
                 None, p["impossible_sign"], p["free_impossible_sign"],
             )
