@@ -96,8 +96,7 @@ def weigh_online(
     # Columns of the load in `frame`: K of the link's own frame, times the way there.
     K = base.matrix[:, 10 * place.host : 10 * place.host + 10] @ np.linalg.inv(to_frame)
     sigma = _noise(noise, rows.equations)
-    # Standard deviations of the ten parameters before anything was seen.
-    state = _Learner(np.array([heaviest, *[heaviest * size] * 3, *[heaviest * size**2] * 6]))
+    state = _Learner(expected_load(heaviest, size))
     beta = base.values(arm.theta)
     parts = rows.sample.reshape(3, robot.dof)
     name, before, settled = frame or robot.link_names[place.host], np.nan, -np.inf
@@ -111,6 +110,16 @@ def weigh_online(
                 settled = t + settle
             yield OnlineLoad(t, name, *state.known())
         before = t
+
+
+def expected_load(heaviest: float, size: float) -> Array:
+    """Standard deviations of a load's ten parameters before anything was seen.
+
+    Args:
+        heaviest: kg, of which loads are expected to be, or less.
+        size: m, within which of the frame's origin they are.
+    """
+    return np.array([heaviest, *[heaviest * size] * 3, *[heaviest * size**2] * 6])
 
 
 class _Learner:
