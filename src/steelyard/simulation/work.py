@@ -69,7 +69,7 @@ class WorkingLife:
     seed: int = 0
 
     def blocks(self, first_day: int, days: int, block_s: float = 60.0) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """t, q, dq, tau of the work on some `days`, in blocks of `block_s` seconds."""
+        """t, q, dq, tau of the work on some `days` from `first_day` on, in blocks of `block_s` seconds."""
         cycle = self._cycle()
         warm = 0.0
         for day in range(first_day, first_day + days):

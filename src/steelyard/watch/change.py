@@ -18,7 +18,7 @@ from steelyard.ground.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class SeriesChange:
     """The best account of a change in each series, all (series,).
 
     Args:
@@ -35,7 +35,7 @@ class Change:
     ramp: NDArray[np.bool_]
 
 
-def step_evidence(z: Array, v: Array, common: Array, s: Array, degrees: Array | float, ramps: bool = False) -> Change:
+def step_evidence(z: Array, v: Array, common: Array, s: Array, degrees: Array | float, ramps: bool = False) -> SeriesChange:
     """Look for a change in the newest part of series.
 
     Args:
@@ -57,7 +57,7 @@ def step_evidence(z: Array, v: Array, common: Array, s: Array, degrees: Array | 
     evidence, size, error = (np.concatenate([x[k] for x in found]) for k in range(3))
     best = np.argmax(evidence, axis=0)
     pick = best, np.arange(z.shape[1])
-    return Change(evidence[pick], best % length, size[pick], error[pick], best >= length)
+    return SeriesChange(evidence[pick], best % length, size[pick], error[pick], best >= length)
 
 
 def _of_templates(
