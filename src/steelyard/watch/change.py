@@ -35,7 +35,9 @@ class SeriesChange:
     ramp: NDArray[np.bool_]
 
 
-def step_evidence(z: Array, v: Array, common: Array, s: Array, degrees: Array | float, ramps: bool = False) -> SeriesChange:
+def step_evidence(
+    z: Array, v: Array, common: Array, s: Array, degrees: Array | float, ramps: bool = False
+) -> SeriesChange:
     """Look for a change in the newest part of series.
 
     Args:
