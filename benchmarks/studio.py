@@ -118,9 +118,31 @@ def pan() -> None:
             print(
                 f"  {share:8.2%} in the window: {rate:5.1f} frames/s, {drawn}; {np.median(steps):.0f} ms each, {late}"
             )
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        memory = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1e3
-        print(f"  most memory of the server: {memory:.0f} MB (300 MB were asked for)")
+        print(f"  {_memory(process)}")
+
+
+def _memory(process: Any) -> str:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    most = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1e3
+    return f"most memory of the server: {most:.0f} MB (300 MB were asked for)"
+
+
+@section
+def upload() -> None:
+    """A Parquet log of 2 GB: dropped, taken, drawn."""
+    with studio(f'robot = "{ROBOT}"\n') as (_, process, page), tempfile.TemporaryDirectory() as elsewhere:
+        path = Path(elsewhere) / "large.parquet"
+        long_log(path, 20_000_000)
+        page.goto(page.url.rstrip("/").rpartition("/")[0] + "/data")
+        begin = time.monotonic()
+        page.set_input_files(".drop input[type=file]", str(path))
+        page.locator("a", has_text="logs/large.parquet").wait_for(timeout=300_000)
+        taken = time.monotonic() - begin
+        page.locator(".plot-values td").first.wait_for(timeout=300_000)
+        print(
+            f"upload: {path.stat().st_size / 1e9:.2f} GB taken in {taken:.0f} s, drawn {time.monotonic() - begin:.0f} s"
+        )
+        print(f"  {_memory(process)}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as html_lib
 import json
 import os
 import re
@@ -283,7 +284,10 @@ def test_a_plot_is_the_log_as_the_commands_read_it(client: Client, tmp_path: Pat
     for wrong in ("t0=a&t1=3&pixels=100", "t0=1&t1=3&pixels=9999999", "t0=3&t1=1&pixels=10", "at=now"):
         assert told(client, "plot", log="logs/run.csv", **dict(p.split("=") for p in wrong.split("&")))[0] == 422
     before = set((client.studio.folder / ".steelyard/pyramids").iterdir())
+    source = html_lib.unescape(re.findall('data-plot="([^"]+)"', client.ask("GET", "/body/data")[1].decode())[0])
+    assert client.ask("GET", f"{source}&at=1")[0] == 200
     client.do("data/unmap")
+    assert client.ask("GET", f"{source}&at=1")[0] == 422, "a page that does not know of it gets no other numbers"
     assert client.json("/data/data/plot?log=logs/run.csv")["columns"][0]["high"] == pytest.approx(
         np.degrees(0.8), rel=1e-3
     )

@@ -3,6 +3,7 @@
   "use strict";
   var drawn = new Map();  // plots by their source: one that is drawn anew shows what the old one did
 
+  var stage = document.getElementById("stage");
   var sample = null;      // what the cursor of a plot points at
   document.addEventListener("steelyard-sample", function (event) { sample = event.detail; });
 
@@ -40,7 +41,13 @@
     }).catch(function (error) { figure.querySelector("figcaption").innerHTML = error.html || "The robot cannot be drawn."; });
   }
 
+  // What has been chosen, and not written yet, is not taken away by news of something else.
+  document.addEventListener("change", function (event) {
+    if (event.target.closest("form[data-action='data/edit'], form[data-action='data/use']")) { stage.dataset.keep = "chosen"; }
+  });
+
   function adopt(element) {
+    if (element === stage) { delete stage.dataset.keep; }
     element.querySelectorAll("[data-plot]").forEach(plot);
     element.querySelectorAll("[data-follows]").forEach(follow);
   }

@@ -27,19 +27,24 @@
   }
 
   function send(zone, files) {
-    var paths = [], chain = Promise.resolve();
+    var paths = [], chain = Promise.resolve(), main = document.getElementById("stage"), left = null;
+    main.dataset.keep = "sending";
     Array.from(files).forEach(function (file, k) {
       chain = chain.then(function () { return sendOne(zone, file, k, files.length); }).then(function (path) { paths.push(path); });
     });
-    chain.then(function () {
+    // What came before one that failed, or was called off, is taken.
+    chain.catch(function (error) { left = { error: error }; if (!paths.length) { throw error; } }).then(function () {
       var body = new URLSearchParams();
       paths.forEach(function (path) { body.append("file", path); });
       zone.querySelector(".going").textContent = "Reading " + paths.join(", ") + " …";
       return Steelyard.post(zone.dataset.done, body);
     }).then(function (html) {
-      Steelyard.swap(document.getElementById("stage"), html);
+      delete main.dataset.keep;
+      Steelyard.swap(main, html);
       Steelyard.refreshed();
+      if (left && left.error) { Steelyard.trouble(main.querySelector(".drop") || zone, left.error); }
     }).catch(function (error) {
+      delete main.dataset.keep;
       if (!error) { return; }
       zone.querySelector(".going").textContent = "";
       Steelyard.trouble(zone, error);

@@ -309,6 +309,8 @@ def _words(desk: Desk, log: ListedLog) -> tuple[str, ...]:
 async def _plot(desk: Desk, log: ListedLog, query: Sent) -> Any:
     """Of the pyramid of a log: a window as bytes, a sample, or what it is about; it is made if there is none."""
     target = pyramid_file(desk.place, log)
+    if query.get("of", target.name) != target.name:
+        raise StudioError("The log, its mapping or the robot is another than it was; reload the page.")
     try:
         if "t0" in query:
             part = float(query["t0"]), float(query["t1"]), int(query["pixels"])
