@@ -21,6 +21,10 @@ class ExportOptions:
         opt.FromProject("model"),
     ]
     to: Annotated[str, typer.Option(metavar="F,…", help="Some of {model_formats:,}; default {formats:,}.")] = ""
+    c: Annotated[bool, typer.Option("--c", help="C99 and its header: the same as --to c.")] = False
+    observer: Annotated[bool, typer.Option("--observer", help="C99 that tells the external torque on every joint.")] = (
+        False
+    )
     name: Annotated[str, typer.Option(metavar="NAME", help="Of files and C functions; default: the robot's.")] = ""
     description: Annotated[
         str, typer.Option(metavar="F", help="The robot's own URDF or MJCF, whose meshes the URDF keeps.")
@@ -37,6 +41,8 @@ def export(o: ExportOptions) -> None:
 
     def made() -> Exported:
         model = o.described.model(o.model)
-        return Exported(model, opt.words(o.to) if o.to else FORMATS, o.name, opt.description(o.description))
+        wanted = [*opt.words(o.to), *(["c"] if o.c else []), *(["observer"] if o.observer else [])]
+        formats = tuple(dict.fromkeys(wanted)) or FORMATS
+        return Exported(model, formats, o.name, opt.description(o.description))
 
     o.end.deliver(made)

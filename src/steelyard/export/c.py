@@ -88,6 +88,16 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
     (term `lag`), which is no part of the robot. Where friction remembers, its state is a struct `NAME_state` of fixed
     size that the caller owns: `NAME_init` sets it up, `NAME_inverse_dynamics` takes it along the motion.
     """
+    target = c_target(path, name)
+    functions = _c_functions(model)
+    header = target.with_suffix(".h")
+    write_whole(header, _header(model, name, functions))
+    write_whole(target, _source(model, name, functions, header.name))
+    return target, header
+
+
+def c_target(path: str | os.PathLike[str], name: str) -> Path:
+    """The `path` of a file of C code whose functions begin with `name`; refused where C would not take either."""
     target = Path(path)
     if target.suffix != ".c":
         raise ExportError(f"{target}: C code is written to a .c file (and a .h beside it); name it so.")
@@ -95,11 +105,7 @@ def model_to_c(model: Model, path: str | os.PathLike[str], name: str) -> tuple[P
         raise ExportError(f"'{name}' is not a name in C; use letters, digits and _, starting with a letter.")
     if not target.name.isprintable() or set(target.name) & set('"\\<>?*'):
         raise ExportError(f"{target}: C cannot include a file of this name; use letters, digits, - and _.")
-    functions = _c_functions(model)
-    header = target.with_suffix(".h")
-    write_whole(header, _header(model, name, functions))
-    write_whole(target, _source(model, name, functions, header.name))
-    return target, header
+    return target
 
 
 def _c_functions(model: Model) -> dict[str, Function]:
@@ -182,7 +188,7 @@ def _signature(name: str, key: str, function: Function, joints: str) -> str:
 def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
     robot = model.robot
     guard, joints = f"{name.upper()}_H", f"{name.upper()}_JOINTS"
-    order = [f"{k}: {_plain(j.name)} ({j.unit}, {j.effort_unit})" for k, j in enumerate(robot.joints)]
+    order = [f"{k}: {plain_comment(j.name)} ({j.unit}, {j.effort_unit})" for k, j in enumerate(robot.joints)]
     gravity = ", ".join(f"{g:g}" for g in robot.gravity)
     said = [t for t in model.terms.terms if not any(isinstance(a, Rate) for a in t.history)]
     terms = ", ".join(dict.fromkeys(f"{t.kind} ({t.on})" for t in said)) or "none"
@@ -195,11 +201,11 @@ def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
     if _stop_widths(model):
         state = "Friction remembers, in *state alone: call init once, then inverse_dynamics at each posture in turn."
     lines = [
-        f"Dynamic model of robot '{_plain(robot.name)}', written by Steelyard. C99, needs math.h only.",
+        f"Dynamic model of robot '{plain_comment(robot.name)}', written by Steelyard. C99, needs math.h only.",
         "",
         "Joints, in the order of all arrays (unit of position, of torque):",
         *(f"  {line}" for line in order),
-        f"Gravity in the base frame: ({gravity}) m/s2. Joint terms: {_plain(terms)}.",
+        f"Gravity in the base frame: ({gravity}) m/s2. Joint terms: {plain_comment(terms)}.",
         *late,
         "",
         "Operations per call (add, mul, div, sin and cos, others):",
@@ -239,7 +245,7 @@ def _header(model: Model, name: str, functions: dict[str, Function]) -> str:
 
 def _source(model: Model, name: str, functions: dict[str, Function], header: str) -> str:
     joints = f"{name.upper()}_JOINTS"
-    lines = [f"/* See {_plain(header)}. Generated: change the model and write it again. */"]
+    lines = [f"/* See {plain_comment(header)}. Generated: change the model and write it again. */"]
     lines += [f'#include "{header}"', "", "#include <math.h>", ""]
     for helper in sorted(set().union(*(used_helpers(function) for function in functions.values()))):
         lines += [C_HELPERS[helper], ""]
@@ -267,8 +273,8 @@ def _counts(function: Function) -> str:
 _NOT_IN_COMMENTS = re.compile(r'\*/|/\*|\?\?|\\|^"')
 
 
-def _plain(text: str) -> str:
-    """A name as a comment may hold it: as it is, or, if C could take it for more, as a string of JSON."""
+def plain_comment(text: str) -> str:
+    """A name, `text`, as a comment may hold it: as it is, or, if C could take it for more, as a string of JSON."""
     if text.isprintable() and not _NOT_IN_COMMENTS.search(text):
         return text
     safe = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in json.dumps(text, ensure_ascii=False))

@@ -37,7 +37,7 @@ class ModelFormat:
 
 MODEL_FORMATS: Registry[ModelFormat] = Registry(
     "format",
-    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu")),
+    tuple(f"steelyard.export.{name}" for name in ("formats", "sdf", "xacro", "usd", "fmu", "observer")),
     group="steelyard.exports",
 )
 
