@@ -212,6 +212,12 @@ def test_in_a_browser_a_click_gives_the_urdf(identified: Path, page: Any, studio
         source = identified / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, studio.folder / name)
     page.goto(studio.base + "/use")
+    page.get_by_label("mjcf:").uncheck()
+    page.get_by_label("sdf:").check()
+    with page.expect_response("**/data/use/exports"):  # as when a job ends meanwhile: what was chosen stays
+        page.evaluate("document.activeElement.blur(); Steelyard.renew()")
+    page.locator("#use-exports fieldset").wait_for()
+    assert not page.get_by_label("mjcf:").is_checked()
     page.get_by_role("button", name="Export").click()
     link = page.get_by_role("link", name="szabo3r.urdf")
     link.wait_for(timeout=60_000)
@@ -220,3 +226,5 @@ def test_in_a_browser_a_click_gives_the_urdf(identified: Path, page: Any, studio
     saved = studio.folder / "saved.urdf"
     download.value.save_as(saved)
     assert "<robot" in saved.read_text("utf-8")
+    assert {path.suffix for path in (studio.folder / "runs/export-1").iterdir()} >= {".urdf", ".sdf", ".c"}
+    assert not (studio.folder / "runs/export-1/szabo3r.xml").exists()

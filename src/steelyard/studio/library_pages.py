@@ -66,8 +66,11 @@ def glance_html(glance: Glance) -> Html:
 # ------------------------------------------------------------ all
 
 
-def all_page(runs: Sequence[ShelvedRun], kept: int, query: Mapping[str, str], notice: Html = _NOTHING) -> Html:
-    """The library: all `runs`, as far as the `query` asks for them, below a `notice`; `kept` are in the trash."""
+def all_page(
+    runs: Sequence[ShelvedRun], kept: int, query: Mapping[str, str], notice: Html = _NOTHING, model: str = ""
+) -> Html:
+    """The library: all `runs`, as far as the `query` asks for them, below a `notice`; `kept` are in the trash, and one
+    of them may be the `model` of the project."""
     kind, find, page = query.get("what", ""), query.get("find", "")[:200], _whole(query.get("page", "1"))
     kinds = sorted({run.kind for run in runs})
     found = [run for run in runs if (not kind or run.kind == kind) and _speaks_of(run, find)]
@@ -90,7 +93,7 @@ def all_page(runs: Sequence[ShelvedRun], kept: int, query: Mapping[str, str], no
         '<form method="get" action="/library" id="compare" class="inline"><button>Compare the two that are ticked'
         "</button></form>"
     )
-    items = "".join(_item(run, fields) for run in shown)
+    items = "".join(_item(run, fields, run.name == model) for run in shown)
     none = "" if found else callout("note", "No run is like that; show all, or look for another word.", "None")
     return join(
         top, Html(filters), Html(f'<div class="row"><span class="hint" role="status">{count}</span>{compare}</div>'),
@@ -98,17 +101,19 @@ def all_page(runs: Sequence[ShelvedRun], kept: int, query: Mapping[str, str], no
     )  # fmt: skip
 
 
-def _item(run: ShelvedRun, fields: Mapping[str, str]) -> str:
+def _item(run: ShelvedRun, fields: Mapping[str, str], used: bool) -> str:
     glance, picture = run.summary
     settings = ", ".join(f"{name} {value}".strip() for name, value in run.settings)
     tick = (
         f'<label class="tick"><input type="checkbox" form="compare" name="both" value="{attribute(run.name)}">'
         f'<span>compare<span class="unseen"> {text(run.name)}</span></span></label>'
     )
-    delete = delete_button(run, Html(f'Delete<span class="unseen"> {text(run.name)}</span>'), **fields)
+    label = Html(f'Delete<span class="unseen"> {text(run.name)}</span>')
+    delete = delete_button(run, label, "The project uses it as its model." if used else "", **fields)
+    use = ", the model in use" if used else ""
     return (
         f'<li class="{glance.kind}">{picture}<div class="what"><strong>{library_link(run.name, run=run.name)}</strong>'
-        f' <span class="hint">{text(_kind_words(run.kind))}, {when_html(run.when)}</span>'
+        f' <span class="hint">{text(_kind_words(run.kind))}, {when_html(run.when)}{use}</span>'
         f'<p><span class="grade">{_GRADES[glance.kind]}</span> {text(glance.sentence)}</p>'
         f'<p class="hint">{text(" ".join(run.inputs))}{" · " if settings and run.inputs else ""}{text(settings)}</p>'
         f'</div><div class="do">{tick}{delete}</div></li>'
@@ -181,7 +186,8 @@ def one_page(run: ShelvedRun, others: Sequence[ShelvedRun], used: str) -> Html:
         library_link("← all runs"),
         Html(f'<h1>{text(run.name)}</h1><div class="verdict-row">{picture}<div>{glance_html(glance)}'),
         Html(f"{f'<p>{text(used)}</p>' if used else ''}</div></div>"),
-        table_html(["setting", "value"], facts, "What it was made from"),
+        Html("<h2>What it was made from</h2>"),
+        table_html(["setting", "value"], facts),
         command_line(run.command) if run.command else callout("note", "Python made this run: no command repeats it."),
         Html(f'<div class="row">{stage}{delete_button(run, "Delete", used)}</div>'),
         Html(beside if options else ""),

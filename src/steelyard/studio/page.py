@@ -16,7 +16,7 @@ _WORDS = {"empty": "to do", "done": "done", "working": "at work", "warning": "lo
 # In the order in which they need each other; stages add theirs.
 _SCRIPTS = (
     "theme.js", "base.js", "report.js", "joints.js", "clock.js", *ROBOT_SCRIPTS, "arrow.js", "tabs.js", "studio.js",
-    "jobs.js", "upload.js",
+    "jobs.js", "typed.js", "upload.js",
 )  # fmt: skip
 
 

@@ -53,9 +53,7 @@ def job_and_command(job: StudioJob | None, words: Sequence[str]) -> Html:
 def used_model(name: str, run: ShelvedRun | None, models: Sequence[ShelvedRun], written: bool) -> Html:
     """Which model is used: `name`, a `run` among `models` or something else; and whether that is `written` down."""
     grades = {"good": "good", "warning": "with reservations", "bad": "not to be trusted", "note": ""}
-    options = [
-        (one.name, f"{one.name}: {grades[one.summary.glance.kind]}, {when_words(one.when)}") for one in models[:200]
-    ]
+    options = [(one.name, f"{one.name}: {grades[one.summary.glance.kind]}, {when_words(one.when)}") for one in models]
     if run is None:
         options.insert(0, (name, name))
     word = "Use this one" if written else "Use this one from now on"

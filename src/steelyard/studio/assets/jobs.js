@@ -30,7 +30,9 @@
       if (news.state === "done" || news.state === "failed" || news.state === "lost" || news.state === "cancelled") {
         Steelyard.say("A job is " + news.state + ".");
       }
-      if (news.stage_name === stage) { Steelyard.renew(); }
+      // The library shows what comes of any job, unless someone is choosing there.
+      var shelf = stage === "library" && news.state === "done" && !document.querySelector("main input:checked");
+      if (news.stage_name === stage || shelf) { Steelyard.renew(); }
     }
   }
 

@@ -68,6 +68,7 @@
     form.setAttribute("aria-busy", "true");
     var target = where(form);
     Steelyard.ask("/do/" + form.dataset.action, { method: "POST", body: new URLSearchParams(data) }).then(function (html) {
+      document.dispatchEvent(new CustomEvent("steelyard-sent", { detail: form }));
       Steelyard.swap(target, html);
       Steelyard.refreshed();
     }).catch(function (error) { trouble(form, error); }).then(function () {

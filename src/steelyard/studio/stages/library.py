@@ -17,6 +17,7 @@ from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.shelf import ShelvedRun, shelved, shelved_runs
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
 
+_NOTHING = Html("")
 # Bytes of a run that are packed into one file for a browser.
 _LARGEST_ARCHIVE = 60_000_000
 
@@ -58,14 +59,12 @@ def _page(place: StudioFolder, query: Mapping[str, str]) -> Html:
             return gone_page(name, next((one for one in place.trashed() if one.came == name), None))
         run = shelved(place, place.run(name))
         return one_page(run, shelved_runs(place), used_for(place, run))
-    return all_page(shelved_runs(place), len(place.trashed()), query)
+    return _list(place, query)
 
 
 def _two(place: StudioFolder, names: list[str]) -> Html:
     if len(names) != 2:
-        kept = len(place.trashed())
-        notice = trouble(f"{len(names)} runs are ticked; tick two of them to compare.")
-        return all_page(shelved_runs(place), kept, {}, notice)
+        return _list(place, {}, trouble(f"{len(names)} runs are ticked; tick two of them to compare."))
     first, second = (shelved(place, place.run(name)) for name in names)
     better = ""
     if first.kind == second.kind == "identify":
@@ -111,7 +110,12 @@ _FIELDS = ("what", "find", "page")
 
 
 async def _listed(place: StudioFolder, sent: Sent, notice: Html) -> Html:
-    return await asyncio.to_thread(lambda: all_page(shelved_runs(place), len(place.trashed()), sent, notice))
+    return await asyncio.to_thread(_list, place, sent, notice)
+
+
+def _list(place: StudioFolder, query: Mapping[str, str], notice: Html = _NOTHING) -> Html:
+    model = place.project().model.rstrip("/")
+    return all_page(shelved_runs(place), len(place.trashed()), query, notice, model)
 
 
 def _packed(run: ShelvedRun) -> bytes:

@@ -12,7 +12,7 @@ from steelyard.report.elements import Html, callout, join
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, form
 from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.roles import listed_logs, log_named
+from steelyard.studio.roles import ListedLog, listed_logs, log_named
 from steelyard.studio.shelf import ShelvedRun, shelved, shelved_runs
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing, StandingKind
 from steelyard.studio.use_facts import export_formats, friction_seen, load_choices
@@ -35,6 +35,8 @@ _NAME = re.compile(r"\w[\w-]{0,59}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 # Descriptions whose meshes and names an export keeps.
 _DESCRIPTIONS = (".urdf", ".xml")
+# Among how many of the newest models one is chosen.
+_MOST_MODELS = 50
 _NO_LOGS = "There are no logs here; drop some in the stage Data."
 
 
@@ -47,7 +49,7 @@ class UseStage(Stage):
 
     async def standing(self, desk: Desk) -> Standing:
         try:
-            name, run = chosen_model(desk.place)
+            name, run = await asyncio.to_thread(chosen_model, desk.place)
             written = bool(desk.place.project().model)
         except SteelyardError:
             return Standing("empty", "not yet")
@@ -101,16 +103,12 @@ def chosen_model(place: StudioFolder) -> tuple[str, ShelvedRun | None]:
             return name, shelved(place, place.run(name))
         except StudioError:
             return name, None
-    models = _models(place)
+    models = [run for run in shelved_runs(place) if run.has_model][:_MOST_MODELS]
     for kind in ("good", "warning"):
         for run in models:
             if run.summary.glance.kind == kind:
                 return run.name, run
     return (models[0].name, models[0]) if models else ("", None)
-
-
-def _models(place: StudioFolder) -> list[ShelvedRun]:
-    return [run for run in shelved_runs(place) if run.has_model]
 
 
 async def _take(desk: Desk, sent: Sent) -> None:
@@ -150,7 +148,7 @@ def _body(desk: Desk) -> Html:
             gone = f"The project's model {name} is not there any more; put it back from the trash, or choose another."
             parts.append(callout("bad", gone))
         parts += [
-            used_model(name, run, [one for one in runs if one.has_model], written),
+            used_model(name, run, [one for one in runs if one.has_model][:_MOST_MODELS], written),
             _exports(desk, name, runs),
         ]
     else:
@@ -160,9 +158,9 @@ def _body(desk: Desk) -> Html:
                 "simulators, controllers and C, and tried on other logs. Loads and friction are found from logs alone."
             ), "No model")
         )  # fmt: skip
-    parts += [_loads(desk, runs, bool(logs)), _frictions(desk, runs, bool(logs))]
+    parts += [_loads(desk, runs, logs), _frictions(desk, runs, logs)]
     if name:
-        parts.append(_others(desk, name, runs))
+        parts.append(_others(desk, name, runs, logs))
     return join(*parts)
 
 
@@ -183,25 +181,25 @@ def _exports(desk: Desk, name: str, runs: Sequence[ShelvedRun]) -> Html:
     )  # fmt: skip
 
 
-def _loads(desk: Desk, runs: Sequence[ShelvedRun], logs: bool) -> Html:
+def _loads(desk: Desk, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) -> Html:
     last = next((one for one in runs if one.kind == "payload"), None)
     teach = Html(
         '<p class="hint">Let the robot play the same motion with the load and without it, and drop both logs in the '
         'stage <a href="/data">Data</a>. Mass, centre and inertia of the load come with error bars.</p>'
     )
-    words = ["payload", "--with", "LOADED.csv", "--without", "BARE.csv", "-o", _new(desk, "payload")]
+    carrying, bare = _of_role(logs, "payload", "LOADED.csv"), _of_role(logs, "bare", "BARE.csv")
+    words = ["payload", "--with", carrying, "--without", bare, "-o", _new(desk, "payload")]
     asked = _later("payload", "Looking at the robot …") if logs else callout("note", _NO_LOGS, "No logs")
     shown = load_html(last) if last is not None else Html("")
     return section("payload", "What it carries", teach, asked, job_and_command(_job(desk, "payload"), words), shown)
 
 
-def _frictions(desk: Desk, runs: Sequence[ShelvedRun], there: bool) -> Html:
+def _frictions(desk: Desk, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) -> Html:
     last = next((one for one in runs if one.kind == "friction"), None)
-    logs = list(listed_logs(desk.place).values())
     ticked = log_ticks(logs, ("friction", "identify"), "Logs")
     asked = (
         form("use/friction", f'{ticked}<button class="main">Measure friction</button>')
-        if there
+        if logs
         else callout("note", _NO_LOGS, "No logs")
     )
     words = ["friction", "-o", _new(desk, "friction")]
@@ -209,8 +207,7 @@ def _frictions(desk: Desk, runs: Sequence[ShelvedRun], there: bool) -> Html:
     return section("friction", "Friction", asked, job_and_command(_job(desk, "friction"), words), shown)
 
 
-def _others(desk: Desk, name: str, runs: Sequence[ShelvedRun]) -> Html:
-    logs = list(listed_logs(desk.place).values())
+def _others(desk: Desk, name: str, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) -> Html:
     if not logs:
         return Html("")
     ticked = log_ticks(logs, ("validate",), "Logs")
@@ -220,7 +217,7 @@ def _others(desk: Desk, name: str, runs: Sequence[ShelvedRun]) -> Html:
         '<button class="main" name="how" value="validate">Judge it by how it moves</button>'
         '<button name="how" value="predict">Predict torques</button></div>',
     )
-    words = ["validate", _path(name), "--log", "LOG.csv", "-o", _new(desk, "validate")]
+    words = ["validate", _path(name), "--log", _of_role(logs, "validate", "LOG.csv"), "-o", _new(desk, "validate")]
     done = [one for one in runs if one.kind in ("validate", "predict") and one.inputs[:1] == (_path(name),)]
     return section(
         "others",
@@ -229,6 +226,10 @@ def _others(desk: Desk, name: str, runs: Sequence[ShelvedRun]) -> Html:
         job_and_command(_job(desk, "validate", "predict"), words),
         cards_html(done[:4]),
     )
+
+
+def _of_role(logs: Sequence[ListedLog], role: str, example: str) -> str:
+    return next((_path(log.text) for log in logs if role in log.roles), example)
 
 
 def _new(desk: Desk, name: str) -> str:
