@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import html
 import json
 import os
 import re
@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from steelyard.cli import app
 from steelyard.export import load_model
 from steelyard.studio.jobs import Jobs
-from steelyard.studio.stage import STUDIO_STAGES, Desk
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +43,11 @@ def _words(visitor: Visitor) -> list[str]:
     return list(visitor.jobs.all()[0].words)
 
 
-async def _standing(visitor: Visitor) -> tuple[str, str]:
-    desk = Desk(visitor.place, visitor.jobs, None)  # type: ignore[arg-type]
-    found = await STUDIO_STAGES["use"].standing(desk)
-    return found.kind, found.words
-
-
 def _stands(visitor: Visitor) -> tuple[str, str]:
-    return asyncio.run(_standing(visitor))
+    """Kind and words on the rail."""
+    found = re.search(r'<li class="(\w+)"><a href="/use".*?: </span>([^<]*)</span>', visitor.see("/rail/use"))
+    assert found is not None
+    return found[1], html.unescape(found[2])
 
 
 @pytest.fixture
