@@ -76,3 +76,4 @@ def test_who_listens_changes_nothing(heard: tuple[str, Identification, list[HowF
     assert np.array_equal(identify(plant(kind).robot, log(kind)).model.theta, found.model.theta)
     fits = [p.seen for p in told if p.seen.get("of") == "fit"]
     assert fits[0]["parameters"] == found.base.rank
+    assert np.allclose(fits[-1]["residual_std"], found.estimate.residual_std, rtol=1e-4)  # told to five digits

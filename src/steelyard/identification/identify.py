@@ -169,6 +169,8 @@ def identify(
     fit = _fit(task)
     if task.study.terms.needs_rigid:
         task, fit = _settled(task, fit)
+    left = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
+    tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": left})
     if structure is not None:
         fit = replace(fit, free=doubted(fit.free, structure.doubt), chosen=doubted(fit.chosen, structure.doubt))
     study = task.study
