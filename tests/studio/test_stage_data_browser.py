@@ -75,15 +75,15 @@ def test_from_a_file_to_a_posture(data: Any, studio: Served, tmp_path: Path) -> 
     assert project(Client(studio)).logs.friction == ("logs/run.csv",)
 
 
-# How many columns of pixels of the uppermost panel, of 400, hold nothing of a line, at the worst moment of a pan.
+# How many columns of pixels of the uppermost panel, of 400, hold nothing of a line, at the worst moment of moving.
 _BLANK = """async () => {
   const plot = Steelyard.plots()[0], canvas = document.querySelector(".long-plot canvas");
   const ink = canvas.getContext("2d");
   const ratio = canvas.width / canvas.clientWidth;
   plot.go(1.0, 1.2);
   let worst = 0;
-  for (let k = 0; k < 40; k++) {
-    plot.move(0.4);
+  for (let k = 0; k < 48; k++) {
+    if (k < 40) { plot.move(0.4); } else if (k % 2) { plot.all(); } else { plot.go(1.0, 1.1); }
     await new Promise(requestAnimationFrame);
     await new Promise(requestAnimationFrame);
     const seen = ink.getImageData(70 * ratio, 10 * ratio, 400 * ratio, 140 * ratio);

@@ -146,11 +146,14 @@
       ink.beginPath();
       ink.rect(LEFT, 0, inside, height - BOTTOM);
       ink.clip();
-      if (ghost && ghost.panels === JSON.stringify(strips.look.panels.map(function (p) { return [p.low, p.high]; }))) {
+      var stands = ghost && ghost.panels === JSON.stringify(strips.look.panels.map(function (p) { return [p.low, p.high]; }));
+      if (stands) {
         var stretch = s * (ghost.t1 - ghost.t0) / inside;
         ink.drawImage(ghost.canvas, LEFT * ratio, 0, inside * ratio, (height - BOTTOM) * ratio, LEFT + (ghost.t0 - t0) * s, 0, inside * stretch, height - BOTTOM);
       }
-      var done = strips.paint(ink, t0, t1, LEFT, 8);
+      var done = strips.paint(ink, t0, t1, LEFT, 8, function (from, to) {
+        return stands && Math.max(from, t0) >= ghost.t0 && Math.min(to, t1) <= ghost.t1;
+      });
       ink.restore();
       axes(s, inside);
       if (done) { ghost = null; } else { draw(); }

@@ -92,14 +92,16 @@
 
     return {
       z: z, look: look,
-      // The pictures from `t0` to `t1` on `ink` at `left`; no more than some milliseconds are spent on new ones.
-      paint: function (ink, t0, t1, left, milliseconds) {
+      // The pictures from `t0` to `t1` on `ink` at `left`; no more than some milliseconds are spent on new ones, but for
+      // those where nothing stands in: `covered` says where something does.
+      paint: function (ink, t0, t1, left, milliseconds, covered) {
         var began = performance.now(), done = true;
         var from = Math.floor((t0 - look.origin) * look.scale / WIDE), to = Math.floor((t1 - look.origin) * look.scale / WIDE);
         for (var c = from; c <= to; c++) {
           var strip = made.get(c);
           if (!strip || strip.stale) {
-            if (performance.now() - began < milliseconds) { draw(c); strip = made.get(c); } else { done = false; }
+            var most = strip || covered(time(c), time(c + 1)) ? milliseconds : 8 * milliseconds;
+            if (performance.now() - began < most) { draw(c); strip = made.get(c); } else { done = false; }
           }
           if (strip && !strip.empty) {
             // On whole device pixels, or it would be blurred.
