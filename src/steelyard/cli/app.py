@@ -39,6 +39,8 @@ LISTS = {
     "groups": ("compare.methods", "GROUPS"),
     "noises": ("compare.protocol", "NOISES"),
     "controllers": ("compare.protocol", "CONTROLLERS"),
+    "sources": ("watch.source", "LIVE_SOURCES"),
+    "watch_outputs": ("watch.output", "WATCH_OUTPUTS"),
 }
 
 
@@ -105,6 +107,10 @@ STAGES = {
         "time.",
         "compare estimators": "Let all estimators find the same robot: errors of parameters, torque and position, "
         "time, and what to use when.",
+    },
+    "Watch": {
+        "watch": "Watch a robot while it works, by its model: what touches it, what it carries, how it ages, whether "
+        "the model holds.",
     },
     "Learn": {
         "demo": "The whole story on a simulated 6-axis arm: motion, log, check, identification, report.",

@@ -8,7 +8,7 @@ from typing import Any
 PANELS = {
     "Input": (
         "mapping", "log", "validate", "given", "with_load", "without", "arm", "known", "controller", "controllers",
-        "against", "motion", "torque", "description",
+        "against", "motion", "torque", "description", "speed", "torque_variable", "hold", "gap", "stale",
     ),
     "Options": (),
     "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame", "srdf"),
@@ -16,6 +16,7 @@ PANELS = {
     "Fit": (
         "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "period", "order", "cutoffs", "limit", "method",
     ),
+    "Watch": ("parts", "false_alarms", "calibration", "calibrate", "state", "snapshot"),
     "Judging": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),
     "Limits": (
         "q", "dq", "ddq", "jerk", "tau", "power", "torque_margin", "box", "floor", "collision", "clearance",
@@ -30,7 +31,7 @@ PANELS = {
         "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "time",
         "checkpoint", "workers", "resume",
     ),
-    "Output": ("to", "targets", "output", "overwrite", "as_json", "fix", "help"),
+    "Output": ("to", "targets", "every", "output", "overwrite", "as_json", "fix", "help"),
 }  # fmt: skip
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
 

@@ -117,7 +117,7 @@ def host_and_port(address: str, kind: str, port: int | None = None) -> tuple[str
         port: where none is named; None: one must be.
     """
     host, colon, number = address.rpartition(":")
-    if not colon and port is None:
+    if not colon and (port is None or address.isdecimal()):
         host, number = "", address
     elif not colon or (port is not None and not number.isdecimal()):
         host, number = address, str(port)

@@ -1,0 +1,120 @@
+"""Metrics as Prometheus reads them, on a port of this machine."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
+from steelyard.watch.parts import WatchEvent
+from steelyard.watch.source import SourceError, host_and_port
+
+_PORT = 9464  # where exporters of metrics usually are
+_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@WATCH_OUTPUTS.register("prometheus")
+class PrometheusMetrics(WatchOutput):
+    """The last report, and events by kind, whenever somebody asks for /metrics."""
+
+    description = "metrics for Prometheus at a port of this machine"
+
+    def __init__(self, where: str, setup: OutputSetup) -> None:
+        super().__init__(where, setup)
+        self._events: dict[tuple[str, str], int] = {}
+        self._text = b""
+
+    def open(self) -> str:
+        outer = self
+        place = (
+            host_and_port(self.where, "prometheus", _PORT)
+            if not self.where.isdecimal()
+            else ("127.0.0.1", int(self.where))
+        )
+
+        class Answer(BaseHTTPRequestHandler):
+            """One question."""
+
+            timeout = 5.0
+
+            def do_GET(self) -> None:
+                found = self.path.split("?")[0] == "/metrics"
+                body = outer._text if found else b"Metrics are at /metrics.\n"
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Type", _TYPE)
+                self.send_header("X-Content-Type-Options", "nosniff")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *what: Any) -> None:
+                pass
+
+        try:
+            self._server = ThreadingHTTPServer(place, Answer)
+        except OSError as why:
+            raise SourceError(f"prometheus={self.where} cannot be had ({why.strerror}); name another port.") from None
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.port = int(self._server.server_address[1])
+        return f"Metrics are at http://{place[0]}:{self.port}/metrics."
+
+    def happened(self, event: WatchEvent) -> None:
+        key = (event.kind, "yes" if event.alarm else "no")
+        self._events[key] = self._events.get(key, 0) + 1
+
+    def told(self, report: WatchReport) -> None:
+        self._text = metrics_text(report, self.setup.joints, self._events).encode()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def metrics_text(report: WatchReport, joints: Any, events: dict[tuple[str, str], int]) -> str:
+    """A `report` in Prometheus' words, with `events` by kind and alarm; what stands for each of the `joints` has their
+    names."""
+    out: dict[str, list[str]] = {}
+
+    def add(name: str, value: float, **labels: str) -> None:
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        out.setdefault(_word(f"steelyard_{name}"), []).append(f"{{{inside}}} {value!r}" if inside else f" {value!r}")
+
+    add("stale", int(report.stale))
+    add("age_seconds", report.age_s)
+    add("period_seconds", report.period_s)
+    for kind, count in report.counts.items():
+        add("counted_total", count, kind=kind)
+    for (kind, alarm), count in events.items():
+        add("events_total", count, kind=kind, alarm=alarm)
+    for part, numbers in report.numbers.items():
+        for name, value in _flat(numbers):
+            if isinstance(value, list):
+                if len(value) == len(joints):
+                    for joint, x in zip(joints, value, strict=True):
+                        if isinstance(x, int | float):
+                            add(f"{part}_{name}", float(x), joint=joint)
+            else:
+                add(f"{part}_{name}", float(value))
+    lines = []
+    for name, samples in out.items():
+        lines.append(f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}")
+        lines += [name + sample for sample in samples]
+    return "\n".join([*lines, ""])
+
+
+def _flat(numbers: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in numbers.items():
+        if isinstance(value, int | float | list):
+            yield name, value
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_]", "_", name)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,96 @@
+"""A live page in the terminal, and events as lines where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Any
+
+from steelyard.errors import printable
+from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
+from steelyard.watch.parts import WatchEvent
+
+_LAST = 8  # events that the page shows
+_EVERY_S = 0.25  # the page is drawn anew, at most
+
+
+@WATCH_OUTPUTS.register("terminal")
+class TerminalPage(WatchOutput):
+    """A table of the joints, a line for every other number, and the last events; where standard output is no terminal,
+    events alone, a line each."""
+
+    description = "a live page in the terminal"
+
+    def __init__(self, where: str, setup: OutputSetup) -> None:
+        super().__init__(where, setup)
+        self._events: deque[WatchEvent] = deque(maxlen=_LAST)
+        self._live: Any = None
+        self._drawn = -1e9
+
+    def open(self) -> str:
+        if sys.stdout.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(), auto_refresh=False)
+            self._live.start()
+        return ""
+
+    def happened(self, event: WatchEvent) -> None:
+        self._events.append(event)
+        if self._live is None:
+            print(
+                f"{event.t:.3f}  {'ALARM ' if event.alarm else ''}{event.kind}: {printable(event.message)}", flush=True
+            )
+
+    def told(self, report: WatchReport) -> None:
+        if self._live is not None and time.monotonic() - self._drawn > _EVERY_S:
+            self._live.update(self.page(report), refresh=True)
+            self._drawn = time.monotonic()
+
+    def page(self, report: WatchReport) -> Any:
+        """The page of a `report`, as Rich draws it."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        state = f"STALE for {report.age_s:.1f} s" if report.stale else "live" if self.setup.live else "replay"
+        rate = f", {1.0 / report.period_s:.0f} Hz" if report.period_s else ""
+        wrong = ", ".join(f"{count} {kind}" for kind, count in report.counts.items() if kind != "samples")
+        head = Text(
+            f"{printable(self.setup.title)}: {state}{rate}, t = {report.t:.2f} s",
+            style="bold red" if report.stale else "bold",
+        )
+        counted = Text(f"{report.counts.get('samples', 0)} samples{'; ' if wrong else ''}{wrong}", style="dim")
+        joints = Table("", *(printable(name) for name in self.setup.joints), box=None, padding=(0, 1))
+        lines = Table(box=None, show_header=False, padding=(0, 1))
+        for part, told in report.parts.items():
+            title = self.setup.titles.get(part) or part
+            for name, value in told.items():
+                word = f"{title} · {name.replace('_', ' ')}"
+                if isinstance(value, list) and len(value) == len(self.setup.joints):
+                    joints.add_row(word, *(_shown(x) for x in value))
+                else:
+                    lines.add_row(word, _shown(value))
+        events = Table(box=None, show_header=False, padding=(0, 1))
+        for event in reversed(self._events):
+            style = "bold red" if event.alarm else ""
+            events.add_row(f"{event.t:.2f} s", Text(printable(event.message), style=style))
+        return Group(head, counted, joints, lines, events)
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(_shown(x) for x in value[:12])
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(x)}" for key, x in list(value.items())[:12])
+    return printable(str(value))

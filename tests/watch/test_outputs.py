@@ -1,0 +1,216 @@
+"""Where what is told goes: each place holds what was seen, and can be read by those it is for."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import socket
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from live_cases import arm, samples
+from rosbags.highlevel import AnyReader
+
+from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import Array
+from steelyard.signals.read import read_log
+from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.output import WATCH_OUTPUTS, Outputs, OutputSetup, WatchReport, make_output
+from steelyard.watch.outputs import mcap as recording
+from steelyard.watch.outputs.foxglove import foxglove_layout
+from steelyard.watch.outputs.terminal import TerminalPage
+from steelyard.watch.parts import WatchEvent
+
+SETUP = OutputSetup(arm().joint_names, "arm at tcp:5005", {"contact": "Contact"}, ["N m"] * 3)
+TELLING = {"external_torque": [1.5, -0.25, float("nan")], "touched": True, "mass": 2.8, "link": "tool\x1b[2J"}
+NUMBERS = {"external_torque": [1.5, -0.25, 0.5], "mass": 2.8}
+REPORT = WatchReport(12.5, True, 0.75, 0.002, {"samples": 10, "late": 2}, {"contact": TELLING}, {"contact": NUMBERS})
+EVENT = WatchEvent(12.25, "contact", "Something touches the tool.", {"delay_ms": 4.0}, alarm=True)
+
+
+def seen(rows: Array) -> Seen:
+    batch = SampleBatch.of_rows(rows)
+    r = 0.1 * batch.tau
+    return Seen(batch, r, r, r, r)
+
+
+def written(text: str, rows: Array, size: int = 50) -> None:
+    output = make_output(text, SETUP)
+    output.open()
+    outputs = Outputs([output], waits=True)
+    for start in range(0, len(rows), size):
+        outputs.took(seen(rows[start : start + size]))
+        outputs.told(REPORT)
+    outputs.happened(EVENT)
+    outputs.close()
+    assert outputs.tally.counts == {}
+
+
+def test_lines_of_json_are_json(tmp_path: Path) -> None:
+    written(f"jsonl={tmp_path / 'told.jsonl'}", samples(100))
+    lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    assert [line.get("event") for line in lines] == [None, None, "contact"]
+    assert lines[0]["contact"]["external_torque"] == [1.5, -0.25, None]
+    assert lines[0]["stale"]
+    assert lines[0]["counts"] == {"samples": 10, "late": 2}
+    assert lines[2]["delay_ms"] == 4.0
+    assert lines[2]["alarm"]
+
+
+@pytest.mark.parametrize("start", [0.0, 1.7e9])
+def test_a_recording_is_a_log_to_our_own_reader_and_holds_all_the_rest(tmp_path: Path, start: float) -> None:
+    rows = samples(300, start=start)
+    path = tmp_path / "all.mcap"
+    written(f"mcap={path}", rows)
+    log = read_log(path, arm())
+    assert np.allclose(log.t, rows[:, 0] - start, atol=1e-6)
+    for found, expected in zip((log.q, log.dq, log.tau), np.split(rows[:, 1:], 3, axis=1), strict=True):
+        assert np.array_equal(found, expected)
+    with AnyReader([path]) as bag:
+        told: dict[str, list[Any]] = {}
+        for connection, _, data in bag.messages():
+            told.setdefault(connection.topic, []).append(bag.deserialize(data, connection.msgtype))
+    external = np.array([message.data for message in told["/steelyard/external_torque"]])
+    assert np.array_equal(external, 0.1 * rows[:, 7:])
+    assert [json.loads(message.data)["event"] for message in told["/steelyard/events"]] == ["contact"]
+    assert len(told["/steelyard/report"]) == 6
+    assert list(tmp_path.iterdir()) == [path]
+    written(f"mcap={path}", rows[:100])  # after a restart: nothing is replaced
+    assert len(read_log(path, arm())) == 300
+    assert len(read_log(tmp_path / "all-2.mcap", arm())) == 100
+
+
+def test_a_long_recording_is_several_files_each_of_them_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_MOST_BYTES", 20_000)
+    rows = samples(500)
+    written(f"mcap={tmp_path / 'all.mcap'}", rows)
+    files = sorted(tmp_path.iterdir(), key=lambda path: (len(path.name), path.name))
+    assert len(files) > 2
+    assert np.array_equal(np.vstack([read_log(path, arm()).q for path in files]), rows[:, 1:4])
+
+
+def test_prometheus_reads_the_metrics() -> None:
+    output = make_output("prometheus=0", SETUP)
+    sentence = output.open()
+    output.told(REPORT)
+    output.happened(EVENT)
+    output.told(REPORT)
+    port = output.port  # type: ignore[attr-defined]
+    assert sentence == f"Metrics are at http://127.0.0.1:{port}/metrics."
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = answer.read().decode()
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+    output.close()
+    lines = text.splitlines()
+    joint = arm().joint_names[1]
+    for expected in (
+        "steelyard_stale 1", 'steelyard_counted_total{kind="late"} 2', "# TYPE steelyard_counted_total counter",
+        f'steelyard_contact_external_torque{{joint="{joint}"}} -0.25', "steelyard_contact_mass 2.8",
+        'steelyard_events_total{kind="contact",alarm="yes"} 1',
+    ):  # fmt: skip
+        assert expected in lines
+    assert text.endswith("\n")
+
+
+def test_the_page_shows_joints_numbers_events_and_nothing_that_moves_the_cursor() -> None:
+    from rich.console import Console
+
+    page = TerminalPage("", SETUP)
+    page._events.append(EVENT)
+    console = Console(file=io.StringIO(), width=120)
+    console.print(page.page(REPORT))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for expected in (
+        "STALE for 0.8 s",
+        "500 Hz",
+        "10 samples; 2 late",
+        "Contact · external torque",
+        "-0.25",
+        "2.8",
+        EVENT.message,
+    ):
+        assert expected in text
+    assert "\x1b" not in text
+
+
+def test_foxglove_opens_the_socket_and_the_layout_shows_what_is_sent(tmp_path: Path) -> None:
+    pytest.importorskip("foxglove")
+    output = make_output("foxglove=0", SETUP)
+    sentence = output.open()
+    port = output.port  # type: ignore[attr-defined]
+    assert f"ws://127.0.0.1:{port}" in sentence
+    assert foxglove_layout() in sentence
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+        client.sendall(
+            b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            b"Sec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n"
+        )
+        answer = b""
+        while b"/steelyard/events" not in answer:  # what the server has to offer
+            answer += client.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 101")
+        offered = answer[answer.index(b'{"op":"advertise"') :].decode("utf-8", "replace")
+        topics = {c["topic"]: c["id"] for c in json.JSONDecoder().raw_decode(offered)[0]["channels"]}
+        wanted = [{"id": k, "channelId": topics[f"/steelyard/{name}"]} for k, name in enumerate(("samples", "events"))]
+        words = json.dumps({"op": "subscribe", "subscriptions": wanted}).encode()
+        client.sendall(bytes([0x81, 0x80 | len(words)]) + bytes(4) + words)  # a frame of text, masked by zeros
+        answer = b""
+        client.settimeout(0.1)
+        for _ in range(100):
+            if b"external_torque" in answer and EVENT.message.encode() in answer:
+                break
+            output._next = 0.0  # type: ignore[attr-defined]
+            output.took(seen(samples(3)))
+            output.told(REPORT)
+            output.happened(EVENT)
+            with contextlib.suppress(TimeoutError):
+                answer += client.recv(65536)
+        else:
+            pytest.fail("nothing was sent")
+    output.close()
+    layout = json.loads(Path(foxglove_layout()).read_text("utf-8"))
+    shown = {path["value"] for config in layout["configById"].values() for path in config.get("paths", ())}
+    shown |= {config[key] for config in layout["configById"].values() for key in ("topicPath", "path") if key in config}
+    samples_sent = {"t", "q", "dq", "tau", "external_torque"}
+    for path in shown:
+        topic, _, rest = path.partition(".")
+        assert topic in {"/steelyard/samples", "/steelyard/report", "/steelyard/events"}
+        name = rest.split("[")[0]
+        assert not rest or name in (samples_sent if topic.endswith("samples") else REPORT.plain())
+
+
+def test_rerun_has_a_recording(tmp_path: Path) -> None:
+    pytest.importorskip("rerun")
+    written(f"rerun={tmp_path / 'all.rrd'}", samples(100))
+    assert (tmp_path / "all.rrd").stat().st_size > 10_000
+
+
+def test_an_output_that_is_too_slow_loses_words_not_the_robot() -> None:
+    import threading
+
+    gate = threading.Event()
+
+    class Slow(TerminalPage):
+        def told(self, report: WatchReport) -> None:
+            gate.wait(20)
+
+    outputs = Outputs([Slow("", SETUP)])
+    for _ in range(6000):
+        outputs.told(REPORT)
+    assert outputs.tally.counts["not written"] >= 1000
+    gate.set()
+    outputs.close()
+
+
+def test_every_output_says_what_it_is() -> None:
+    for name, kind in WATCH_OUTPUTS.items():
+        assert kind.description, name
+    with pytest.raises(SteelyardError, match="no output 'paper'"):
+        make_output("paper=x", SETUP)
