@@ -65,7 +65,7 @@ class DataStage(Stage):
             return Standing("bad", "a log is gone")
         if not any("identify" in log.roles for log in logs):
             return Standing("warning", "no log to identify from")
-        mapped = ", mapped" if desk.place.project().mapping else ""
+        mapped = ", mapped" if desk.place.project().mapping else ", no mapping"
         return Standing("done", f"{len(logs)} log{'s' if len(logs) > 1 else ''}{mapped}")
 
     async def body(self, desk: Desk, query: Sent) -> Html:
