@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlencode
 
@@ -230,6 +231,7 @@ async def _body(desk: Desk, log: str, *above: str) -> Html:
 async def _add(desk: Desk, sent: Sent) -> Html:
     """Take files that have come; what cannot be read is told in the reader's words, and gone."""
     place, refused, taken = desk.place, list[str](), ""
+    judged = any(role_of_name(PurePosixPath(name).stem) == "validate" for name in sent.all("file"))
     for name in sent.all("file"):
         path = place.inside(name)
         known = listed_logs(place).get(name)
@@ -242,7 +244,10 @@ async def _add(desk: Desk, sent: Sent) -> Html:
             refused.append(str(error))
             continue
         taken = taken or name
-        set_role(place, name, role_of_name(path.stem) or first_needed(place))
+        # Of several that are called "ident…" one judges all the same, unless another is called so.
+        told = role_of_name(path.stem)
+        plain = told in ("", "identify")
+        set_role(place, name, told if not plain else "identify" if judged else first_needed(place))
         if not place.project().mapping and place.project().robot:
             refused += await _mapped(desk, name)
     return await _body(desk, taken, *(trouble(message) for message in refused))

@@ -1,0 +1,157 @@
+"""The whole way in a real browser: from dropped files with a planted mistake to a URDF; and what happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
+
+from check.checked_logs import clean
+from conftest_studio import Client, Served
+from simulated_arms import arm_folder, wrong_sign
+
+from steelyard import load_robot
+from steelyard.dynamics.model import Model
+from steelyard.export import load_model, model_to_urdf
+
+
+def until(what: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def go(page: Any, stage: str) -> None:
+    page.click(f"#rail a[href='/{stage}']")
+    page.wait_for_selector(f"body[data-stage={stage}]")
+
+
+def serious(page: Any) -> list[str]:
+    """What axe-core finds on a page that keeps somebody from using it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    found = axe.Axe().run(page).response["violations"]
+    return [
+        f"{v['id']}: {v['nodes'][0]['html'][:150]}" for v in found if v["impact"] in ("serious", "critical")
+    ]  # fmt: skip
+
+
+def test_from_dropped_files_to_a_urdf(page: Any, studio: Served, tmp_path: Path) -> None:
+    """Robot and logs are dropped, the planted wrong sign is found and mended by its button, the model is found and
+    exported; on every stage there is nothing that a screen reader or a keyboard fails at."""
+    given = arm_folder(tmp_path / "given", wrong_sign, judged=True)
+    robot = load_robot("rotradi")
+    model_to_urdf(Model.nominal(robot), given / "arm.urdf")
+    page.set_input_files(".drop input[type=file]", str(given / "arm.urdf"))
+    page.wait_for_selector("figure.robot[data-drawn=yes]")
+    assert not serious(page)
+    go(page, "data")
+    page.set_input_files(".drop input[type=file]", [str(given / "logs" / name) for name in ("a.csv", "b.csv")])
+    page.wait_for_selector(".long-plot canvas")
+    assert not serious(page)
+    go(page, "check")
+    page.get_by_text("The torque of 'q2' has the wrong sign").first.wait_for()
+    assert not serious(page)
+    page.get_by_role("button", name="Apply this fix").first.click()
+    page.wait_for_selector(".verdict.good")
+    go(page, "motion")
+    page.wait_for_selector("#motion-command code")
+    assert not serious(page)
+    go(page, "identify")
+    page.get_by_role("button", name="Start the identification").click()
+    page.wait_for_selector(".verdict:not(.bad)", timeout=60_000)
+    assert not serious(page)
+    go(page, "use")
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name=".urdf").first.click()
+    assert not serious(page)
+    page.goto(studio.base + "/library")
+    page.wait_for_selector("text=runs/identify-1")
+    assert not serious(page)
+    # What came out is the arm that made the logs, but for what its motion does not show: by the torque along it.
+    run = studio.folder / "runs"
+    found = load_model(next(run.glob("export-*/*.urdf")))
+    assert Path(download.value.path()).read_bytes() == next(run.glob("export-*/*.urdf")).read_bytes()
+    result = json.loads((run / "identify-1" / "result.json").read_text("utf-8"))
+    assert result["verdict"]["grade"] in ("good", "usable")
+    assert found.robot.joint_names == robot.joint_names
+    truth, log = Model.nominal(robot), clean("rotradi", 7)  # a motion that nobody has seen
+    still = np.zeros_like(log.q)
+    gravity = truth.torque(log.q, still, still)
+    # 5 %: a hundred times what noise leaves after a thousand samples, and far below what a wrong sign does.
+    assert np.abs(found.torque(log.q, still, still) - gravity).max() < 0.05 * np.abs(gravity).max()
+
+
+def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served) -> None:
+    """A search runs while the server is killed (−9); started again at the same place, it finds the job at work, the
+    open page comes back by itself, and the job is cancelled for certain."""
+    (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')
+    page.goto(studio.base + "/motion")
+    page.click("summary:has-text('More')")
+    page.select_option("[name=optimiser]", "ga")
+    page.fill("[name=generations]", "100000")
+    page.press("[name=generations]", "Tab")
+    page.wait_for_selector("#motion-command code:has-text('100000')")
+    page.click("text=Start the search")
+    page.wait_for_selector("#motion-search .curve path.best")
+    (begun,) = studio.folder.glob(".steelyard/jobs/*/begun.json")
+    pid = json.loads(begun.read_text())["pid"]
+    studio.kill()
+    page.get_by_text("does not answer").wait_for()
+    told = begun.parent / "events.jsonl"
+    size = told.stat().st_size
+    until(lambda: told.stat().st_size > size)  # it goes on alone
+    studio.start()
+    page.get_by_text("is back").wait_for()
+    page.wait_for_selector("#jobs [data-state=running] progress")
+    page.locator("#jobs [data-state=running]").get_by_role("button", name="Cancel").click()
+    page.wait_for_selector("#jobs [data-state=cancelled]")
+    until(lambda: not lives(pid))
+    assert not list(studio.folder.glob("runs/*"))
+
+
+def test_two_tabs_see_the_same_and_corrupt_nothing(page: Any, studio: Served) -> None:
+    """What one page does, the other shows; and many changes at once leave a project file that says the last of each."""
+    other = page.context.new_page()
+    other.goto(studio.base + "/robot")
+    page.goto(studio.base + "/robot")
+    page.get_by_role("button", name="szabo3r").click()
+    other.wait_for_selector("#rail li.done:has-text('szabo3r')")
+    other.wait_for_selector("figure.robot")
+    clients = [Client(studio) for _ in range(4)]
+    failed: list[Any] = []
+
+    def hammer(client: Client, z: float) -> None:
+        for k in range(8):
+            status, body = client.do("robot/gravity", x="0", y="0", z=str(z + 0.01 * k))
+            if status != 200:
+                failed.append(body)
+
+    threads = [threading.Thread(target=hammer, args=(c, -9.0 - n)) for n, c in enumerate(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0]
+    text = (studio.folder / "steelyard.toml").read_text()
+    assert text.count("gravity") == 1
+    assert 'robot = "szabo3r"' in text
+    other.close()
