@@ -21,6 +21,8 @@ from steelyard.cli import app
 from steelyard.export import load_model
 from steelyard.studio.jobs import Jobs
 
+DATA = os.environ.get("STEELYARD_DATA")
+
 
 @pytest.fixture(scope="module")
 def identified(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -224,3 +226,27 @@ def test_in_a_browser_a_click_gives_the_urdf(identified: Path, page: Any, studio
     assert "<robot" in saved.read_text("utf-8")
     assert {path.suffix for path in (studio.folder / "runs/export-1").iterdir()} >= {".urdf", ".sdf", ".c"}
     assert not (studio.folder / "runs/export-1/szabo3r.xml").exists()
+
+
+@pytest.mark.skipif(not DATA, reason="STEELYARD_DATA is not set: no logs of real robots here")
+def test_a_pair_of_real_logs_gives_the_mass_that_a_scale_gave(page: Any, studio: Any) -> None:
+    source, folder = Path(DATA or "") / "ur10e", studio.folder
+    pair = {"bare": "ident__20_02_19_14harm50sec.parquet", "payload": "ident__20_02_19_14harm50secLoad.parquet"}
+    (folder / "logs").mkdir()
+    for name in ("robot.urdf", *pair.values()):
+        shutil.copyfile(source / name, folder / (name if name == "robot.urdf" else f"logs/{name}"))
+    (folder / "mapping.toml").write_text(
+        'joints = ["shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", '
+        '"wrist_3_joint"]\ncurrent = "i{}"\ntorque_constants = [11.976, 11.976, 9.839, 10.763, 10.763, 10.763]\n'
+    )
+    roles = "".join(f'{role} = ["logs/{name}"]\n' for role, name in pair.items())
+    (folder / "steelyard.toml").write_text(f'robot = "robot.urdf"\nmapping = "mapping.toml"\n[logs]\n{roles}')
+    page.goto(studio.base + "/use")
+    page.get_by_label("Described in the frame of").select_option("tool0")
+    page.get_by_label("Universal Robots").check()
+    page.get_by_role("button", name="Weigh").click()
+    page.get_by_text("load in frame 'tool0'").wait_for(timeout=90_000)
+    result = json.loads((folder / "runs/payload-1/result.json").read_text())
+    low, high = result["mass"]["interval"]
+    assert low < 2.805 < high  # kg, weighed
+    assert (folder / "runs/payload-1/load.script").exists()

@@ -65,8 +65,11 @@ class ShelvedRun:
         return _summary(str(self.path), self.kind, found.st_mtime_ns, found.st_size)
 
     def result(self) -> dict[str, Any]:
-        """Its result.json."""
-        found = read_json(self.path / RESULT, StudioError, "delete the run, and make it anew").value
+        """Its result.json, as far as it is not so long that only its report should show it."""
+        file = self.path / RESULT
+        if file.is_file() and file.stat().st_size > _LARGEST:
+            raise StudioError(f"{self.name}: its {RESULT} is too long to be shown here; look at its report.")
+        found = read_json(file, StudioError, "delete the run, and make it anew").value
         if not isinstance(found, dict):
             raise StudioError(f"{self.name}: its {RESULT} is no table; delete the run, and make it anew.")
         return found
