@@ -30,7 +30,7 @@ def comparison_page(first: ShelvedRun, second: ShelvedRun, differences: str = ""
     )
     return join(
         library_link("← all runs"), Html(f'<h1>Two runs compared</h1><div class="two">{cards}</div>'),
-        _settings(first, second), Html(differences or _numbers(first, second)),
+        Html(differences or _settings(first, second) + _numbers(first, second)),
     )  # fmt: skip
 
 

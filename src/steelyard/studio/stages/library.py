@@ -67,7 +67,7 @@ def _two(place: StudioFolder, names: list[str]) -> Html:
         return _list(place, {}, trouble(f"{len(names)} runs are ticked; tick two of them to compare."))
     first, second = (shelved(place, place.run(name)) for name in names)
     better = ""
-    if first.kind == second.kind == "identify":
+    if first.has_model and second.has_model:
         with suppress(StudioError):  # of another version: number by number
             better = differences_html([(run.name, run.result()) for run in (first, second)])
     return comparison_page(first, second, better)
