@@ -105,8 +105,8 @@ def search_html(above: str, job: str) -> Html:
     `above`."""
     heads = "".join(
         f'<th scope="col"{" class=number" if right else ""}>{name}</th>'
-        for name, right in (("joint", 0), ("what was tried", 0), ("error before [%]", 1), ("after [%]", 1), ("", 0),
-                            ("doubt [%]", 1), ("", 0))
+        for name, right in (("joint", 0), ("what was tried", 0), ("error before [%]", 1), ("after [%]", 1), ("gain", 0),
+                            ("doubt [%]", 1), ("what became of it", 0))
     )  # fmt: skip
     return Html(
         f'<section class="search" data-search="{attribute(job)}" aria-label="Search for the structure">{above}'
@@ -128,7 +128,7 @@ def runs_html(runs: Sequence[ShelvedRun], chosen: Sequence[str]) -> Html:
             f'{" checked" if run.name in chosen else ""}><span class="unseen">Compare {text(run.name)}</span></label>'
         )
         rows.append([Html(box), Html(link), when_html(run.when), run.summary.glance.sentence, settings])
-    table = table_html(["", "run", "written", "verdict", "settings"], rows, "Runs of identify in this folder")
+    table = table_html(["compare", "run", "written", "verdict", "settings"], rows, "Runs of identify in this folder")
     asked = Html(
         '<form id="beside" method="get" action="/identify"><button>Put the ticked runs side by side</button></form>'
     )

@@ -120,7 +120,9 @@ def _judged(run: str, _changed: int) -> Standing:
         found = json.loads((Path(run) / RESULT).read_text("utf-8"))
         kind = _GRADES[found["verdict"]["grade"]]
         scores = found["validation"] or found["identification"]
-        errors = [joint["nrmse_percent"] for score in scores for joint in score["joints"]]
+        # While they move, as the verdict has it: at rest friction is whatever holds a joint.
+        joints = [joint for score in scores for joint in score["joints"]]
+        errors = [joint.get("moving", {}).get("nrmse_percent") or joint["nrmse_percent"] for joint in joints]
         where = "" if found["validation"] else " of the fit"
         return Standing(kind, f"torque error{where} {sum(errors) / len(errors):.2g} %")
     return Standing("bad", "its result cannot be read")
