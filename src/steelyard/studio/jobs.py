@@ -25,9 +25,10 @@ from steelyard.ground.places import hold
 from steelyard.studio.place import OWN, StudioError, StudioFolder
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "lost"]
-JOB, BEGUN, ENDED, EVENTS, SAID, CANCELLED, LOCK = (
-    "job.json", "begun.json", "ended.json", "events.jsonl", "said.txt", "cancelled", "lock",
+JOB, BEGUN, ENDED, EVENTS, SAID, CANCELLED, STOPPED, LOCK = (
+    "job.json", "begun.json", "ended.json", "events.jsonl", "said.txt", "cancelled", "stopped", "lock",
 )  # fmt: skip
+BEING_STOPPED = "being stopped"
 # Seconds from asking a process to end until it is made to.
 _PATIENCE = 3.0
 # Bytes of a job's events and words that are looked at.
@@ -173,8 +174,9 @@ class Jobs:
             self._killing[name] = time.monotonic() + _PATIENCE
 
     def stop(self, name: str) -> None:
-        """Ask the search `name` to end now and to deliver the best that it has."""
-        if self.get(name).state == "running":
+        """Ask the search `name` to end now and to deliver the best that it has; asked twice it would not."""
+        if self.get(name).state == "running" and not (self._folder / name / STOPPED).exists():
+            (self._folder / name / STOPPED).touch()
             self._signal(name, signal.SIGINT)
 
     def clear(self, name: str) -> None:
@@ -263,7 +265,7 @@ class Jobs:
             # Delivered: also with a verdict that is not good (1, 2), or stopped with the best so far (130).
             return "done" if ended.get("delivered") else "failed", code, words
         if begun is not None and self._alive(name):
-            return "running", None, ""
+            return "running", None, BEING_STOPPED if (self._folder / name / STOPPED).exists() else ""
         if (self._folder / name / CANCELLED).exists():
             process = self._started.get(name)
             if process is not None and process.poll() is None:
@@ -274,6 +276,8 @@ class Jobs:
             again = _object(self._folder / name / ENDED)
             if again is not None:
                 return self._state(name, begun, again)
+            if (self._folder / name / STOPPED).exists():
+                return "cancelled", None, "Stopped before there was anything to deliver; nothing was written."
             return "lost", None, "It ended without a word: killed, or the machine went down. Start it again."
         return "waiting", None, ""
 

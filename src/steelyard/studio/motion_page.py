@@ -20,7 +20,7 @@ from steelyard.report.elements import (
     table_html,
     text,
 )
-from steelyard.studio.jobs import StudioJob
+from steelyard.studio.jobs import BEING_STOPPED, StudioJob
 from steelyard.studio.motion_settings import ASKED, BOX_SIDES, LIMIT_COLUMNS, limit_text, search_words
 from steelyard.studio.page import attribute, button, choice, command_line, entry, form, trouble
 from steelyard.studio.place import StudioError
@@ -145,6 +145,8 @@ def search_panel(job: StudioJob) -> Html:
     """A search at work, which is a `job`: its curve, and how it is ended."""
     wait = "" if job.state == "running" else paragraph("It waits: two jobs run at a time.")
     stop = button("motion/stop", "Stop and take the best", "main", id=job.id)
+    if job.message == BEING_STOPPED:
+        stop = callout("note", "It is being stopped: the best motion so far is brought within all limits and written.")
     cancel = button("motion/cancel", "Cancel", "danger", ask="End the search and write nothing?", id=job.id)
     return Html(
         f'<section id="motion-search" class="job" data-job="{job.id}" data-state="{job.state}">'
