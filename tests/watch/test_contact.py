@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from oracles import pinocchio_of
 from worked import as_log, at_work, believed, truth
 
+from steelyard.dynamics.momentum import momentum_balance
 from steelyard.ground.arrays import Array
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.observer import MomentumObserver
+from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.parts import WatchEvent, WatchSetup
 from steelyard.watch.threshold import Calibration, CalibrationError, calibrate, read_calibration
 from steelyard.watch.told.contact import ContactPart
@@ -113,7 +114,7 @@ def test_what_friction_holds_at_rest_is_no_contact_and_a_push_on_top_is() -> Non
     batch = at_work(3.0, 7, noise=0.05)
     still = np.broadcast_to(batch.q[-1], (1200, 7))
     rng = np.random.default_rng(0)
-    F = MomentumObserver(believed().model).dry_friction(still[:1])[0]
+    F = np.array(dry_friction(believed().model, momentum_balance(believed().model), list(still[0])), dtype=float)
     tau = truth().torque(still, 0 * still, 0 * still) + 0.5 * F + 0.05 * rng.normal(size=still.shape)
     stand = SampleBatch(np.arange(1200) / 100.0, still, 0.0 * still, tau, fresh=True)
     _, quiet = watch(stand, PER_HOUR)

@@ -7,16 +7,13 @@ zero is gone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from steelyard.dynamics import bodies
 from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.loaded import with_rotors
 from steelyard.dynamics.model import Model
-from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.history import RigidLoad, Stop
 
@@ -30,11 +27,15 @@ class MomentumBalance:
             by what a joint carries, `ddq`; where friction remembers, `s`: the states of its stops.
         positions: the coordinates that the stops follow, of `q`; None where there are none.
         widths: of the stops, rad or m.
+        over_scalars: `function` over scalars, for those who trace more: of its inputs by name, a list.
+        positions_over_scalars: the same of `positions`: of q, a list.
     """
 
     function: Function
     positions: Function | None
     widths: tuple[float, ...]
+    over_scalars: Callable[[Mapping[str, Vector]], list[Scalar]]
+    positions_over_scalars: Callable[[Vector], list[Scalar]]
 
     @property
     def needs_acceleration(self) -> bool:
@@ -50,23 +51,27 @@ def momentum_balance(model: Model) -> MomentumBalance:
     loads = any(isinstance(a, RigidLoad) for a, _ in history)
     inputs = {"q": n, "dq": n} | ({"ddq": n} if loads else {}) | ({"s": len(stops)} if stops else {})
 
-    def both(*given: Vector) -> dict[tuple[int], Scalar]:
-        values = dict(zip(inputs, given, strict=True))
-        p, d = _over_scalars(model, theta, values, stops)
-        return {(k,): x for k, x in enumerate([*p, *d])}
+    def both(given: Mapping[str, Vector]) -> list[Scalar]:
+        p, d = _over_scalars(model, theta, given, stops)
+        return [*p, *d]
 
-    def positions(q: Vector) -> dict[tuple[int], Scalar]:
-        return {(k,): history[place][1].position(q) for k, place in enumerate(stops)}
+    def positions(q: Vector) -> list[Scalar]:
+        return [history[place][1].position(q) for place in stops]
+
+    def entries(values: list[Scalar]) -> dict[tuple[int], Scalar]:
+        return {(k,): x for k, x in enumerate(values)}
 
     return MomentumBalance(
-        trace("momentum_balance", inputs, both, (2 * n,)),
-        trace("stop_positions", {"q": n}, positions, (len(stops),)) if stops else None,
+        trace("momentum_balance", inputs, lambda *x: entries(both(dict(zip(inputs, x, strict=True)))), (2 * n,)),
+        trace("stop_positions", {"q": n}, lambda q: entries(positions(q)), (len(stops),)) if stops else None,
         tuple(a.width for a, _ in history if isinstance(a, Stop)),
+        both,
+        positions,
     )
 
 
 def _over_scalars(
-    model: Model, theta: Sequence[float], given: dict[str, Vector], stops: Sequence[int]
+    model: Model, theta: Sequence[float], given: Mapping[str, Vector], stops: Sequence[int]
 ) -> tuple[list[Scalar], list[Scalar]]:
     dynamics, terms, links = model.dynamics, model.terms, model.robot.inertial_count
     q, dq = given["q"], given["dq"]
@@ -84,15 +89,3 @@ def _over_scalars(
         for (joint, k), value in entries.items():
             out[joint] = out[joint] + theta[links + k] * value
     return p, d
-
-
-def follow_stops(s: Array, u: Array, before: Array, widths: Array) -> Array:
-    """The states of stops after a move of their coordinates.
-
-    Args:
-        s: the states so far, −1 … 1.
-        u: the positions now, rad or m.
-        before: the positions at which they were `s`.
-        widths: of the stops, rad or m.
-    """
-    return np.asarray(np.minimum(np.maximum(s + (u - before) / widths, -1.0), 1.0))

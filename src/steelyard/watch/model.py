@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from steelyard.dynamics.bodies import inverse_dynamics
+from steelyard.dynamics.function import trace
 from steelyard.dynamics.model import Model
+from steelyard.dynamics.native.scan import Scan
 from steelyard.export.given import ModelLike, as_model
 from steelyard.export.table import read_covariance
 from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 
 
@@ -39,15 +44,31 @@ class WatchedModel:
         """
         if self.covariance is None:
             return np.zeros_like(q)
-        still, terms = np.zeros_like(q), self.model.terms
-        history = None
-        if terms.history:
-            rigid = self.model.rigid_torque(q, dq, still)
-            signals = terms.steady(list(q.T), list(dq.T), list(rigid.T))
-            history = np.stack([np.broadcast_to(x, len(q)) for x in signals], axis=1)
-        rows = self.model.dynamics.torque_regressor(q, dq, still, threads=1, history=history)
-        rows = rows[..., list(self.base.independent)]
-        return np.asarray(np.sum((rows @ self.covariance) * rows, axis=-1))
+        rows = self._rows(np.concatenate([q, dq], axis=1)).reshape(len(q), q.shape[1], self.base.rank)
+        return np.asarray(np.sum((rows @ self._root) ** 2, axis=-1))
+
+    @cached_property
+    def _root(self) -> Array:
+        """L with L Lᵀ the covariance."""
+        assert self.covariance is not None
+        values, vectors = np.linalg.eigh(self.covariance)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+    @cached_property
+    def _rows(self) -> Scan:
+        """The base columns of the torque regressor at q, dq, without acceleration, in a steady motion."""
+        robot, terms, dynamics = self.model.robot, self.model.terms, self.model.dynamics
+        n, still = robot.dof, [0.0] * robot.dof
+        column = {k: place for place, k in enumerate(self.base.independent)}
+
+        def rows(sample: Vector) -> dict[tuple[int, int], Scalar]:
+            q, dq = sample[:n], sample[n:]
+            rigid = inverse_dynamics(robot, q, dq, still, [float(x) for x in self.model.theta[: robot.inertial_count]])
+            given = {"q": q, "dq": dq, "ddq": still, "history": terms.steady(q, dq, rigid)}
+            entries = dynamics.over_scalars("torque_regressor", given)
+            return {(j, column[k]): x for (j, k), x in entries.items() if k in column}
+
+        return Scan(trace("parameter_rows", {"sample": 2 * n}, rows, (n, self.base.rank)))
 
 
 def watched_model(given: ModelLike) -> WatchedModel:

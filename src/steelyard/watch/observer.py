@@ -5,8 +5,9 @@
     e = [p]/h + mean of d − mean of τ        is the mean external torque, and
     r ← r + (1 − exp(−K h)) (e − r)          the observer of De Luca and Mattone (2003): e through a low-pass K.
 
-No acceleration is needed, and h is measured, so that a clock that jitters does no harm. The C code that `export` writes
-does the same operations in the same order.
+No acceleration is needed, and h is measured, so that a clock that jitters does no harm. All of it is one traced
+function with the model's numbers in it, run over samples by machine code. The C code that `export` writes does the same
+operations in the same order.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import math
 
 import numpy as np
 
-from steelyard.dynamics.evaluate import Evaluator
+from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.model import Model
-from steelyard.dynamics.momentum import follow_stops, momentum_balance
+from steelyard.dynamics.momentum import MomentumBalance, momentum_balance
+from steelyard.dynamics.native.scan import Scan, flat_entries
 from steelyard.errors import SteelyardError
 from steelyard.export.c import regrouped
 from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector, absolute, exp, maximum, minimum
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.parts import PartState
@@ -43,91 +46,90 @@ class MomentumObserver:
         if not (math.isfinite(cutoff_hz) and cutoff_hz > 0.0):
             raise SteelyardError(f"The observer's low-pass needs a positive frequency in Hz, not {cutoff_hz:g}.")
         self.model, self.cutoff_hz = model, cutoff_hz
-        self._n = model.robot.dof
-        self._balance = momentum_balance(regrouped(model))
-        self._both = Evaluator(self._balance.function)
-        self._both.compile()  # else the first samples are interpreted, and round differently
-        positions = self._balance.positions
-        self._positions = None if positions is None else Evaluator(positions)
-        if self._positions is not None:
-            self._positions.compile()
-        # Fast enough that dry friction, rounded off near rest, is all there; slow enough that nothing else counts.
-        self._sliding = np.array([3.0 * SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints])
-        self._widths = np.array(self._balance.widths)
-        self._last = np.full(1 + 4 * self._n, np.nan)  # t, dq, tau, p, d of the last sample
-        self._u, self._s = np.zeros(len(self._widths)), np.zeros(len(self._widths))
-        self._r = np.zeros(self._n)
+        self.balance = momentum_balance(regrouped(model))
+        self._scan = Scan(_observed(self.balance, model.robot.dof))
+        self.rate = 2.0 * math.pi * cutoff_hz
+        self._n, self._time = model.robot.dof, math.nan
 
     def take(self, batch: SampleBatch) -> Seen:
         """What is seen of the next `batch`."""
-        if len(batch) == 0:
-            none = np.zeros((0, self._n))
+        count, n = len(batch), self._n
+        if count == 0:
+            none = np.zeros((0, n))
             return Seen(batch, none, none, none, none)
-        n = self._n
-        before = np.full(1 + 4 * n, np.nan) if batch.fresh else self._last
-        h = np.diff(batch.t, prepend=before[:1])
-        begins = not np.isfinite(h[0])
-        inputs = {"q": batch.q, "dq": batch.dq}
-        if self._balance.needs_acceleration:
-            ddq = np.diff(batch.dq, axis=0, prepend=before[None, 1 : 1 + n]) / h[:, None]
-            inputs["ddq"] = np.where(np.isfinite(ddq), ddq, 0.0)
-        if self._positions is not None:
-            inputs["s"] = self._followed(batch, begins)
-        found = self._both(inputs, threads=1)
-        p, d = found[:, :n], found[:, n:]
-        columns = np.concatenate([batch.t[:, None], batch.dq, batch.tau, p, d], axis=1)
-        old = np.concatenate([before[None], columns[:-1]])
-        tau, p_old, d_old = (old[:, 1 + k * n : 1 + (k + 1) * n] for k in (1, 2, 3))
-        e = (p - p_old) / h[:, None] + 0.5 * (d + d_old) - 0.5 * (batch.tau + tau)
-        if begins:
-            e[0] = 0.0
-        r = self._filtered(e, h, begins)
-        self._last = columns[-1].copy()
-        return Seen(batch, p, d, e, r)
+        found = self._scan(np.concatenate([self.intervals(batch, self._time), batch.q, batch.dq, batch.tau], axis=1))
+        self._time = float(batch.t[-1])
+        return Seen(batch, found[:, :n], found[:, n : 2 * n], found[:, 2 * n : 3 * n], found[:, 3 * n :])
 
-    def _followed(self, batch: SampleBatch, begins: bool) -> Array:
-        """The states of the stops at every sample; unknown, and so taken as relaxed, where a motion begins."""
-        assert self._positions is not None
-        positions = self._positions({"q": batch.q}, threads=1)
-        out = np.empty_like(positions)
-        s, before = self._s, self._u
-        if begins:
-            s, before = np.zeros_like(s), positions[0]
-        for k, u in enumerate(positions):
-            out[k] = s = follow_stops(s, u, before, self._widths)
-            before = u
-        self._s, self._u = out[-1].copy(), positions[-1].copy()
+    def intervals(self, batch: SampleBatch, last: float) -> Array:
+        """What a step needs of the clock, (samples, 3): the time since the sample before, s; 1 where there is none; K.
+
+        The sample before the `batch` was at the time `last`, s. Where there is none the time is 1, so that nothing is
+        divided by zero.
+        """
+        out = np.zeros((len(batch), 3))
+        out[1:, 0] = np.diff(batch.t)
+        out[:, 2] = self.rate
+        begins = batch.fresh or not math.isfinite(last)
+        out[0, :2] = (1.0, 1.0) if begins else (batch.t[0] - last, 0.0)
         return out
-
-    def _filtered(self, e: Array, h: Array, begins: bool) -> Array:
-        gains = 1.0 - np.exp(-(2.0 * math.pi * self.cutoff_hz) * h)
-        r = np.zeros(self._n) if begins else self._r
-        out = np.empty_like(e)
-        first = 0
-        if begins:
-            out[0], first = r, 1
-        for k in range(first, len(e)):
-            r = r + gains[k] * (e[k] - r)
-            out[k] = r
-        self._r = out[-1].copy()
-        return out
-
-    def dry_friction(self, q: Array) -> Array:
-        """How much the torque jumps with the direction of motion at `q` (rad, m), half of it, (samples, joints)."""
-        both = []
-        for way in (1.0, -1.0):
-            inputs = {"q": q, "dq": np.broadcast_to(way * self._sliding, q.shape)}
-            if self._balance.needs_acceleration:
-                inputs["ddq"] = np.zeros_like(q)
-            if self._positions is not None:
-                inputs["s"] = np.full((len(q), len(self._widths)), way)
-            both.append(self._both(inputs, threads=1)[:, self._n :])
-        return np.asarray(0.5 * np.abs(both[0] - both[1]))
 
     def state(self) -> PartState:
         """All that the next sample needs, as arrays."""
-        return {"last": self._last.copy(), "r": self._r.copy(), "u": self._u.copy(), "s": self._s.copy()}
+        return {"observer": np.append(self._scan.state, self._time)}
 
     def restore(self, state: PartState) -> None:
         """Go on from a `state` of an observer of the same model."""
-        self._last, self._r, self._u, self._s = (np.array(state[k], dtype=float) for k in ("last", "r", "u", "s"))
+        kept = np.array(state["observer"], dtype=float)
+        if len(kept) != len(self._scan.state) + 1:
+            raise SteelyardError("The state is that of an observer of another model; begin anew.")
+        self._scan.state[:], self._time = kept[:-1], float(kept[-1])
+
+
+def dry_friction(model: Model, balance: MomentumBalance, q: Vector) -> list[Scalar]:
+    """How much the torque of a `model` jumps with the direction of motion at `q` (rad, m), half of it, over scalars.
+
+    `balance` is that of the model.
+    """
+    # Fast enough that dry friction, rounded off near rest, is all there; slow enough that nothing else counts.
+    sliding = [3.0 * SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints]
+    still, n = [0.0] * model.robot.dof, model.robot.dof
+    both = []
+    for way in (1.0, -1.0):
+        given: dict[str, Vector] = {"q": q, "dq": [way * v for v in sliding], "ddq": still}
+        given["s"] = [way] * len(balance.widths)
+        both.append(balance.over_scalars({name: given[name] for name in balance.function.inputs})[n:])
+    return [absolute(0.5 * (a - b)) for a, b in zip(*both, strict=True)]
+
+
+def _observed(balance: MomentumBalance, n: int) -> Function:
+    """One step: `sample` is h, whether it begins, K, q, dq, tau; the state dq, tau, p, d, r, and of stops u and s."""
+    stops = len(balance.widths)
+
+    def step(sample: Vector, state: Vector) -> dict[tuple[int], Scalar]:
+        h, goes_on = sample[0], 1.0 - sample[1]
+        q, dq, tau = (sample[3 + k * n : 3 + (k + 1) * n] for k in range(3))
+        dq0, tau0, p0, d0, r0 = (state[k * n : (k + 1) * n] for k in range(5))
+        u0, s0 = state[5 * n : 5 * n + stops], state[5 * n + stops :]
+        given: dict[str, Vector] = {"q": q, "dq": dq}
+        if balance.needs_acceleration:
+            given["ddq"] = [goes_on * ((a - b) / h) for a, b in zip(dq, dq0, strict=True)]
+        u = balance.positions_over_scalars(q)
+        # Where a motion begins nothing is known of the stops, and they are taken as relaxed.
+        s = [
+            goes_on * minimum(maximum(x + (a - b) / w, -1.0), 1.0)
+            for x, a, b, w in zip(s0, u, u0, balance.widths, strict=True)
+        ]
+        if stops:
+            given["s"] = s
+        both = balance.over_scalars(given)
+        p, d = both[:n], both[n:]
+        gain = 1.0 - exp(-1.0 * (sample[2] * h))
+        e = [
+            goes_on * ((p[k] - p0[k]) / h + 0.5 * (d[k] + d0[k]) - 0.5 * (tau[k] + tau0[k])) for k in range(n)
+        ]  # fmt: skip
+        r = [goes_on * (a + gain * (b - a)) for a, b in zip(r0, e, strict=True)]
+        return flat_entries([dq, tau, p, d, r, u, s, p, d, e, r])
+
+    width = 5 * n + 2 * stops
+    return trace("observed", {"sample": 3 + 3 * n, "state": width}, step, (width + 4 * n,))

@@ -23,13 +23,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from steelyard.dynamics.function import Function, trace
+from steelyard.dynamics.native.scan import Scan, flat_entries
+from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
+from steelyard.ground.scalars import Scalar, Vector, absolute, exp, maximum, minimum, sign
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import Seen
 from steelyard.watch.model import WatchedModel
-from steelyard.watch.observer import MomentumObserver
+from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.parts import PartState
 
 CAUSES = ("moving", "resting", "changing", "torque", "jerk", "speed", "parameters")
@@ -65,7 +68,7 @@ class Excused:
 
 
 class Scatter:
-    """Follows what the scatter of r depends on, batch by batch.
+    """Follows what the scatter of r depends on, batch by batch; where batches begin and end changes nothing.
 
     Args:
         watched: the model with the errors of its parameters.
@@ -73,102 +76,107 @@ class Scatter:
     """
 
     def __init__(self, watched: WatchedModel, observer: MomentumObserver) -> None:
-        self._watched, self._observer = watched, observer
-        self._n = n = watched.model.robot.dof
-        self._rate = 2.0 * math.pi * observer.cutoff_hz
-        self._slow_below = np.array([SMOOTHING_SPEED[joint.kind] for joint in watched.model.robot.joints])
-        self._time = np.array([np.nan, np.nan])  # of the last sample, and the number of its stretch of posture
-        self._last = np.zeros((3, n))  # measured and model torque, velocity
-        self._moved = np.nan  # when a joint last moved
-        self._smooth = np.zeros((6, n))  # slow or not, all slow or not, near rest, model torque, jerk, offset
-        self._held = np.zeros((2, n))  # dry friction and parameter variance of the posture
+        self._watched, self._observer, self._n = watched, observer, watched.model.robot.dof
+        self._scan = Scan(_scattered(observer))
+        self._time = np.full(2, np.nan)  # of the last sample, and the number of its stretch of posture
+        self._parameters = np.zeros(self._n)  # variance by the errors of parameters, of that posture
 
     def take(self, seen: Seen, touched: bool = False) -> Excused:
         """What is excused at every sample of `seen`; `touched` says that a contact goes on."""
-        batch, n = seen.batch, self._n
-        t, tau = batch.t, batch.tau
-        begins = batch.fresh or not np.isfinite(self._time[0])
-        h = np.diff(t, prepend=t[0] if begins else self._time[0])
-        before = np.concatenate([(tau[:1] if begins else self._last[:1]), tau[:-1]])
-        torque = seen.e + 0.5 * (tau + before)  # what the model asks for over the interval
-        if begins:
-            torque[0] = seen.d[0]
-        last = np.stack([tau[0], torque[0]]) if begins else self._last[:2]
-        jerk = np.diff(torque, axis=0, prepend=last[1:]) ** 2 + np.diff(tau, axis=0, prepend=last[:1]) ** 2
-        slow = np.abs(batch.dq) < self._slow_below
-        # The least speed within the interval: zero where the direction changes between two samples.
-        earlier = np.concatenate([batch.dq[:1] if begins else self._last[2:], batch.dq[:-1]])
-        least = np.where(batch.dq * earlier < 0.0, 0.0, np.minimum(np.abs(batch.dq), np.abs(earlier)))
-        near = 1.0 / (1.0 + (least / (_NEAR * self._slow_below)) ** 2)
-        standing: NDArray[np.bool_] = np.all(slow, axis=1)
-        gain = 1.0 - np.exp(-self._rate * h)
-        follow = h * (_HELD / _OFFSET_SECONDS if touched else 1.0 / _OFFSET_SECONDS)
-        if not touched:  # the mean since the robot stands, until that is long enough
-            stood = np.maximum(self._standing(t, standing, begins), np.maximum(h, 1e-9))
-            follow = np.where(standing, np.maximum(follow, h / stood), follow)
-        offset_gain = np.where(slow, np.minimum(follow, 1.0)[:, None], gain[:, None])
-        gains = np.stack([*[np.broadcast_to(gain[:, None], slow.shape)] * 5, offset_gain], axis=1)
-        stands = np.broadcast_to(standing[:, None], slow.shape)
-        aims = np.stack([slow, stands, near, torque, jerk, np.where(slow, seen.r, 0.0)], axis=1)
-        if begins:  # whether the joints stood before is not known
-            half = np.full(n, 0.5)
-            self._smooth = np.stack([half, half, near[0], torque[0], jerk[0], np.where(slow[0], seen.r[0], 0.0)])
-        smooth = self._followed(aims, gains)
-        still, all_still, nearly, carried, jerked, offset = (smooth[:, k] for k in range(6))
-        friction, parameters = self._postures(seen, begins)
-        static = _STATIC * friction
-        off = seen.r - np.clip(offset, -static, static)
-        beyond = np.sign(off) * np.maximum(np.abs(off) - friction * still * (1.0 - all_still), 0.0)
-        parts = [1.0 - still, still, nearly * (1.0 - still), carried**2, jerked, batch.dq**2, parameters]
-        self._last = np.stack([tau[-1], torque[-1], batch.dq[-1]])
-        moving = t[~standing]
-        self._moved = float(moving[-1]) if len(moving) else float(t[0]) if begins else self._moved
-        self._time[0] = t[-1]
-        return Excused(beyond, np.stack(parts, axis=-1), np.where(stands, static, 0.0))
+        b, n, count = seen.batch, self._n, len(seen.batch)
+        parameters = self._postures(seen)
+        clock, flag = self._observer.intervals(b, float(self._time[0])), np.full((count, 1), float(touched))
+        found = self._scan(np.concatenate([clock, flag, b.q, b.dq, b.tau, seen.e, seen.d, seen.r], axis=1))
+        self._time[0] = b.t[-1]
+        causes = np.empty((count, n, len(CAUSES)))
+        causes[:, :, :-1], causes[:, :, -1] = found[:, 2 * n :].reshape(count, n, -1), parameters
+        return Excused(found[:, :n], causes, found[:, n : 2 * n])
 
-    def let_go(self, t: float) -> None:
-        """A contact is over at time `t` (s): where the robot stands, friction holds what is left."""
-        self._moved = t
+    def let_go(self) -> None:
+        """A contact is over: where the robot stands, friction holds what is left, as if it had just come to rest."""
+        self._scan.state[-1] = 0.0
 
-    def _followed(self, aims: Array, gains: Array) -> Array:
-        out, y = np.empty_like(aims), self._smooth
-        for k in range(len(aims)):
-            y = y + gains[k] * (aims[k] - y)
-            out[k] = y
-        self._smooth = y
-        return out
-
-    def _standing(self, t: Array, standing: NDArray[np.bool_], begins: bool) -> Array:
-        """For how long no joint has moved, s."""
-        first = t[0] if begins else self._moved
-        moved = np.maximum.accumulate(np.append(first, np.where(standing, -np.inf, t)))[1:]
-        return np.asarray(t - moved)
-
-    def _postures(self, seen: Seen, begins: bool) -> tuple[Array, Array]:
-        """Dry friction, and what the errors of parameters make of the torque, at every sample."""
+    def _postures(self, seen: Seen) -> Array:
+        """What the errors of parameters make of the torque, worked out at the first sample of each stretch."""
         batch = seen.batch
         number = np.floor(batch.t / _POSTURE_SECONDS)
-        new = np.flatnonzero(np.diff(number, prepend=np.nan if begins else self._time[1]) != 0.0)
+        before = math.nan if batch.fresh else self._time[1]
+        self._time[1] = number[-1]
+        new = np.flatnonzero(np.diff(number, prepend=before) != 0.0)
+        if not len(new):
+            return self._parameters[None]
         at = np.zeros(len(batch), dtype=int)
-        if len(new):
-            q, dq = batch.q[new], batch.dq[new]
-            found = np.stack([self._observer.dry_friction(q), self._watched.torque_variance(q, dq)], axis=1)
-            table = np.concatenate([self._held[None], found])
-            at[new] = np.arange(1, len(new) + 1)
-            at = np.maximum.accumulate(at)
-        else:
-            table = self._held[None]
-        self._held, self._time[1] = table[-1], number[-1]
-        return table[at, 0], table[at, 1]
+        at[new] = np.arange(1, len(new) + 1)
+        found = self._watched.torque_variance(batch.q[new], batch.dq[new])
+        table = np.concatenate([self._parameters[None], found])
+        self._parameters = table[-1]
+        return np.asarray(table[np.maximum.accumulate(at)])
 
     def state(self) -> PartState:
         """All that the next sample needs, as arrays."""
-        rows = np.concatenate([self._last, self._smooth, self._held])
-        return {"scatter_time": np.append(self._time, self._moved), "scatter": rows}
+        return {"scatter": np.concatenate([self._time, self._parameters, self._scan.state])}
 
     def restore(self, state: PartState) -> None:
         """Go on from a `state` of the same model."""
-        *time, moved = np.array(state["scatter_time"], dtype=float)
-        self._time, self._moved = np.array(time), float(moved)
-        rows = np.array(state["scatter"], dtype=float)
-        self._last, self._smooth, self._held = rows[:3], rows[3:9], rows[9:]
+        kept, n = np.array(state["scatter"], dtype=float), self._n
+        if len(kept) != 2 + n + len(self._scan.state):
+            raise SteelyardError("The state is that of a watch of another model; begin anew.")
+        self._time, self._parameters, self._scan.state[:] = kept[:2].copy(), kept[2 : 2 + n].copy(), kept[2 + n :]
+
+
+def _scattered(observer: MomentumObserver) -> Function:
+    """One step. `sample`: h, whether it begins, K, whether touched; q, dq, tau, e, d, r. The state: measured and model
+    torque, velocity; slow, near rest, model torque, jerk and offset, smoothed; all slow, smoothed; how long all stand.
+    """
+    model = observer.model
+    n = model.robot.dof
+    limits = [SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints]
+
+    def step(sample: Vector, state: Vector) -> dict[tuple[int], Scalar]:
+        h, begins, rate, touched = sample[:4]
+        goes_on = 1.0 - begins
+        q, dq, tau, e, d, r = (sample[4 + k * n : 4 + (k + 1) * n] for k in range(6))
+        tau0, torque0, dq0, still0, near0, carried0, jerked0, offset0 = (state[k * n : (k + 1) * n] for k in range(8))
+        slow = [maximum(sign(v - absolute(x)), 0.0) for v, x in zip(limits, dq, strict=True)]
+        standing: Scalar = 1.0
+        for x in slow:
+            standing = standing * x
+        stood = goes_on * standing * (state[8 * n + 1] + h)
+        gain = 1.0 - exp(-1.0 * (rate * h))
+        # The offset is the mean since the robot stands, until that is long enough.
+        creep = h * (1.0 / _OFFSET_SECONDS) * (1.0 - (1.0 - _HELD) * touched)
+        follow = minimum(maximum(creep, (1.0 - touched) * standing * h / maximum(stood, h)), 1.0)
+
+        def smooth(before: Scalar, aim: Scalar, first: Scalar, share: Scalar = gain) -> Scalar:
+            return goes_on * (before + share * (aim - before)) + begins * first
+
+        all_still = smooth(state[8 * n], standing, 0.5)
+        friction = dry_friction(model, observer.balance, q)
+        parts: list[list[Scalar]] = [[] for _ in range(8)]
+        told: list[list[Scalar]] = [[], [], []]
+        for k in range(n):
+            torque = goes_on * (e[k] + 0.5 * (tau[k] + tau0[k])) + begins * d[k]  # what the model asks for
+            asked, given = torque - torque0[k], tau[k] - tau0[k]
+            jerk = goes_on * (asked * asked + given * given)
+            # The least speed within the interval: zero where the direction changes between two samples.
+            earlier = goes_on * dq0[k] + begins * dq[k]
+            least = minimum(absolute(dq[k]), absolute(earlier)) * maximum(sign(dq[k] * earlier), 0.0)
+            ratio = least * (1.0 / (_NEAR * limits[k]))
+            close = 1.0 / (1.0 + ratio * ratio)
+            still = smooth(still0[k], slow[k], 0.5)
+            near = smooth(near0[k], close, close)
+            carried = smooth(carried0[k], torque, torque)
+            jerked = smooth(jerked0[k], jerk, jerk)
+            share = slow[k] * follow + (1.0 - slow[k]) * gain
+            offset = smooth(offset0[k], slow[k] * r[k], slow[k] * r[k], share)
+            for part, x in zip(parts, (tau[k], torque, dq[k], still, near, carried, jerked, offset), strict=True):
+                part.append(x)
+            static = _STATIC * friction[k]
+            off = r[k] - minimum(maximum(offset, -1.0 * static), static)
+            told[0].append(sign(off) * maximum(absolute(off) - friction[k] * still * (1.0 - all_still), 0.0))
+            told[1].append(standing * static)
+            told[2] += [1.0 - still, still, near * (1.0 - still), carried * carried, jerked, dq[k] * dq[k]]
+        return flat_entries([*parts, [all_still, stood], *told])
+
+    width = 8 * n + 2
+    return trace("scattered", {"sample": 4 + 6 * n, "state": width}, step, (width + 8 * n,))

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.dynamics.momentum import momentum_balance
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
@@ -28,7 +29,7 @@ from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.model import WatchedModel
-from steelyard.watch.observer import MomentumObserver
+from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.scatter import CAUSES, Excused, Scatter
 
 _FORMAT = "steelyard-watch-calibration-1"
@@ -95,8 +96,14 @@ class Calibration:
         """Write it to the file `path`, whole."""
         write_whole(path, json.dumps(self.to_json(), indent=1) + "\n")
 
-    def check(self, robot: Robot) -> None:
-        """Refuse a calibration of another robot than `robot`."""
+    def check(self, watched: WatchedModel) -> None:
+        """Refuse a calibration of another robot than that of `watched`, or one that knew more of its errors."""
+        robot = watched.model.robot
+        if watched.covariance is None and self.coefficients[:, CAUSES.index("parameters")].any() and self.seconds > 0.0:
+            raise CalibrationError(
+                "The calibration counts on the covariance of the parameters, which this model comes without; watch the "
+                "run folder that it was made for, or calibrate anew."
+            )
         if self.joints != robot.joint_names:
             raise CalibrationError(
                 f"The calibration is of the joints {', '.join(self.joints)}; the model has "
@@ -135,7 +142,8 @@ def rough_calibration(watched: WatchedModel, residual_std: Sequence[float], cuto
     used = np.flatnonzero(robot.torque_used)
     level = np.full(robot.dof, np.inf)
     level[used] = np.square(residual_std)
-    friction = MomentumObserver(watched.model, cutoff_hz).dry_friction(np.zeros((1, robot.dof)))[0] ** 2
+    balance = momentum_balance(watched.model)
+    friction = np.square([float(x) for x in dry_friction(watched.model, balance, [0.0] * robot.dof)])
     coefficients = np.zeros((robot.dof, len(CAUSES)))
     for name, value in (("moving", level), ("resting", level), ("changing", friction), ("parameters", 1.0)):
         coefficients[:, CAUSES.index(name)] = value

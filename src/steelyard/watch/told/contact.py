@@ -64,7 +64,7 @@ class ContactPart(WatchPart):
     def take(self, seen: Seen) -> None:
         """Learn from what the observer has `seen`."""
         while len(seen.batch):
-            kept = self._scatter.state()
+            kept = self._scatter.state() if len(seen.batch) > 1 else {}
             excused = self._scatter.take(seen, self._touched)
             sigma = excused.sigma(self.calibration.coefficients)
             share = np.where(self._used, np.abs(excused.beyond) / (sigma * self._limits), 0.0)
@@ -121,7 +121,7 @@ class ContactPart(WatchPart):
             told = f"The contact{where} is over after {self._loud - self._since:.2f} s."
             self.tell(WatchEvent(self._loud, "contact over", told, detail))
             self._touched, self._quiet, self._floor = False, self._loud, np.inf
-            self._scatter.let_go(t)
+            self._scatter.let_go()
             return
         self._touched, self._since, self._found = True, self._quiet, t
         self.contacts += 1
@@ -182,7 +182,7 @@ class ContactPart(WatchPart):
 def contact_calibration(setup: WatchSetup, watched: WatchedModel) -> Calibration:
     """The calibration of `setup`; or what the run folder of the model `watched` tells of its residuals."""
     if isinstance(setup.calibration, Calibration):
-        setup.calibration.check(watched.model.robot)
+        setup.calibration.check(watched)
         return setup.calibration
     robot = watched.model.robot
     # Without any residuals nothing is known, and no torque is beyond its limit.
