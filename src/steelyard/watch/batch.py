@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from steelyard.ground.arrays import Array
 
@@ -55,3 +58,13 @@ class Seen:
     d: Array
     e: Array
     r: Array
+
+
+def joined(several: Sequence[Seen]) -> Seen:
+    """What was seen in `several` batches, none but the first of them fresh, as of one."""
+    if len(several) == 1:
+        return several[0]
+    batches = [seen.batch for seen in several]
+    t, q, dq, tau = (np.concatenate([getattr(b, name) for b in batches]) for name in ("t", "q", "dq", "tau"))
+    p, d, e, r = (np.concatenate([getattr(seen, name) for seen in several]) for name in ("p", "d", "e", "r"))
+    return Seen(SampleBatch(t, q, dq, tau, batches[0].fresh), p, d, e, r)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.batch import SampleBatch, Seen, joined
 from steelyard.watch.clock import SampleClock
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.parts import PartState, WatchEvent, WatchPart
@@ -25,6 +25,8 @@ from steelyard.watch.tally import Tally
 
 # A thread that draws or writes gives way to samples after this long (Python's own choice is 5 ms).
 _GIVE_WAY_S = 1e-4
+# Parts that are not urgent see so many samples together: a call costs as much as a few samples.
+_TOGETHER = 16
 # So long a read waits for samples; then it is looked whether something is due.
 _WAIT_S = 0.05
 
@@ -85,6 +87,8 @@ class RobotWatch:
         self.tally = Tally()
         self.t = float("nan")
         self._now, self._stale = now, False
+        self._later: list[Seen] = []  # what parts that are not urgent have not seen yet
+        self._waiting = 0  # samples of it
         self._before: dict[str, int] = {}  # counts of the processes before this one
         self._tell_at, self._snap_at = -np.inf, now() + times.snapshot_s
         if snapshots is not None:
@@ -103,6 +107,7 @@ class RobotWatch:
                 pass
             for batch in self.clock.end():
                 self._take(batch)
+            self._catch_up()
             self._tell_events()
             self.outputs.told(self.report())
             if self.snapshots is not None:
@@ -140,7 +145,25 @@ class RobotWatch:
     def _take(self, batch: SampleBatch) -> None:
         seen = self.observer.take(batch)
         self.t = float(batch.t[-1])
+        self._show(seen, True)
+        if batch.fresh:
+            self._catch_up()
+        self._later.append(seen)
+        self._waiting += len(batch)
+        if self._waiting >= _TOGETHER:
+            self._catch_up()
+        self.outputs.took(seen)
+
+    def _catch_up(self) -> None:
+        """Let parts that are not urgent see what they have not seen yet."""
+        if self._later:
+            seen, self._later, self._waiting = joined(self._later), [], 0
+            self._show(seen, False)
+
+    def _show(self, seen: Seen, urgent: bool) -> None:
         for name, part in list(self.parts.items()):
+            if part.urgent != urgent:
+                continue
             try:
                 part.take(seen)
             except Exception as why:  # a part that fails must not blind the others
@@ -148,7 +171,6 @@ class RobotWatch:
                 message = f"The part '{name}' has failed ({type(why).__name__}: {why}); the watch goes on without it."
                 self.outputs.happened(WatchEvent(self.t, "failed", message, alarm=True))
                 self.tally.count("parts failed")
-        self.outputs.took(seen)
 
     def _tell_events(self) -> None:
         for part in self.parts.values():
@@ -169,6 +191,7 @@ class RobotWatch:
 
     def report(self) -> WatchReport:
         """What is told now."""
+        self._catch_up()
         told = {name: part.telling() for name, part in self.parts.items()}
         numbers = {name: part.numbers() for name, part in self.parts.items()}
         stale = self.source.stale
@@ -184,6 +207,7 @@ class RobotWatch:
 
     def state(self) -> PartState:
         """All that another process needs to go on."""
+        self._catch_up()
         holders: dict[str, Any] = {"clock": self.clock, "observer": self.observer, "source": self.source.source}
         holders |= {f"part {name}": part for name, part in self.parts.items()}
         out = {f"{name}/{key}": x for name, holder in holders.items() for key, x in holder.state().items()}

@@ -35,6 +35,7 @@ class LoadPart(WatchPart):
     """
 
     title = "load"
+    urgent = False
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)

@@ -1,0 +1,193 @@
+"""The whole loop of a watch: samples a second on one core, and the delay from a sender to what is told.
+
+    python benchmarks/watch.py            # about a minute
+    python benchmarks/watch.py --quick    # a few seconds
+
+A robot of six axes with friction and rotors, all parts that there are. Throughput is that of a replay in the batches
+that it hands over, and of samples one by one; times are the thread's own (CPU time) on one core. Delay: another process
+sends lines of JSON over TCP on this machine, 1,000 a second, each with the time at which it is sent; a sample is known
+when the last urgent part has taken it, and the difference of the two is the delay. Outputs and snapshots are written
+meanwhile. Both processes ask for real-time priority, as one would on a robot's computer; where it is refused, whatever
+else the machine does is in the delays, and the table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from common import one_core, save, show
+
+from steelyard.dynamics import Model
+from steelyard.robot import load_robot
+from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.clock import SampleClock, plausible_bounds
+from steelyard.watch.loop import RobotWatch, WatchTimes
+from steelyard.watch.observer import MomentumObserver
+from steelyard.watch.output import Outputs, OutputSetup, make_output
+from steelyard.watch.parts import WATCH_PARTS, PartState, WatchPart, WatchSetup
+from steelyard.watch.snapshots import Snapshots
+from steelyard.watch.source import Lasting, LiveSource, SourceOptions, open_source
+
+RATE = 1000.0
+SENDER = """
+import json, socket, sys, time
+import numpy as np
+port, count, rate, path = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+rows = np.load(path)
+n = (rows.shape[1] - 1) // 3
+ends = [json.dumps({"q": r[1:1+n].tolist(), "dq": r[1+n:1+2*n].tolist(), "tau": r[1+2*n:].tolist()})[1:] for r in rows]
+out = socket.create_connection(("127.0.0.1", port))
+out.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+begin = time.monotonic()
+for k in range(count):
+    wait = begin + k / rate - time.monotonic()
+    if wait > 0.0:
+        time.sleep(wait)
+    out.sendall(f'{{"t": {time.monotonic()!r}, {ends[k % len(ends)]}\\n'.encode())
+time.sleep(0.2)
+"""
+
+
+def motion(model: Model, count: int, rate: float = RATE) -> np.ndarray:
+    """A smooth motion with the model's own torques and some noise: t, q, dq, tau."""
+    t, n = np.arange(count) / rate, model.robot.dof
+    k = 1.0 + 0.3 * np.arange(n)
+    phase = np.outer(t, k)
+    q, dq, ddq = np.sin(phase), k * np.cos(phase), -(k**2) * np.sin(phase)
+    tau = model.torque(q, dq, ddq) + 0.1 * np.random.default_rng(0).normal(size=q.shape)
+    return np.column_stack([t, q, dq, tau])
+
+
+def throughput(model: Model, rows: np.ndarray, size: int, names: list[str]) -> dict[str, float]:
+    """Microseconds of CPU time a sample: clock, observer, every part, all."""
+    clock, observer = SampleClock(plausible_bounds(model.robot)), MomentumObserver(model)
+    parts = {name: WATCH_PARTS[name](WatchSetup(model)) for name in names}
+    spent = dict.fromkeys(["clock", "observer", *names], 0.0)
+    pieces = [rows[k : k + size] for k in range(0, len(rows), size)]
+    first = len(pieces) // 5  # until machine code is made, and everything has its size
+    done = 0
+    for k, piece in enumerate(pieces):
+        marks = [time.thread_time()]
+        batches = clock.take(piece)
+        marks.append(time.thread_time())
+        seen = [observer.take(batch) for batch in batches]
+        marks.append(time.thread_time())
+        for part in parts.values():
+            for one in seen:
+                part.take(one)
+            part.fetch_events()
+            marks.append(time.thread_time())
+        if k >= first:
+            done += len(piece)
+            for name, span in zip(spent, np.diff(marks), strict=True):
+                spent[name] += span
+    out = {name: 1e6 * seconds / done for name, seconds in spent.items()}
+    return {**out, "all": sum(out.values())}
+
+
+class Delays(WatchPart):
+    """The last part: how late each sample is known."""
+
+    def __init__(self, setup: WatchSetup, count: int) -> None:
+        super().__init__(setup)
+        self.found, self.count = np.zeros(count), 0
+
+    def take(self, seen: Seen) -> None:
+        late = time.monotonic() - seen.batch.t
+        stop = min(len(self.found), self.count + len(late))
+        self.found[self.count : stop] = late[: stop - self.count]
+        self.count = stop
+
+    def telling(self) -> dict[str, Any]:
+        return {"samples": self.count}
+
+    def state(self) -> PartState:
+        return {}
+
+    def restore(self, state: PartState) -> None:
+        pass
+
+
+def delays(model: Model, rows: np.ndarray, seconds: float, names: list[str], folder: Path) -> np.ndarray:
+    """Delays (s) of all samples but those of the first second."""
+    count = int(seconds * RATE)
+    source = open_source("tcp:0", SourceOptions(model.robot))
+    setup = WatchSetup(model)
+    last = Delays(setup, count)
+    parts: dict[str, WatchPart] = {**{name: WATCH_PARTS[name](setup) for name in names}, "delays": last}
+    made = OutputSetup(model.robot.joint_names)
+    outputs = [make_output(f"jsonl={folder / 'told.jsonl'}", made), make_output("prometheus=0", made)]
+    for output in outputs:
+        output.open()
+    observer = MomentumObserver(model)
+    watch = RobotWatch(
+        Lasting(source), SampleClock(plausible_bounds(model.robot)), observer, parts, Outputs(outputs),
+        Snapshots(folder / "state", model), WatchTimes(0.2, 2.0),
+    )  # fmt: skip
+    for k in range(0, 5000, 10):  # machine code is made when the work adds up
+        seen = observer.take(SampleBatch.of_rows(rows[k : k + 10], fresh=k == 0))
+        for part in parts.values():
+            part.take(seen)
+    last.count = 0
+    watch.turn(0.0)
+    np.save(folder / "rows.npy", rows[:5000])
+    sender = [sys.executable, "-c", SENDER, str(_port(source)), str(count), str(RATE), str(folder / "rows.npy")]
+    with subprocess.Popen(sender) as process:
+        watch.run(lambda: last.count >= count or process.poll() is not None)
+    return last.found[int(RATE) : last.count]
+
+
+def real_time() -> bool:
+    """Whether this process, and those that it starts, go before all ordinary ones."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+def _port(source: LiveSource) -> int:
+    return int(source.port)  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    model = Model.nominal(load_robot("ns16"))
+    rows = motion(model, 20_000 if quick else 100_000)
+    names = list(WATCH_PARTS)
+    with tempfile.TemporaryDirectory() as folder:
+        ahead = real_time()
+        late = delays(model, rows, 5.0 if quick else 30.0, names, Path(folder))
+        if ahead:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    one_core()
+    speeds = {}
+    for size in (1, 20, 500):
+        speeds[f"batches of {size}"] = throughput(model, rows[: 5000 * size], size, names)
+    heads = ["", *next(iter(speeds.values())), "kHz"]
+    table = [
+        [name, *(f"{x:.1f}" for x in found.values()), f"{1e3 / found['all']:.1f}"] for name, found in speeds.items()
+    ]
+    show("A watch of six axes: µs of one core a sample", heads, table)
+    quantiles = {f"p{100 * share:g}": 1e3 * float(np.quantile(late, share)) for share in (0.5, 0.99, 0.999, 1.0)}
+    priority = "real-time priority" if ahead else "ordinary priority"
+    heads = ["samples", *(f"{name}, ms" for name in quantiles)]
+    row = [str(len(late)), *(f"{x:.3f}" for x in quantiles.values())]
+    show(f"From a sender at 1 kHz over TCP to what is told, {priority}", heads, [row])
+    save("watch", {"priority": priority, "microseconds": speeds, "delay_ms": quantiles, "samples": len(late)})
+
+
+if __name__ == "__main__":
+    main()
