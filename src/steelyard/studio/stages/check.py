@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
@@ -68,11 +69,13 @@ class CheckStage(Stage):
             ]
         elif run is None:
             pieces += _failed(desk)
+        if run is not None and job is None:
+            return join(*pieces, *await _shown(desk, run))
         pieces.append(_changed(place))
-        shown = run or next(iter(runs_of(place, "check")), None)
-        if shown is None:
-            return join(*pieces, command_line("steelyard check"))
-        return join(*pieces, *await _shown(desk, shown, mendable=run is not None and job is None))
+        before = next(iter(runs_of(place, "check")), None)
+        if before is not None:
+            pieces.append(await _shown_before(desk, before))
+        return join(*pieces, command_line("steelyard check"))
 
     def actions(self) -> Mapping[str, Action]:
         return {"start": _begin, "fix": _fix, "undo": _undo}
@@ -133,27 +136,32 @@ def _failed(desk: Desk) -> list[str]:
     return [callout("bad" if job.state == "failed" else "warning", job.message or job.state, "Not checked"), again]
 
 
-async def _shown(desk: Desk, run: Path, mendable: bool) -> list[str]:
+async def _shown(desk: Desk, run: Path) -> list[str]:
+    """The check of the project as it is now, with buttons that mend."""
     place, name = desk.place, desk.place.relative(run)
-    kept = kept_basis(place, name)
-    logs = log_texts(place) if mendable or kept is None else []
-    found = await desk.aside.ask(checked_html, name, logs, mendable)
-    pieces: list[str] = []
-    if not mendable:
-        pieces.append(Html(f'<p class="hint">What {text(name)} found, before that:</p>'))
-    pieces.append(Html(found["verdict"]))
-    row: list[str] = []
-    fixes = found["fixes"] if mendable else []
+    found = await desk.aside.ask(checked_html, name, log_texts(place), True)
+    row, fixes = [button("check/start", "Check again"), _report(name)], found["fixes"]
     if len(fixes) > 1:
-        row.append(button("check/fix", f"Apply all {len(fixes)} fixes", "main", key="", log="0", run=name))
-    if mendable:
-        row.append(button("check/start", "Check again"))
-    row.append(f'<a href="/file/{attribute(name)}/report.html" target="_blank" rel="noopener">Report of this check</a>')
+        row.insert(0, button("check/fix", f"Apply all {len(fixes)} fixes", "main", key="", log="0", run=name))
     words = [shlex.join(["steelyard", "check", log, "--fix", "mended.toml", "--only", key]) for key, log in fixes[:1]]
     return [
-        *pieces, Html(f'<div class="row">{"".join(row)}</div>'), Html(found["findings"]),
-        command_line("steelyard check"), *(commands(("One fix:", line)) for line in words),
+        Html(found["verdict"]), Html(f'<div class="row">{"".join(row)}</div>'), _changed(place),
+        Html(found["findings"]), command_line("steelyard check"), *(commands(("One fix:", line)) for line in words),
     ]  # fmt: skip
+
+
+async def _shown_before(desk: Desk, run: Path) -> Html:
+    """A check of what the project was."""
+    name = desk.place.relative(run)
+    found = await desk.aside.ask(checked_html, name, [], False)
+    inside = f"{found['verdict']}{_report(name)}{found['findings']}"
+    return Html(f'<details id="before"><summary>What {text(name)} found before</summary>{inside}</details>')
+
+
+def _report(name: str) -> Html:
+    return Html(
+        f'<a href="/file/{attribute(quote(name))}/report.html" target="_blank" rel="noopener">Report of this check</a>'
+    )
 
 
 def _changed(place: StudioFolder) -> Html:
@@ -161,10 +169,10 @@ def _changed(place: StudioFolder) -> Html:
     last = next(iter(_fixes(place)), None)
     if last is None:
         return Html("")
-    before = last["before"] or "none"
+    before = f"before it was {last['before']}, which is kept" if last["before"] else "before there was none"
     listed = "".join(f"<li>{text(words)}</li>" for words in last["what"])
     left = "".join(f"<li>By hand: {text(words)}</li>" for words in last["by_hand"])
-    words = f"Mended in {last['after']}, which is the project's mapping now; before it was {before}, which is kept."
+    words = f"Mended in {last['after']}, which is the project's mapping now; {before}."
     return callout("note", Html(f"{text(words)}<ul>{listed}{left}</ul>{button('check/undo', 'Undo')}"), "Changed")
 
 
