@@ -126,6 +126,9 @@ def test_the_page_says_how_far_off_the_model_is_and_when_not_to_trust_it(arm: Vi
 def test_a_model_is_exported_as_a_job_and_others_can_load_it(arm: Visitor) -> None:
     form = arm.see("/data/use/exports")
     assert 'value="urdf" checked' in form
+    told = arm.see("/data/use/words?what=export&model=runs/identify-1&to=urdf&to=csv&name=mine")
+    assert "steelyard export runs/identify-1 --to urdf,csv --name mine --description arm.urdf -o runs/export-1" in told
+    assert arm.place.project().model == ""  # a command that is only shown changes nothing
     arm.do("use/export", model="runs/identify-1", to=["urdf", "csv"], name="mine")
     job = arm.wait()
     assert list(job.words) == ["export", "runs/identify-1", "--to", "urdf,csv", "--name", "mine", "--description",
@@ -185,11 +188,11 @@ def test_friction_is_measured_and_drawn(arm: Visitor) -> None:
 
 
 def test_other_logs_judge_the_model(arm: Visitor, idle: None) -> None:
-    arm.do("use/validate", model="runs/identify-1", log="logs/b.csv", how="validate")
+    arm.do("use/judge", model="runs/identify-1", log="logs/b.csv", how="validate")
     assert _words(arm) == ["validate", "runs/identify-1", "--log", "logs/b.csv", "-o", "runs/validate-1"]
-    arm.do("use/validate", model="runs/identify-1", log=["logs/a.csv", "logs/b.csv"], how="predict")
+    arm.do("use/judge", model="runs/identify-1", log=["logs/a.csv", "logs/b.csv"], how="predict")
     assert _words(arm) == ["predict", "runs/identify-1", "logs/a.csv", "logs/b.csv", "-o", "runs/predict-1"]
-    assert "tick at least one" in arm.do("use/validate", 422, model="runs/identify-1")
+    assert "tick at least one" in arm.do("use/judge", 422, model="runs/identify-1")
     assert _stands(arm) == ("working", "at work")
 
 
@@ -199,7 +202,7 @@ def test_nothing_that_is_sent_becomes_an_option_or_a_file_elsewhere(arm: Visitor
     for log in ("/etc/passwd", "../secret.csv", "--json", ""):
         arm.do("use/payload", 422, **{f"log:{log}": "with"})
         arm.do("use/friction", 422, log=log)
-        arm.do("use/validate", 422, model="runs/identify-1", log=log)
+        arm.do("use/judge", 422, model="runs/identify-1", log=log)
     for fields in ({"to": "--json"}, {"to": "urdf", "name": "../../x"}, {"to": "urdf", "name": "-o"}, {}):
         arm.do("use/export", 422, model="runs/identify-1", **fields)
     assert not arm.jobs.all()
@@ -216,6 +219,9 @@ def test_in_a_browser_a_click_gives_the_urdf(identified: Path, page: Any, studio
         page.evaluate("document.activeElement.blur(); Steelyard.renew()")
     page.locator("#use-exports fieldset").wait_for()
     assert not page.get_by_label("mjcf:").is_checked()
+    page.get_by_text(
+        "--to urdf,c,csv,sdf --description arm.urdf -o runs/export-1"
+    ).wait_for()  # the command, as the form stands
     page.get_by_role("button", name="Export").click()
     link = page.get_by_role("link", name="szabo3r.urdf")
     link.wait_for(timeout=60_000)

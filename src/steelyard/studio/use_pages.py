@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -11,7 +10,7 @@ from steelyard.ground.numbers import Known, number
 from steelyard.report.elements import Html, TableColumn, callout, join, table_html, text, whisker
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.library_pages import files_html, glance_html, library_link, when_words
-from steelyard.studio.page import attribute, choice, command_line, entry, form, job_html
+from steelyard.studio.page import attribute, choice, entry, form, job_html
 from steelyard.studio.place import StudioError
 from steelyard.studio.roles import ListedLog
 from steelyard.studio.shelf import ShelvedRun
@@ -40,11 +39,14 @@ def ticks(name: str, options: Sequence[tuple[str, str]], chosen: Sequence[str], 
     return Html(f"<fieldset><legend>{text(legend)}</legend>{made}</fieldset>")
 
 
-def job_and_command(job: StudioJob | None, words: Sequence[str]) -> Html:
-    """The last `job` of a part, as long as it has something to say, and the command: its own, or that of `words`."""
-    shown = job if job is not None and job.state != "done" else None
-    command = shown.command if shown is not None else shlex.join(["steelyard", *words])
-    return join(job_html(shown) if shown is not None else Html(""), command_line(command))
+def shown_job(job: StudioJob | None) -> Html:
+    """The last `job` of a part, as long as it has something to say."""
+    return job_html(job) if job is not None and job.state != "done" else Html("")
+
+
+def command_of_form(kind: str) -> Html:
+    """In a form of a `kind`: the command that it stands for, kept true by the page's script."""
+    return Html(f'<div data-words="{kind}" role="status"></div>')
 
 
 # ------------------------------------------------------------ the model
@@ -91,19 +93,16 @@ def _trust(result: Mapping[str, Any]) -> Html:
     for check in result["check"]:
         for joint in (check["excitation"] or {}).get("joints", ()):
             low, high = joint["lowest"], joint["highest"]
-            old = seen.get(joint["joint"], (low, high, 0.0, 0.0))
-            fast = max(old[2], joint["speed"]), max(old[3], joint["acceleration"])
-            seen[joint["joint"]] = (min(old[0], low), max(old[1], high), *fast)
+            old = seen.get(joint["joint"], (low, high, 0.0))
+            seen[joint["joint"]] = (min(old[0], low), max(old[1], high), max(old[2], joint["speed"]))
     rows: list[list[Any]] = []
     for one in judged["joints"]:
         at = seen.get(one["joint"])
         reach = f"{number(at[0], 3)} … {number(at[1], 3)}" if at else None
-        rows.append(
-            [one["joint"], one["nrmse_percent"], before.get(one["joint"]), reach, *(at[2:] if at else [None] * 2)]
-        )
+        rows.append([one["joint"], one["nrmse_percent"], before.get(one["joint"]), reach, at[2] if at else None])
     columns: list[TableColumn | str] = [
         "joint", TableColumn("torque off", "% of σ", 3), TableColumn("described", "%", 3),
-        TableColumn("positions", "rad, m", 3), TableColumn("speed", "/s", 3), TableColumn("speeds up", "/s²", 3),
+        TableColumn("positions", "rad, m", 3), TableColumn("speed", "/s", 3),
     ]  # fmt: skip
     cutoff = number(float(judged["score_cutoff_hz"]), 3)
     by = f"the log '{judged['log']}', which it has not seen" if others else "the data that it was fitted to"
@@ -129,7 +128,7 @@ def export_form(formats: Sequence[tuple[str, str, str]], model: str) -> Html:
         f'<input type="hidden" name="model" value="{attribute(model)}">'
         f'{ticks("to", there, USUAL_FORMATS, "Formats")}{more}<div class="row">'
         f"{entry('name', 'Name of files and C functions', placeholder='as the robot', maxlength='60')}"
-        '<button class="main">Export</button></div>'
+        f'<button class="main">Export</button></div>{command_of_form("export")}'
     )
     return form("use/export", inside)
 
@@ -160,11 +159,11 @@ def load_form(
     )
     if model:
         inside += (
-            f'<label class="tick"><input type="checkbox" name="arm" value="{attribute(model)}"><span>There is no log '
+            f'<label class="tick"><input type="checkbox" name="model" value="{attribute(model)}"><span>There is no log '
             f"without the load: take {text(model)} as the bare arm, exactly</span></label>"
         )
     inside += f"{ticks('for', choices['controllers'], (), 'Write it for controllers')}"
-    return form("use/payload", f'{inside}<button class="main">Weigh</button>')
+    return form("use/payload", f'{inside}<button class="main">Weigh</button>{command_of_form("payload")}')
 
 
 def load_html(run: ShelvedRun) -> Html:

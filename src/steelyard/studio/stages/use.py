@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from steelyard.errors import SteelyardError
-from steelyard.report.elements import Html, callout, join
+from steelyard.report.elements import Html, callout, join, text
 from steelyard.studio.jobs import StudioJob
-from steelyard.studio.page import attribute, form
+from steelyard.studio.page import attribute, command_line, form
 from steelyard.studio.place import StudioError, StudioFolder
-from steelyard.studio.roles import ListedLog, listed_logs, log_named
+from steelyard.studio.roles import ListedLog, listed_logs
 from steelyard.studio.shelf import ShelvedRun, shelved, shelved_runs
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing, StandingKind
 from steelyard.studio.use_facts import export_formats, friction_seen, load_choices
 from steelyard.studio.use_pages import (
-    USUAL_FORMATS,
     cards_html,
+    command_of_form,
     export_form,
     exported_html,
     friction_html,
-    job_and_command,
     load_form,
     load_html,
     log_ticks,
     section,
+    shown_job,
     used_model,
 )
+from steelyard.studio.use_words import USE_COMMANDS, as_path, model_word
 
 _KINDS: dict[str, StandingKind] = {"good": "done", "warning": "warning", "bad": "bad", "note": "done"}
-_NAME = re.compile(r"\w[\w-]{0,59}")
-_WORD = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-# Descriptions whose meshes and names an export keeps.
-_DESCRIPTIONS = (".urdf", ".xml")
 # Among how many of the newest models one is chosen.
 _MOST_MODELS = 50
 _NO_LOGS = "There are no logs here; drop some in the stage Data."
@@ -45,7 +41,7 @@ class UseStage(Stage):
 
     name = "use"
     title = "Use"
-    scripts = ("later.js",)
+    scripts = ("later.js", "words.js")
 
     async def standing(self, desk: Desk) -> Standing:
         try:
@@ -79,13 +75,16 @@ class UseStage(Stage):
         if what == "friction":
             found = place.run(query["run"])
             return str(await desk.aside.ask(friction_seen, str(place.project_file), str(found)))
+        if what == "words" and query.get("what") in USE_COMMANDS:
+            try:
+                words = USE_COMMANDS[query["what"]][1](place, query)
+            except StudioError as error:  # nobody has sent it yet
+                return f'<p class="hint">{text(str(error))}</p>'
+            return command_line(shlex.join(["steelyard", *words, "-o", _new(desk, words[0])]))
         raise StudioError("There is nothing of this name.")
 
     def actions(self) -> Mapping[str, Action]:
-        return {
-            "take": _take, "export": _export, "payload": _payload, "friction": _friction, "validate": _validate,
-
-        }  # fmt: skip
+        return {"take": _take, **{kind: _started(kind) for kind in USE_COMMANDS}}
 
 
 STUDIO_STAGES.register("use")(UseStage())
@@ -109,27 +108,6 @@ def chosen_model(place: StudioFolder) -> tuple[str, ShelvedRun | None]:
             if run.summary.glance.kind == kind:
                 return run.name, run
     return (models[0].name, models[0]) if models else ("", None)
-
-
-async def _take(desk: Desk, sent: Sent) -> None:
-    _written(desk.place, sent["model"])
-
-
-def _written(place: StudioFolder, name: str) -> str:
-    """A model that a browser names, written to the project as the one that is used, and as commands name it."""
-    project = place.project()
-    if not name or name != project.model:
-        run = shelved(place, place.run(name))
-        if not run.has_model:
-            raise StudioError(f"{name} is a run of {run.kind}, which finds no model; choose one of identify.")
-        place.set(model=run.name)
-        name = run.name
-    return _path(name)
-
-
-def _path(name: str) -> str:
-    """A path that no command takes for an option."""
-    return f"./{name}" if name.startswith("-") else name
 
 
 # ------------------------------------------------------------ what is shown
@@ -173,12 +151,9 @@ def _job(desk: Desk, *kinds: str) -> StudioJob | None:
 
 
 def _exports(desk: Desk, name: str, runs: Sequence[ShelvedRun]) -> Html:
-    last = next((one for one in runs if one.kind == "export" and one.inputs[:1] == (_path(name),)), None)
-    words = ["export", _path(name), "--to", ",".join(USUAL_FORMATS), "-o", _new(desk, "export")]
-    return section(
-        "exports", "For other programs", _later("exports", "Looking which formats can be written …"),
-        job_and_command(_job(desk, "export"), words), exported_html(last),
-    )  # fmt: skip
+    last = next((one for one in runs if one.kind == "export" and one.inputs[:1] == (as_path(name),)), None)
+    asked = _later("exports", "Looking which formats can be written …")
+    return section("exports", "For other programs", asked, shown_job(_job(desk, "export")), exported_html(last))
 
 
 def _loads(desk: Desk, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) -> Html:
@@ -187,49 +162,36 @@ def _loads(desk: Desk, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) ->
         '<p class="hint">Let the robot play the same motion with the load and without it, and drop both logs in the '
         'stage <a href="/data">Data</a>. Mass, centre and inertia of the load come with error bars.</p>'
     )
-    carrying, bare = _of_role(logs, "payload", "LOADED.csv"), _of_role(logs, "bare", "BARE.csv")
-    words = ["payload", "--with", carrying, "--without", bare, "-o", _new(desk, "payload")]
-    asked = _later("payload", "Looking at the robot …") if logs else callout("note", _NO_LOGS, "No logs")
+    asked = (
+        _later("payload", "Looking at the robot …") if logs else _none("payload --with LOADED.csv --without BARE.csv")
+    )
     shown = load_html(last) if last is not None else Html("")
-    return section("payload", "What it carries", teach, asked, job_and_command(_job(desk, "payload"), words), shown)
+    return section("payload", "What it carries", teach, asked, shown_job(_job(desk, "payload")), shown)
 
 
 def _frictions(desk: Desk, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) -> Html:
     last = next((one for one in runs if one.kind == "friction"), None)
     ticked = log_ticks(logs, ("friction", "identify"), "Logs")
-    asked = (
-        form("use/friction", f'{ticked}<button class="main">Measure friction</button>')
-        if logs
-        else callout("note", _NO_LOGS, "No logs")
-    )
-    words = ["friction", "-o", _new(desk, "friction")]
+    inside = f'{ticked}<button class="main">Measure friction</button>{command_of_form("friction")}'
+    asked = form("use/friction", inside) if logs else _none("friction ROBOT LOG.csv")
     shown = friction_html(last) if last is not None else Html("")
-    return section("friction", "Friction", asked, job_and_command(_job(desk, "friction"), words), shown)
+    return section("friction", "Friction", asked, shown_job(_job(desk, "friction")), shown)
 
 
 def _others(desk: Desk, name: str, runs: Sequence[ShelvedRun], logs: Sequence[ListedLog]) -> Html:
-    if not logs:
-        return Html("")
-    ticked = log_ticks(logs, ("validate",), "Logs")
     asked = form(
-        "use/validate",
-        f'{ticked}<input type="hidden" name="model" value="{attribute(name)}"><div class="row">'
-        '<button class="main" name="how" value="validate">Judge it by how it moves</button>'
-        '<button name="how" value="predict">Predict torques</button></div>',
+        "use/judge",
+        f'{log_ticks(logs, ("validate",), "Logs")}<input type="hidden" name="model" value="{attribute(name)}">'
+        '<div class="row"><button class="main" name="how" value="validate">Judge it by how it moves</button>'
+        f'<button name="how" value="predict">Predict torques</button></div>{command_of_form("judge")}',
     )
-    words = ["validate", _path(name), "--log", _of_role(logs, "validate", "LOG.csv"), "-o", _new(desk, "validate")]
-    done = [one for one in runs if one.kind in ("validate", "predict") and one.inputs[:1] == (_path(name),)]
-    return section(
-        "others",
-        "On other logs",
-        asked,
-        job_and_command(_job(desk, "validate", "predict"), words),
-        cards_html(done[:4]),
-    )
+    done = [one for one in runs if one.kind in ("validate", "predict") and one.inputs[:1] == (as_path(name),)]
+    last = shown_job(_job(desk, "validate", "predict"))
+    return section("others", "On other logs", asked, last, cards_html(done[:4])) if logs else Html("")
 
 
-def _of_role(logs: Sequence[ListedLog], role: str, example: str) -> str:
-    return next((_path(log.text) for log in logs if role in log.roles), example)
+def _none(command: str) -> Html:
+    return join(callout("note", _NO_LOGS, "No logs"), command_line(f"steelyard {command}"))
 
 
 def _new(desk: Desk, name: str) -> str:
@@ -239,74 +201,26 @@ def _new(desk: Desk, name: str) -> str:
 # ------------------------------------------------------------ what is done
 
 
-def _add(desk: Desk, title: str, words: Sequence[str]) -> None:
-    output = _new(desk, words[0])
-    desk.jobs.add("use", title, [*words, "-o", output], output)
+async def _take(desk: Desk, sent: Sent) -> None:
+    _keep_model(desk.place, sent["model"])
 
 
-def _logs(place: StudioFolder, names: Sequence[str]) -> list[str]:
-    if not names:
-        raise StudioError("No log is chosen; tick at least one.")
-    return [_path(log_named(place, name).text) for name in names]
+def _keep_model(place: StudioFolder, name: str) -> None:
+    """The model that a browser names is from now on that of the project."""
+    model_word(place, name)
+    if name != place.project().model:
+        place.set(model=place.relative(place.run(name)))
 
 
-async def _export(desk: Desk, sent: Sent) -> None:
-    formats, name = sent.all("to"), sent.get("name", "").strip()
-    if not formats or not all(_WORD.fullmatch(one) for one in formats):
-        raise StudioError("No format is chosen; tick at least one.")
-    if name and not _NAME.fullmatch(name):
-        raise StudioError("Files and C functions can be named by letters, digits, _ and -, up to 60 of them.")
-    words = ["export", _written(desk.place, sent["model"]), "--to", ",".join(formats)]
-    words += ["--name", name] if name else []
-    robot = desk.place.project().robot
-    if Path(robot).suffix.lower() in _DESCRIPTIONS and (desk.place.root / robot).is_file():
-        words += ["--description", _path(robot)]
-    _add(desk, f"Export {sent['model']}", words)
+def _started(kind: str) -> Action:
+    """What puts the command of a form into the queue."""
 
+    async def start(desk: Desk, sent: Sent) -> None:
+        title, made = USE_COMMANDS[kind]
+        words = made(desk.place, sent)
+        if sent.get("model"):
+            _keep_model(desk.place, sent["model"])
+        output = _new(desk, words[0])
+        desk.jobs.add("use", title, [*words, "-o", output], output)
 
-async def _payload(desk: Desk, sent: Sent) -> None:
-    place = desk.place
-    chosen: dict[str, list[str]] = {"with": [], "without": []}
-    for key, value in sent.items():
-        if key.startswith("log:") and value in chosen:
-            chosen[value].append(key[4:])
-    if not chosen["with"]:
-        raise StudioError("No log with the load is chosen; say which one carries it.")
-    words = ["payload"]
-    for log in _logs(place, chosen["with"]):
-        words += ["--with", log]
-    if sent.get("arm"):
-        words += ["--arm", _written(place, sent["arm"])]
-    elif not chosen["without"]:
-        raise StudioError("No log without the load is chosen; say which one, or take the model as the bare arm.")
-    for log in _logs(place, chosen["without"]) if chosen["without"] else ():
-        words += ["--without", log]
-    if sent.get("frame"):
-        words += ["--frame", _option(sent["frame"])]
-    targets = sent.all("for")
-    if targets and all(_WORD.fullmatch(one) for one in targets):
-        words += ["--for", ",".join(targets)]
-    _add(desk, "Weigh the load", words)
-
-
-async def _friction(desk: Desk, sent: Sent) -> None:
-    robot = desk.place.project().robot
-    if not robot:
-        raise StudioError("There is no robot; choose one in the stage Robot.")
-    _add(desk, "Measure friction", ["friction", _path(robot), *_logs(desk.place, sent.all("log"))])
-
-
-async def _validate(desk: Desk, sent: Sent) -> None:
-    logs = _logs(desk.place, sent.all("log"))
-    model = _written(desk.place, sent["model"])
-    if sent.get("how") == "predict":
-        _add(desk, f"Predict by {model}", ["predict", model, *logs])
-        return
-    named = [word for log in logs for word in ("--log", log)]
-    _add(desk, f"Judge {model}", ["validate", model, *named])
-
-
-def _option(value: str) -> str:
-    if value.startswith("-"):
-        raise StudioError(f"'{value[:40]}' is no name that a command can be given.")
-    return value
+    return start
