@@ -101,8 +101,8 @@ def _trust(result: Mapping[str, Any]) -> Html:
         reach = f"{number(at[0], 3)} … {number(at[1], 3)}" if at else None
         rows.append([one["joint"], one["nrmse_percent"], before.get(one["joint"]), reach, at[2] if at else None])
     columns: list[TableColumn | str] = [
-        "joint", TableColumn("torque off", "% of σ", 3), TableColumn("described", "%", 3),
-        TableColumn("positions", "rad, m", 3), TableColumn("speed", "/s", 3),
+        "joint", TableColumn("torque off", "% of σ", 3), TableColumn("as described", "% of σ", 3),
+        TableColumn("positions", "rad, m", 3), TableColumn("speed", "rad/s, m/s", 3),
     ]  # fmt: skip
     cutoff = number(float(judged["score_cutoff_hz"]), 3)
     by = f"the log '{judged['log']}', which it has not seen" if others else "the data that it was fitted to"
