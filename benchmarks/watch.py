@@ -98,6 +98,8 @@ def throughput(model: Model, rows: np.ndarray, size: int, names: list[str]) -> d
 class Delays(WatchPart):
     """The last part: how late each sample is known."""
 
+    urgent = True
+
     def __init__(self, setup: WatchSetup, count: int) -> None:
         super().__init__(setup)
         self.found, self.count = np.zeros(count), 0

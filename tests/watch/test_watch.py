@@ -38,6 +38,7 @@ class Summed(WatchPart):
     """A stand-in for what is told: the time integral of the squared external torque, sample by sample."""
 
     title = "Summed"
+    urgent = True
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)

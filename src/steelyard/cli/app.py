@@ -41,6 +41,7 @@ LISTS = {
     "controllers": ("compare.protocol", "CONTROLLERS"),
     "sources": ("watch.source", "LIVE_SOURCES"),
     "watch_outputs": ("watch.output", "WATCH_OUTPUTS"),
+    "watch_parts": ("watch.parts", "WATCH_PARTS"),
 }
 
 

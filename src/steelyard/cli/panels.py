@@ -16,7 +16,7 @@ PANELS = {
     "Fit": (
         "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "period", "order", "cutoffs", "limit", "method",
     ),
-    "Watch": ("parts", "false_alarms", "calibration", "calibrate", "state", "snapshot"),
+    "Watch": ("parts", "false_alarms", "calibration", "calibrate", "state", "snapshot", "adapt"),
     "Judging": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),
     "Limits": (
         "q", "dq", "ddq", "jerk", "tau", "power", "torque_margin", "box", "floor", "collision", "clearance",

@@ -43,7 +43,7 @@ class WatchOptions:
     hold: Annotated[int, typer.Option(metavar="K", help="Hold back samples to sort late ones.", min=0, max=1000)] = 0
     gap: Annotated[float, typer.Option(metavar="S", help="A longer step is a gap; 0: by the period.", min=0.0)] = 0.0
     stale: Annotated[float, typer.Option(metavar="S", help="Without samples for so long: stale.", min=0.01)] = 0.5
-    parts: Annotated[str, typer.Option(metavar="P,…", help="What to tell, such as contact; default all.")] = ""
+    parts: Annotated[str, typer.Option(metavar="P,…", help="What to tell: {watch_parts:,}; default all.")] = ""
     false_alarms: Annotated[str, typer.Option(metavar="N/TIME", help="How often an alarm may be false.")] = "1/day"
     calibration: Annotated[
         str, typer.Option(metavar="F", help="How the residuals scatter; default: what the run tells of them.")
@@ -61,6 +61,9 @@ class WatchOptions:
     as_json: opt.AsJson = False
     every: Annotated[float, typer.Option(metavar="S", help="Between two reports.", min=0.0)] = 0.2
     state: Annotated[str, typer.Option(metavar="FOLDER", help="Keep the state there, and go on from it.")] = ""
+    adapt: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Follow the robot with a recursive model, and write it there.")
+    ] = ""
     snapshot: Annotated[float, typer.Option(metavar="S", help="Between two snapshots.", min=0.1)] = 2.0
 
     def settings(self) -> WatchSettings:
@@ -81,6 +84,7 @@ class WatchOptions:
             hold=self.hold,
             gap_s=self.gap,
             stale_s=self.stale,
+            options={"adapt": self.adapt} if self.adapt else {},
             times=WatchTimes(self.every, self.snapshot),
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from steelyard.errors import SteelyardError
 from steelyard.watch.clock import SampleClock, plausible_bounds
@@ -47,6 +48,7 @@ class WatchSettings:
         gap_s: a longer step of the clock is a gap; 0: by the period that is seen.
         stale_s: after so long without samples what is told is stale.
         times: how often is told and kept.
+        options: further settings of parts, by name.
     """
 
     parts: Sequence[str] = ()
@@ -61,6 +63,7 @@ class WatchSettings:
     gap_s: float = 0.0
     stale_s: float = 0.5
     times: WatchTimes = field(default_factory=WatchTimes)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def rate_of(text: str) -> float:
@@ -90,7 +93,7 @@ def make_watch(given: str, sources: Sequence[str], settings: WatchSettings) -> t
         if not Path(path).exists():
             raise SteelyardError(f"'{path}' is no log that exists; only logs are watched one after the other.")
     source = open_source("\n".join(sources), options)
-    setup = WatchSetup(watched.model, watched.run, settings.false_alarms_hz)
+    setup = WatchSetup(watched.model, watched.run, settings.false_alarms_hz, options=settings.options)
     if settings.calibration:
         setup = replace(setup, calibration=read_calibration(settings.calibration))
     cutoff = contact_calibration(setup, watched).cutoff_hz

@@ -75,9 +75,7 @@ class WatchPart(ABC):
     """
 
     title: ClassVar[str] = ""  # on the terminal and in dashboards
-    urgent: ClassVar[bool] = (
-        True  # sees every sample at once; others see some together, a few hundredths of a second later
-    )
+    urgent: ClassVar[bool] = False  # sees every sample at once; others see some together, a little later
 
     def __init__(self, setup: WatchSetup) -> None:
         self.setup = setup

@@ -40,6 +40,7 @@ class ContactPart(WatchPart):
     """Tells the external torque, and of contacts when they begin and end; `setup` is what it is made for."""
 
     title: ClassVar[str] = "Contact"
+    urgent: ClassVar[bool] = True
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)

@@ -35,7 +35,6 @@ class LoadPart(WatchPart):
     """
 
     title = "load"
-    urgent = False
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)
