@@ -90,6 +90,17 @@ def test_a_velocity_in_degrees_is_larger_than_the_change_of_the_positions() -> N
     assert ratio == pytest.approx(180.0 / np.pi, rel=0.3)
 
 
+def test_a_gap_stands_out_of_the_steps_of_the_clock(tmp_path: Path) -> None:
+    log = clean("rotradi")
+    log.save(tmp_path / "run.csv")
+    rows = (tmp_path / "run.csv").read_text().splitlines()
+    (tmp_path / "run.csv").write_text("\n".join([*rows[:2001], *rows[2501:]]) + "\n")  # 500 rows at 500 Hz: a second
+    found = check_log(robot_of("rotradi"), tmp_path / "run.csv")
+    (line,) = found.pictures["gap"].lines
+    assert max(line.y) == pytest.approx(1002.0, rel=1e-3)
+    assert np.median(line.y) == pytest.approx(2.0, rel=1e-2)
+
+
 def test_a_run_folder_keeps_checks_with_their_pictures(tmp_path: Path) -> None:
     robot = robot_of("rotradi")
     one, two = check_log(robot, _two_wrong()), check_log(robot, clean("rotradi"))

@@ -27,6 +27,7 @@ _PHYSICS = (
     "sign", "order", "gravity", "zero", "position_sign", "coupled", "torque_scale", "unexplained", "inconsistent",
     "delay", "warming",
 )  # fmt: skip
+_STAMPS = ("gap", "reset", "duplicate", "isolated", "jitter", "frozen", "repeated", "held", "nan_rows")
 # A torque is compared over so many seconds, in which it changes most; a delay is seen in a few.
 _SECONDS, _SECONDS_OF_DELAY = 20.0, 3.0
 _MOST = 600
@@ -90,6 +91,11 @@ def _picture(
     if entry.kind in _PHYSICS and seen is not None and seen.rows > 1:
         used = [j for j in joints if j in seen.joints] or ([] if joints else list(seen.joints))
         return _against_model(entry, seen, fits, used) if used else None
+    if entry.kind in _STAMPS and len(log) > 2:
+        steps = 1e3 * np.diff(log.t)
+        lines = (_line("step", "measured", log.t[1:], steps, whole),)
+        about = "From each sample to the next; an even line is an even clock."
+        return FindingPicture("Time between samples", "time [s]", "step [ms]", about, lines)
     if entry.kind in _VELOCITY and log.dq is not None:
         k = joints[0] if joints else int(np.argmax(np.std(log.dq, axis=0)))
         return _velocity(robot, log, k)
