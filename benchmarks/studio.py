@@ -7,6 +7,7 @@ what it measured, and what was asked for.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +23,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from steelyard import load_robot
+from steelyard.demo import simulated_log
+from steelyard.dynamics.model import Model
+
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 ROBOT, JOINTS = "ns16", 6
+SMALL = "rotradi"
 SECTIONS: dict[str, Callable[[], None]] = {}
 
 
@@ -143,6 +149,106 @@ def upload() -> None:
             f"upload: {path.stat().st_size / 1e9:.2f} GB taken in {taken:.0f} s, drawn {time.monotonic() - begin:.0f} s"
         )
         print(f"  {_memory(process)}")
+
+
+# When the first text was painted, and when the biggest piece was, in ms after the address was asked for.
+_PAINTED = """() => new Promise(done => new PerformanceObserver(list => {
+  done([performance.getEntriesByName('first-contentful-paint')[0].startTime, list.getEntries().pop().startTime]);
+}).observe({ type: 'largest-contentful-paint', buffered: true }))"""
+_LONG = ("[name=optimiser]", "ga"), ("[name=generations]", "100000")
+
+
+@section
+def answers() -> None:
+    """First paint of every stage (1.5 s were asked for), and answers to a hand while a job runs (150 ms for 95 %)."""
+    project = f'robot = "{SMALL}"\nruns = "runs"\n[logs]\nidentify = ["logs/a.csv"]\n'
+    with studio(project) as (folder, process, page):
+        (folder / "logs").mkdir()
+        simulated_log(Model.nominal(load_robot(SMALL)), seed=1).save(folder / "logs/a.csv")
+        base = page.url.rpartition("/")[0]
+        for stage in ("robot", "data", "check", "motion", "identify", "use", "library"):
+            page.goto(f"{base}/{stage}")
+            first, biggest = page.evaluate(_PAINTED)
+            print(f"answers: {stage:9} first paint {first:4.0f} ms, biggest piece {biggest:5.0f} ms")
+        page.goto(base + "/motion")
+        page.click("summary:has-text('More')")
+        page.select_option(*_LONG[0])
+        page.fill(*_LONG[1])
+        page.press(_LONG[1][0], "Tab")
+        page.click("text=Start the search")
+        page.wait_for_selector("#jobs [data-state=running] progress")
+        page.goto(base + "/identify")
+        times = []
+        for k in range(60):  # a menu that is changed, and the command that follows it
+            begin = time.perf_counter()
+            page.get_by_label("Friction and drives").select_option(("plain", "")[k % 2])
+            page.locator("code", has_text=re.compile((r"--plain", r"--holdout [\d.]+$")[k % 2])).first.wait_for()
+            times.append(1000.0 * (time.perf_counter() - begin))
+        print(f"  a menu changed until its command is shown, while a search runs: median {np.median(times):.0f} ms, "
+              f"95 % within {np.quantile(times, 0.95):.0f} ms, longest {max(times):.0f} ms")  # fmt: skip
+        times = []
+        for k in range(40):
+            there = ("library", "check", "identify", "use")[k % 4]
+            begin = time.perf_counter()
+            page.click(f"a[href='/{there}']")
+            page.wait_for_selector(f"body[data-stage={there}] main h1")
+            times.append(1000.0 * (time.perf_counter() - begin))
+        print(f"  a click on the rail until the next stage stands there: median {np.median(times):.0f} ms, "
+              f"95 % within {np.quantile(times, 0.95):.0f} ms")  # fmt: skip
+        print(f"  {_memory(process)}")
+        page.locator("#jobs [data-state=running]").get_by_role("button", name="Cancel").click()
+        page.wait_for_selector("#jobs [data-state=cancelled]")
+
+
+@section
+def walk() -> None:
+    """A UR10e from dropped files to a URDF, by hand: less than three minutes were asked for. Needs $STEELYARD_DATA."""
+    data = Path(os.environ.get("STEELYARD_DATA", "")) / "ur10e"
+    if not (data / "robot.urdf").is_file():
+        print("walk: $STEELYARD_DATA has no ur10e; left out")
+        return
+    logs = [str(data / f"ident__20_02_{name}.parquet") for name in ("10-30sec_12harm", "12-50sec_12harm")]
+    with studio("") as (_, _, page):
+        begin, hands = time.perf_counter(), 0
+
+        def did(what: str) -> None:
+            nonlocal hands
+            hands += 1
+            print(f"  {time.perf_counter() - begin:5.1f} s  {hands:2}  {what}")
+
+        def go(stage: str) -> None:
+            page.click(f"#rail a[href='/{stage}']")
+            page.wait_for_selector(f"body[data-stage={stage}]")
+            did(f"to {stage}")
+
+        print("walk: seconds, and what the hand does")
+        page.set_default_timeout(120_000)
+        page.set_input_files(".drop input[type=file]", str(data / "robot.urdf"))
+        page.wait_for_selector("figure.robot")
+        did("drop the URDF")
+        go("data")
+        page.set_input_files(".drop input[type=file]", logs)
+        page.locator("label:has-text('torque_constants') input").first.fill(
+            "11.976, 11.976, 9.839, 10.763, 10.763, 10.763"
+        )
+        did("drop two logs")
+        did("type what an ampere is worth")
+        page.click("text=Use this mapping")
+        page.wait_for_selector("#rail li:has-text('mapped')")
+        did("use this mapping")
+        go("check")
+        page.wait_for_selector(".verdict")
+        go("identify")
+        page.get_by_role("button", name="Start the identification").click()
+        did("start the identification")
+        page.wait_for_selector(".verdict")
+        go("use")
+        page.get_by_role("button", name="Export").click()
+        did("export")
+        with page.expect_download() as download:
+            page.get_by_role("link", name=".urdf").first.click()
+            did("take the URDF")
+        print(f"  {download.value.suggested_filename}: {time.perf_counter() - begin:.0f} s, {hands} actions")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
 from conftest_studio import HOSTILE
+from simulated_arms import run_apart
 
 import steelyard as sy
 from steelyard.ground.progress import HowFar
@@ -131,12 +132,12 @@ def test_before_there_is_a_robot_the_page_says_what_it_is_for(desk: Desk) -> Non
         assert "choose one" in await STAGE.body(desk, Sent([]))
         assert (await STAGE.standing(desk)).kind == "empty"
 
-    asyncio.run(look())
+    run_apart(look())
 
 
 def test_limits_of_the_file_that_are_wrong_are_told_beside_a_form_that_mends_them(desk: Desk) -> None:
     desk.place.project_file.write_text('robot = "szabo3r"\n[limits]\ndq = [1.0, 2.0]\n')
-    body = asyncio.run(STAGE.body(desk, Sent([])))
+    body = run_apart(STAGE.body(desk, Sent([])))
     assert "give one number, or 3" in body
     assert 'name="dq_2"' in body
 
@@ -144,7 +145,7 @@ def test_limits_of_the_file_that_are_wrong_are_told_beside_a_form_that_mends_the
 def test_hostile_names_of_a_robot_stay_words(desk: Desk) -> None:
     (desk.place.root / "arm.urdf").write_text(HOSTILE.urdf)
     desk.place.project_file.write_text('robot = "arm.urdf"\n')
-    body = asyncio.run(STAGE.body(desk, Sent([])))
+    body = run_apart(STAGE.body(desk, Sent([])))
     assert "<img" not in body
     assert "onerror=alert" in body
 
@@ -249,7 +250,7 @@ def test_a_search_is_stopped_continued_rehearsed_and_written(desk: Desk) -> None
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        asyncio.run(whole())
+        run_apart(whole())
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -266,7 +267,7 @@ def test_a_search_that_cannot_be_says_the_sentence_of_the_command(desk: Desk) ->
         assert "region cannot be kept" in body
         assert "Start the search" in body
 
-    asyncio.run(fails())
+    run_apart(fails())
 
 
 def test_a_motion_of_another_robot_and_a_damaged_one_are_not_taken_for_the_motion(desk: Desk) -> None:
@@ -293,4 +294,4 @@ def test_a_motion_of_another_robot_and_a_damaged_one_are_not_taken_for_the_motio
         result.write_text(json.dumps({**whole, "fingerprint": "else"}))
         assert "has changed since" in await STAGE.body(desk, Sent([]))
 
-    asyncio.run(look())
+    run_apart(look())

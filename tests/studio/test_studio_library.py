@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -171,15 +170,12 @@ def test_five_hundred_runs_are_shown_at_once(tmp_path: Path, monkeypatch: pytest
     real = shelf._small_result
     monkeypatch.setattr(shelf, "_small_result", lambda path: read.append(path) or real(path))
     visitor = Visitor(tmp_path)
-    page = visitor.see("/library")
+    page = visitor.see("/body/library")
     assert len(read) == 24  # only the results that the page shows
     assert "500 runs" in page
     assert "Page 1 of 21" in page
-    begun = time.process_time()
-    visitor.see("/body/library?page=1&find=log7")
     visitor.see("/body/library")
-    # Nothing is read again: 20 ms each of a processor here, and five times that on a slow one.
-    assert time.process_time() - begun < 0.2
+    assert len(read) == 24  # nothing is read again
 
 
 def test_a_run_that_is_being_written_is_not_thrown_away(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from steelyard.report.elements import Html
 from steelyard.report.plotly_js import ASSETS
 from steelyard.studio.guard import REPORT_POLICY
 from steelyard.studio.news import News
-from steelyard.studio.page import jobs_html, rail_html, trouble, whole_page
+from steelyard.studio.page import coming, jobs_html, rail_html, trouble, whole_page
 from steelyard.studio.place import StudioError
 from steelyard.studio.stage import RAIL, STUDIO_STAGES, Desk, Sent, Stage
 from steelyard.studio.uploads import receive
@@ -30,6 +30,8 @@ from steelyard.studio.uploads import receive
 _OWN_ASSETS = Path(__file__).parent / "assets"
 # Bytes of a form; files come another way.
 _LARGEST_FORM = 1_000_000
+# Seconds after which a page comes without what is still being worked out.
+_SOON = 0.3
 
 
 class Studio:
@@ -43,6 +45,8 @@ class Studio:
     def __init__(self, desk: Desk, largest_upload: int) -> None:
         self.desk, self.largest_upload = desk, largest_upload
         self.news = News(desk.jobs)
+        # What pages that are open already are waiting for, by stage and query.
+        self._going: dict[tuple[str, str], asyncio.Task[Html]] = {}
 
     def app(self) -> Starlette:
         """The application (ASGI), without its guard."""
@@ -85,7 +89,11 @@ class Studio:
     async def page(self, request: Request) -> Response:
         """A whole page."""
         stage = _stage(request)
-        made = await self._body(stage, _query(request))
+        task = asyncio.create_task(self._body(stage, _query(request)))
+        done, _ = await asyncio.wait({task}, timeout=_SOON)
+        if not done:  # the page comes at once, and asks for what is being worked out
+            self._going[stage.name, request.url.query] = task
+        made = task.result() if done else coming(stage.title)
         jobs = jobs_html(self.desk.jobs.all())
         return HTMLResponse(
             whole_page(self.desk.place, stage.name, made, await self._rail(stage.name), jobs, stage.scripts)
@@ -93,7 +101,9 @@ class Studio:
 
     async def body(self, request: Request) -> Response:
         """What a stage shows, without what is around it."""
-        return HTMLResponse(await self._body(_stage(request), _query(request)))
+        stage = _stage(request)
+        task = self._going.pop((stage.name, request.url.query), None)
+        return HTMLResponse(await (task or self._body(stage, _query(request))))
 
     async def rail(self, request: Request) -> Response:
         """The rail."""

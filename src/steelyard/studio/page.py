@@ -173,6 +173,11 @@ def command_line(command: str) -> Html:
     return join(Html('<h3 class="same">The same as a command</h3>'), commands(("", command)))
 
 
+def coming(title: str) -> Html:
+    """What stands where a stage called `title` will be, which is still being worked out; the page's script asks."""
+    return Html(f'<h1>{text(title)}</h1><p class="coming hint" role="status">Looking at what is here …</p>')
+
+
 def trouble(message: str) -> Html:
     """An error, by its `message`, as a page shows it."""
     return Html(f'<div class="trouble" role="alert">{callout("bad", message)}</div>')

@@ -58,7 +58,7 @@ def serve(folder: str, options: ServeOptions, say: Callable[[str], Any] = print)
         if options.show:
             webbrowser.open(address)
         config = uvicorn.Config(
-            app, log_level="error", access_log=False, limit_concurrency=200, timeout_keep_alive=5, ws="none",
+            app, log_level="critical", access_log=False, limit_concurrency=200, timeout_keep_alive=5, ws="none",
             timeout_graceful_shutdown=2, server_header=False, date_header=False,
         )  # fmt: skip
         uvicorn.Server(config).run(sockets=[sock])

@@ -114,4 +114,7 @@
     if (main.dataset.keep) { return; }
     Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
   };
+
+  // A page may come before what it shows.
+  if (document.querySelector("#stage > .coming")) { Steelyard.renew(); }
 })();
