@@ -177,6 +177,13 @@ def test_a_load_is_weighed_against_a_log_without_it(arm: Visitor) -> None:
     assert "/file/runs/payload-1/load.script" in page
 
 
+def test_loads_that_the_project_names_keep_their_names(arm: Visitor, idle: None) -> None:
+    arm.place.set(logs={"bare": ["logs/a.csv"], "payload": {"gripper": ["logs/b.csv"], "part": ["logs/loaded.csv"]}})
+    logs = {"log:logs/b.csv": "with", "log:logs/loaded.csv": "with", "log:logs/a.csv": "without"}
+    arm.do("use/payload", **logs)
+    assert _words(arm)[:5] == ["payload", "--with", "gripper=logs/b.csv", "--with", "part=logs/loaded.csv"]
+
+
 def test_friction_is_measured_and_drawn(arm: Visitor) -> None:
     arm.do("use/friction", log=["logs/a.csv", "logs/b.csv"])
     assert _words(arm)[:4] == ["friction", "arm.urdf", "logs/a.csv", "logs/b.csv"]
@@ -219,9 +226,7 @@ def test_in_a_browser_a_click_gives_the_urdf(identified: Path, page: Any, studio
         page.evaluate("document.activeElement.blur(); Steelyard.renew()")
     page.locator("#use-exports fieldset").wait_for()
     assert not page.get_by_label("mjcf:").is_checked()
-    page.get_by_text(
-        "--to urdf,c,csv,sdf --description arm.urdf -o runs/export-1"
-    ).wait_for()  # the command, as the form stands
+    page.get_by_text("--to urdf,c,csv,sdf --description arm.urdf -o runs/export-1").wait_for()
     page.get_by_role("button", name="Export").click()
     link = page.get_by_role("link", name="szabo3r.urdf")
     link.wait_for(timeout=60_000)

@@ -3,6 +3,7 @@ to anything but a run or a log of the folder."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -55,8 +56,9 @@ def _payload(place: StudioFolder, sent: Sent) -> list[str]:
     if not chosen["with"]:
         raise StudioError("No log with the load is chosen; say which one carries it.")
     words = ["payload"]
-    for log in _logs(place, chosen["with"]):
-        words += ["--with", log]
+    names = [_load_names(place).get(log, "") for log in chosen["with"]]
+    for name, log in zip(names, _logs(place, chosen["with"]), strict=True):
+        words += ["--with", f"{name}={log}" if all(names) else log]
     if sent.get("model"):
         words += ["--arm", model_word(place, sent["model"])]
     elif not chosen["without"]:
@@ -71,6 +73,17 @@ def _payload(place: StudioFolder, sent: Sent) -> list[str]:
     if targets and all(_WORD.fullmatch(one) for one in targets):
         words += ["--for", ",".join(targets)]
     return words
+
+
+def _load_names(place: StudioFolder) -> dict[str, str]:
+    """The load that each log carries, where the project names its loads."""
+    groups = place.project().log_groups("payload")
+    return {
+        Path(os.path.relpath(path, place.root)).as_posix(): name
+        for name, paths in groups.items()
+        for path in paths
+        if not name.startswith("-")
+    }
 
 
 def _friction(place: StudioFolder, sent: Sent) -> list[str]:
