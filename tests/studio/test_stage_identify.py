@@ -63,6 +63,15 @@ def test_what_the_form_says_is_what_is_run(tmp_path: Path, facts: dict[str, Any]
     assert kept_settings(StudioFolder(folder)).get("estimator") == "adaline"
 
 
+def test_what_nobody_chose_goes_with_the_project(tmp_path: Path, facts: dict[str, Any]) -> None:
+    """The form was open before there was a log to judge by; then there is one."""
+    place = StudioFolder(arm_folder(tmp_path))
+    usual = kept_settings(place)
+    keep_identify_settings(place, [*usual.one.items(), ("form", "free")])
+    arm_folder(tmp_path, judged=True)
+    assert identify_words(place, kept_settings(place), facts) == ["identify", "--free"]
+
+
 @pytest.mark.parametrize(
     "pairs",
     [

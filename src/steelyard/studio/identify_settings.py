@@ -70,10 +70,14 @@ def kept_settings(place: StudioFolder) -> IdentifySettings:
 
 
 def keep_identify_settings(place: StudioFolder, pairs: Sequence[tuple[str, str]]) -> IdentifySettings:
-    """Keep what a form sent, `pairs` of names and values, in its `place`, and return it."""
+    """Keep what a form sent, `pairs` of names and values, in its `place`, and return it. What is as usual is not kept:
+    it goes with the project."""
     one = {name: value.strip() for name, value in pairs if name in _NAMES}
     many = {name: tuple(value for key, value in pairs if key == name) for name in _SEVERAL}
-    write_whole(place.own(_KEPT), json.dumps({**one, **many}))
+    usual = usual_settings(place)
+    own = {name: value for name, value in one.items() if value != usual.one.get(name, "")}
+    several = {name: values for name, values in many.items() if set(values) != set(usual.many[name])}
+    write_whole(place.own(_KEPT), json.dumps({**own, **several}))
     return IdentifySettings(one, many)
 
 

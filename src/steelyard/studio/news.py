@@ -29,6 +29,7 @@ class News:
         self._listeners: set[asyncio.Queue[str]] = set()
         self._read: dict[str, int] = {}
         self._states: dict[str, str] = {}
+        self._looked = False
 
     def changed(self, stage: str, tab: str) -> None:
         """Something on the disk is other than it was: by an action of a `stage`, on the page `tab`."""
@@ -68,8 +69,10 @@ class News:
                     self._tell({"type": "progress", "job": job.id, **events[-1], "seen": seen})
             if before != job.state:
                 self._states[job.id] = job.state
-                if before is not None or job.live:
+                if self._looked or job.live:  # what is new and over already was told by nobody
                     self._tell({"type": "job", "job": job.id, "state": job.state, "stage_name": job.stage})
+
+        self._looked = True
 
     def _tell(self, what: dict[str, Any]) -> None:
         text = f"data: {json.dumps(what)}\n\n"
