@@ -115,16 +115,9 @@ class Judges:
         return np.asarray(np.max(np.abs(excused.beyond) / limits, axis=1))
 
 
-def alarms(t: Array, shares: Array, level: float = 1.0, rest: float = 0.5) -> list[float]:
-    """When `shares` rise beyond a level; a new alarm needs `rest` seconds below half of it before."""
-    out: list[float] = []
-    last = -np.inf
-    for now, x in zip(t, shares, strict=True):
-        if x > level and now - last > rest:
-            out.append(float(now))
-        if x > 0.5 * level:
-            last = now
-    return out
+def alarmed_seconds(t: Array, shares: Array, level: float = 1.0) -> int:
+    """Seconds in which `shares` are beyond a level: alarms that run into one another are not counted as one."""
+    return len(np.unique(np.floor(t[shares > level])))
 
 
 def told(watched: WatchedModel, calibration: threshold.Calibration, batch: SampleBatch, rate: float) -> list[Any]:
@@ -221,13 +214,13 @@ def python_microseconds(watched: WatchedModel, calibration: threshold.Calibratio
 
 def curves(judges: Judges) -> dict[str, Any]:
     """Detection of planted contacts and false alarms an hour, as limits are moved, on runs that nobody has seen."""
-    levels = np.geomspace(0.1, 2.0, 25)
+    levels = np.geomspace(0.1, 2.0, 40)
     quiet = [b for name in UNSEEN for b in batches(judges.watched, name)]
     hours = sum(b.t[-1] - b.t[0] for b in quiet) / 3600.0
     out: dict[str, Any] = {"levels": levels.tolist(), "hours": hours, "ways": {}}
     for way in WAYS:
         clean = [(b, judges.shares(b, way)) for b in quiet]
-        false = [sum(len(alarms(b.t, s, level)) for b, s in clean) / hours for level in levels]
+        false = [sum(alarmed_seconds(b.t, s, level) for b, s in clean) / hours for level in levels]
         found: dict[str, Any] = {}
         for newtons in (10.0, 20.0, 40.0):
             hits, late, count = np.zeros(len(levels)), [[] for _ in levels], 0
@@ -252,9 +245,9 @@ def curves(judges: Judges) -> dict[str, Any]:
 
 
 def at_rate(curve: dict[str, Any], way: str, newtons: str, rate: float) -> tuple[float, float | None, float]:
-    """Detection, delay (ms) and level at the lowest limits that give at most `rate` false alarms an hour."""
+    """Detection, delay (ms) and level at the lowest limits that give at most `rate` alarmed seconds an hour."""
     false = np.array(curve["ways"][way]["false_per_hour"])
-    k = int(np.append(np.flatnonzero(false > rate), -1).max()) + 1  # below it alarms run into one another, and are few
+    k = int(np.append(np.flatnonzero(false > rate), -1).max()) + 1
     k = min(k, len(false) - 1)
     found = curve["ways"][way]["found"][newtons]
     return found["share"][k], found["median_ms"][k], curve["levels"][k]
@@ -286,10 +279,10 @@ def main() -> None:
         for label, rate in (("1/hour", PER_HOUR), ("1/day", PER_HOUR / 24.0)):
             row[label] = sum(e.kind == "contact" for b in pieces for e in told(watched, calibration, b, rate))
         for way in WAYS[1:]:
-            row[way] = sum(len(alarms(b.t, judges.shares(b, way))) for b in pieces)
+            row[way] = sum(alarmed_seconds(b.t, judges.shares(b, way)) for b in pieces)
         results["false_alarms"][group] = row
     curve = curves(judges)
-    # The plain ways at the limits that give them no more false alarms on unseen runs than the observer has.
+    # The plain ways at the lowest limits at which they, too, have no false alarm in the unseen runs: in hindsight.
     level = {way: at_rate(curve, way, "20", 0.0)[2] for way in WAYS}
     results["levels_without_false_alarms"] = level
     for name, moments in PUSHES.items():
@@ -297,6 +290,8 @@ def main() -> None:
         t = batch.t - batch.t[0]
         events = {rate: [e for e in told(watched, calibration, batch, rate) if e.kind == "contact"]
                   for rate in (PER_HOUR, PER_HOUR / 24.0)}  # fmt: skip
+        quick = [e for e in told(watched, calibration, batch, 10.0 * PER_HOUR) if e.kind == "contact"]
+        results.setdefault("contacts_at_10_an_hour", []).append(len(quick))
         shares = {way: judges.shares(batch, way) for way in WAYS}
         for k, calm in enumerate(moments):
             begin = onset(batch, calm)
@@ -306,11 +301,10 @@ def main() -> None:
                 hit = [e for e in events[rate] if calm < e.detail["found"] - batch.t[0] < until]
                 row[f"delay_ms {label}"] = 1000.0 * (hit[0].detail["found"] - batch.t[0] - begin) if hit else None
                 row["link"] = hit[0].detail["link"] if hit else row.get("link")
-            for way in WAYS:
-                for label, x in (("1/hour", 1.0), ("no false alarms", level[way])):
-                    crossed = np.flatnonzero((t > calm) & (t < until) & (shares[way] > x))
-                    rose = len(crossed) and not np.any(shares[way][(t > calm - 0.2) & (t <= calm)] > x)
-                    row[f"{way} {label}"] = 1000.0 * float(t[crossed[0]] - begin) if rose else None
+            for way in WAYS[1:]:
+                crossed = np.flatnonzero((t > calm) & (t < until) & (shares[way] > level[way]))
+                rose = len(crossed) and not np.any(shares[way][(t > calm - 0.2) & (t <= calm)] > level[way])
+                row[way] = 1000.0 * float(t[crossed[0]] - begin) if rose else None
             results["pushes"].append(row)
         records_figure(batch, shares, [onset(batch, q) for q in moments], events[PER_HOUR], f"docs/images/{name}.svg")
     results["curves"] = curve
@@ -332,13 +326,13 @@ def tell(results: dict[str, Any]) -> None:
     show("Pushes: delay after the visible onset, ms", ["record", "onset, s", "link", *keys], rows)
     rows = []
     for newtons in ("10", "20", "40"):
-        for rate in (0.0, 20.0, 100.0):
+        for rate in (0.0, 30.0, 300.0):
             row = [newtons, f"{rate:g}"]
             for way in WAYS:
                 share, late, _ = at_rate(results["curves"], way, newtons, rate)
                 row.append(f"{100.0 * share:.0f} %" + (f", {late:.0f} ms" if late is not None else ""))
             rows.append(row)
-    show("Planted contacts found", ["N", "false alarms an hour", *WAYS], rows)
+    show("Planted contacts found", ["N", "alarmed s an hour", *WAYS], rows)
     print(f"C observer {results['c_us_per_sample']:.2f} µs a sample; Python, observer and contact, batches of 50: "
           f"{results['python_us_per_sample']:.1f} µs")  # fmt: skip
 

@@ -113,7 +113,7 @@ def test_a_push_on_a_pendulum_comes_out_as_the_step_response_of_the_low_pass() -
     np.testing.assert_allclose(seen.r[:, 0], expected, atol=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(places=st.lists(st.integers(1, 119), max_size=8), seed=st.integers(0, 5))
 def test_any_split_into_batches_sees_the_same(places: list[int], seed: int) -> None:
     whole = motion(6, 120, seed)
@@ -122,7 +122,7 @@ def test_any_split_into_batches_sees_the_same(places: list[int], seed: int) -> N
     parts = [observer.take(piece) for piece in cut(whole, sorted(places))]
     for name in ("p", "d", "e", "r"):
         joined = np.concatenate([getattr(part, name) for part in parts])
-        np.testing.assert_allclose(joined, getattr(expected, name), rtol=0.0, atol=1e-12)
+        np.testing.assert_array_equal(joined, getattr(expected, name))
 
 
 def test_a_restored_state_goes_on_and_a_fresh_batch_carries_nothing_across() -> None:
