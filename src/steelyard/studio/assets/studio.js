@@ -115,6 +115,10 @@
     Steelyard.ask("/body/" + stage + location.search).then(function (html) { Steelyard.swap(main, html); }).catch(function () { return null; });
   };
 
+  // On a narrow screen the rail is a row, of which the end may be out of sight.
+  var here = document.querySelector("#rail a[aria-current]");
+  if (here) { here.parentNode.parentNode.scrollLeft = here.offsetLeft - 20; }
+
   // A page may come before what it shows.
   if (document.querySelector("#stage > .coming")) { Steelyard.renew(); }
 })();
