@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
+from steelyard.parameters.friction import SMOOTHING_SPEED
+from steelyard.watch.drives import friction_at
 from steelyard.watch.evidence import learnt, log_evidence
 from steelyard.watch.parts import PartState
 from steelyard.watch.windows import LOOK_S, OFFSET, SPEED
@@ -33,6 +35,8 @@ _FIRST = 5
 _OFF = 0.5
 # … and wander as far within this time (s): gears warm up over tens of minutes.
 _WANDER_S = 1800.0
+# After a rest of this part of it nothing is looked for from before: friction is another, not the load.
+_REST = 0.05
 # A robot that does the same again and again errs in the same way: more than so long (s) of motion tells no more.
 _MEMORY_S = 60.0
 # The scatter is that of so many seconds of motion.
@@ -109,14 +113,18 @@ class CarriedLoad:
         fade[:10] = np.minimum(np.exp(0.5 * LOOK_S / _MEMORY_S), 1.0 / np.sqrt(np.diag(self._P)[:10]))
         self._P = self._P * np.outer(fade, fade)
         walk = np.arange(10, self._m)
-        self._P[walk, walk] += LOOK_S / _WANDER_S
+        away = min(max(t - before, LOOK_S) / _WANDER_S, 1.0)  # after a rest they may be anywhere, load or not
+        self._P[walk, walk] += away
+        if away > _REST:
+            self._seen[1:] = 0.0
+            self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
         new = ("t", before), ("x", self._x), ("P", self._P), ("N", N), ("b", b)
         for name, value in new:
             ring = getattr(self, f"_ring_{name}")
             ring[:-1] = ring[1:]
             ring[-1] = value
         self._seen[1] = min(self._seen[1] + 1.0, _SINCE[-1])
-        changed = self._changed()
+        changed = self._changed() if self._seen[0] % 2.0 == 0.0 else None  # every other second will do
         if changed is None:
             self._x, self._P = learnt(self._x, self._P, N, b)
             self._scatter(gram, N, b)
@@ -127,7 +135,8 @@ class CarriedLoad:
         first, count = self._first, self._first[:, OFFSET, OFFSET]
         many = np.maximum(count, 1.0)
         rms = np.sqrt(np.maximum(first[:, -1, -1] / many, 1e-12))
-        off = np.maximum(_OFF * self._dry_friction(), 0.1 * rms)
+        slow = np.array([10.0 * SMOOTHING_SPEED[joint.kind] for joint in self._model.robot.joints])
+        off = np.maximum(_OFF * friction_at(self._model, slow), 0.1 * rms)
         speed = np.sqrt(np.maximum(first[:, SPEED, SPEED] / many, 1e-6))
         self._unit[10:] = np.stack([off, off / speed, off], axis=1).reshape(-1)
         self._noise = rms**2
@@ -139,12 +148,6 @@ class CarriedLoad:
             left = self._residual(first) / np.maximum(count - used, 0.25 * many)
             self._noise = np.where(count > 0.0, np.maximum(left, 1e-12), self._noise)
         self._block_x = self._x.copy()
-
-    def _dry_friction(self) -> Array:
-        robot, theta = self._model.robot, self._model.theta
-        way = np.array([[0.1 if joint.kind == "revolute" else 0.01 for joint in robot.joints]])
-        both = [self._model.dynamics.bias_torque(np.zeros_like(way), s * way, theta)[0] for s in (1.0, -1.0)]
-        return np.asarray(0.5 * np.abs(both[0] - both[1]))
 
     def _joint(self, gram: Array, places: NDArray[np.int64]) -> Array:
         unit = self._unit[places]

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
 
+# An alarm of health brings somebody to the robot: one without cause a year is what people bear.
+YEARLY_HZ = 1.0 / (365.0 * 86400.0)
+
 
 @dataclass(frozen=True, eq=False)
 class SeriesChange:
@@ -57,6 +60,7 @@ def step_evidence(
         found.append(_of_templates(f**2 @ w, f @ np.where(w > 0.0, w * z, 0.0), common, s / 7.0, degrees,
                                    length - np.arange(float(length))))  # fmt: skip
     evidence, size, error = (np.concatenate([x[k] for x in found]) for k in range(3))
+    evidence = np.where(np.tile(w > 0.0, (len(found), 1)), evidence, -np.inf)  # changes begin where something was seen
     best = np.argmax(evidence, axis=0)
     pick = best, np.arange(z.shape[1])
     return SeriesChange(evidence[pick], best % length, size[pick], error[pick], best >= length)

@@ -32,6 +32,8 @@ from steelyard.watch.parts import PartState, WatchSetup
 
 # Columns are worked out at ticks of 10 ms: robots move by a few Hz, and their trapezoids are exact to a part in 10⁴.
 TICK_S = 0.01
+# Stamps at whole ticks lie within rounding of a tick's edge, and that on both sides of it; all belong above.
+_ABOVE = 1e-3
 # A window is so many ticks: its mean lets pass what a robot's motion is made of, and ripple and noise not.
 _TICKS = 20
 WINDOW_S = TICK_S * _TICKS
@@ -151,7 +153,7 @@ class RowWindows:
         h = np.diff(t, prepend=self._time[0])
         tau = np.concatenate([self._tau[None], batch.tau])
         impulses = np.concatenate([seen.e, 0.5 * (tau[1:] + tau[:-1])], axis=1) * h[:, None]
-        slots = np.floor(t / TICK_S)
+        slots = np.floor(t / TICK_S + _ABOVE)
         slots_before, self._slot = self._slot, slots[-1]
         self._time[0], self._tau = t[-1], batch.tau[-1].copy()
         ticks = np.flatnonzero(np.diff(slots, prepend=slots_before) != 0.0)  # NaN before the first: one, too

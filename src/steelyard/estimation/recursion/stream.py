@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -345,17 +345,41 @@ class Recursive:
         moments = self.history.t, self.history.beta
         return ParameterHistory(title, base.names, base.units, "time [s]", *moments, errors)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that the future depends on to `path` (.npz); `recursive(…, resume=path)` goes on just the same."""
-        arrays = {f"{name}.{key}": x for name, part in self._stateful.items() for key, x in part.state().items()}
-        write_state(path, self._owner, {**arrays, "samples": np.array(self.samples)})
+    def feed(self, samples: Iterable[Any], fresh: bool = False) -> None:
+        """Take more `samples`, (t, q, dq, tau) each, without asking for estimates; `fresh`: they follow a gap."""
+        if fresh:
+            self._rows.reset()
+        for t in self._live(samples):
+            self._step(t, self.information)
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
-        """Go on from the state at `path`; one of another robot, of other terms or of another scheme is refused."""
-        arrays = read_state(path, self._owner)
+    @property
+    def estimate(self) -> Array:
+        """The base parameters as they are known now."""
+        return self.information.theta()
+
+    @property
+    def theta(self) -> Array:
+        """Full parameters with these base parameters, nearest to the start."""
+        return nearest_theta(self.base, self.estimate, self.prior)
+
+    def state(self) -> dict[str, Array]:
+        """All that the future depends on, as arrays by name."""
+        arrays = {f"{name}.{key}": x for name, part in self._stateful.items() for key, x in part.state().items()}
+        return {**arrays, "samples": np.array(self.samples)}
+
+    def go_on_from(self, arrays: Mapping[str, Array]) -> None:
+        """Go on from what `state` gave (`arrays`), of the same robot, terms and scheme."""
         for name, part in self._stateful.items():
             part.restore({key.partition(".")[2]: x for key, x in arrays.items() if key.startswith(f"{name}.")})
         if "stretches.heads" not in arrays:  # written before error bars needed them
             self._stretches.start(self.information)
         self.samples = int(arrays["samples"])
         self._determined = self.information.determined
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that the future depends on to `path` (.npz); `recursive(…, resume=path)` goes on just the same."""
+        write_state(path, self._owner, self.state())
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Go on from the state at `path`; one of another robot, of other terms or of another scheme is refused."""
+        self.go_on_from(read_state(path, self._owner))

@@ -1,0 +1,127 @@
+"""A model that goes along with the robot: recursive least squares over all that is seen, written whole every so often.
+
+It begins at the model that the robot is watched by, known to some percent, and forgets along what the motion shows and
+nowhere else, so that weeks of the same work do not lose what other motions have told. What is written is a model like
+any other (URDF with its sidecar): `steelyard watch`, `predict` and `export` take it. A load that is carried all
+the time becomes a part of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.errors import SteelyardError
+from steelyard.estimation.recursion.forgetting import Directional
+from steelyard.estimation.recursion.stream import Recursive, recursive
+from steelyard.export.sidecar import model_to_sidecar
+from steelyard.export.urdf import model_to_urdf
+from steelyard.ground.folders import run_folder
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.watch.batch import Seen
+from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
+
+# At most so many samples a second (1/s): robots move by a few Hz, and recursive least squares costs 30 µs a sample.
+_RATE_HZ = 100.0
+# What was seen fades to a third in so long (s) of motion: friction changes over hours.
+_MEMORY_S = 3600.0
+# How far off the first model may be, as a part of each base parameter and of the largest of its kind.
+_OFF, _LEAST = 0.1, 0.01
+_EVERY_S = 600.0
+
+
+@WATCH_PARTS.register("adapt")
+class AdaptPart(WatchPart):
+    """Keeps a recursive model and writes it.
+
+    Args:
+        setup: what it is made for; option "adapt" names the folder (without it nothing is done), "adapt_every_s" how
+            often it is written, s of the robot's clock (default: ten minutes).
+    """
+
+    title = "adapted model"
+
+    def __init__(self, setup: WatchSetup) -> None:
+        super().__init__(setup)
+        self._folder = str(setup.options.get("adapt", ""))
+        self._every = float(setup.options.get("adapt_every_s", _EVERY_S))
+        self._slot, self._written, self._now = np.nan, np.nan, np.nan
+        self._fresh = True
+        self._run: Recursive | None = None
+        if self._folder:
+            self._run = self._begin(setup.model)
+
+    @staticmethod
+    def _begin(model: Model) -> Recursive:
+        base = base_parameters(model.robot, model.terms)
+        beta = base.values(model.theta)
+        return recursive(
+            model.robot,
+            (),
+            base=base,
+            theta0=model.theta,
+            P0=(_OFF * np.abs(beta) + _LEAST * float(np.abs(beta).max())) ** 2,
+            forgetting=Directional(1.0 - 1.0 / (_MEMORY_S * _RATE_HZ)),
+            moments=0,
+        )
+
+    def take(self, seen: Seen) -> None:
+        batch = seen.batch
+        if self._run is None or not len(batch):
+            return
+        self._fresh = self._fresh or batch.fresh
+        slots = np.floor(batch.t * _RATE_HZ)
+        if self._fresh:
+            self._slot = np.nan
+        at = np.flatnonzero(np.diff(slots, prepend=self._slot) != 0.0)
+        self._slot, self._now = slots[-1], float(batch.t[-1])
+        if not len(at):
+            return
+        self._run.feed(zip(batch.t[at].tolist(), batch.q[at], batch.dq[at], batch.tau[at], strict=True), self._fresh)
+        self._fresh = False
+        if np.isnan(self._written):
+            self._written = float(batch.t[0])
+        # By the clock of the robot, and at its marks, so that batches make no difference.
+        if np.floor(self._now / self._every) > np.floor(self._written / self._every):
+            self._written = self._now
+            self._write()
+
+    @property
+    def model(self) -> Model:
+        """The model as it is known now."""
+        given = self.setup.model
+        if self._run is None:
+            return given
+        return Model(given.robot, given.terms, self._run.theta)
+
+    def _write(self) -> None:
+        model = self.model
+        try:
+            with run_folder(self._folder, overwrite=True) as folder:
+                name = model.robot.name
+                model_to_urdf(model, Path(folder) / f"{name}.urdf")
+                model_to_sidecar(model, Path(folder) / f"{name}.steelyard.json")
+        except (SteelyardError, OSError) as problem:
+            self.tell(WatchEvent(self._now, "adapt", f"The adapted model could not be written: {problem}"))
+
+    def telling(self) -> dict[str, Any]:
+        if self._run is None:
+            return {"adapts": False}
+        before = self._run.base.values(self.setup.model.theta)
+        scale = np.sqrt(np.mean(before**2))
+        change = float(np.sqrt(np.mean((self._run.estimate - before) ** 2)) / scale)
+        written = None if np.isnan(self._written) else self._written
+        return {"adapts": True, "samples": self._run.samples, "change": change, "written": written}
+
+    def state(self) -> PartState:
+        own = np.array([self._slot, self._written, self._now, float(self._fresh)])
+        return {"adapt": own, **(self._run.state() if self._run is not None else {})}
+
+    def restore(self, state: PartState) -> None:
+        self._slot, self._written, self._now, _ = state["adapt"].tolist()
+        self._fresh = bool(state["adapt"][3])
+        if self._run is not None and "samples" in state:
+            self._run.go_on_from({name: x for name, x in state.items() if name != "adapt"})
