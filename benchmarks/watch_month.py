@@ -7,7 +7,7 @@
 
 A gear wears by 1 % a week from the tenth day on, a torque sensor jumps on the fifteenth, the tool is changed on the
 twentieth; mornings are cold, each differently. The model that it is watched by is off by a part of a percent in its
-links and by some percent in its friction. docs/guides/health.md has the figures.
+links and by some percent in its friction.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class UsualDrives:
         return float(self.first[0, 0]) if len(self.first) else float("nan")
 
     def remember(self, seen: DriveRound) -> None:
-        """A round of the first days."""
+        """Keep a round of the first days, as it was `seen`."""
         row = np.concatenate([[seen.t], seen.x.ravel(), seen.variance.ravel(), seen.warmth.ravel(), seen.cold])
         self.first = np.vstack([self.first, row])
         if len(self.first) > _MOST:
@@ -111,14 +111,20 @@ class UsualDrives:
         self.daily[1] += known
 
     def beyond(self, seen: DriveRound) -> tuple[Array, Array, Array]:
-        """What a round has beyond the usual, its own variance, and that of the cold, each per channel."""
+        """What a round, as `seen`, has beyond the usual; its own variance; that of the cold; each per channel."""
         F = np.concatenate([np.ones((self._n, 1)), seen.warmth], axis=1).repeat(4, axis=0)
         cold = seen.cold.repeat(4)
         z = self._alone((seen.x.ravel() - np.sum(F * self.law, axis=1))[None], seen.variance.reshape(1, -1))[0]
         return z, self.scatter[0] * seen.variance.ravel(), self.scatter[1] * cold**2
 
     def mean(self, z: Array, variance: Array, cold: Array) -> tuple[Array, Array]:
-        """Mean of several rounds and its variance, those of a warm robot counting most; NaN and inf for none."""
+        """Mean of several rounds and its variance, those of a warm robot counting most; NaN and inf for none.
+
+        Args:
+            z: what they have beyond the usual, (rounds, channels).
+            variance: of each.
+            cold: how cold it was, 0 … 1.
+        """
         w = 1.0 / (self.scatter[0] * variance + self.scatter[1] * cold**2)
         total = w.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
