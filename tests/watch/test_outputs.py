@@ -27,8 +27,7 @@ from steelyard.watch.parts import WatchEvent
 
 SETUP = OutputSetup(arm().joint_names, "arm at tcp:5005", {"contact": "Contact"}, ["N m"] * 3)
 TELLING = {"external_torque": [1.5, -0.25, float("nan")], "touched": True, "mass": 2.8, "link": "tool\x1b[2J"}
-NUMBERS = {"external_torque": [1.5, -0.25, 0.5], "mass": 2.8}
-REPORT = WatchReport(12.5, True, 0.75, 0.002, {"samples": 10, "late": 2}, {"contact": TELLING}, {"contact": NUMBERS})
+REPORT = WatchReport(12.5, True, 0.75, 0.002, {"samples": 10, "late": 2}, {"contact": TELLING})
 EVENT = WatchEvent(12.25, "contact", "Something touches the tool.", {"delay_ms": 4.0}, alarm=True)
 
 

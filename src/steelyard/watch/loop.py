@@ -24,7 +24,7 @@ from steelyard.watch.source import Lasting
 from steelyard.watch.tally import Tally
 
 # A thread that draws or writes gives way to samples after this long (Python's own choice is 5 ms).
-_GIVE_WAY_S = 1e-4
+_GIVE_WAY_S = 5e-6
 # Parts that are not urgent see so many samples together: a call costs as much as a few samples.
 _TOGETHER = 16
 # So long a read waits for samples; then it is looked whether something is due.
@@ -139,7 +139,7 @@ class RobotWatch:
             self.outputs.told(self.report())
         if self.snapshots is not None and now >= self._snap_at:
             self._snap_at = now + self.times.snapshot_s
-            self.snapshots.write(self.state())
+            self.snapshots.keep(self.state())
         return True
 
     def _take(self, batch: SampleBatch) -> None:
@@ -193,9 +193,8 @@ class RobotWatch:
         """What is told now."""
         self._catch_up()
         told = {name: part.telling() for name, part in self.parts.items()}
-        numbers = {name: part.numbers() for name, part in self.parts.items()}
         stale = self.source.stale
-        return WatchReport(self.t, stale, self.source.age_s, self.clock.period, self.counts(), told, numbers)
+        return WatchReport(self.t, stale, self.source.age_s, self.clock.period, self.counts(), told)
 
     def counts(self) -> dict[str, int]:
         """Samples, and what was wrong with others, by kind; of the processes before this one, too."""
@@ -210,7 +209,7 @@ class RobotWatch:
         self._catch_up()
         holders: dict[str, Any] = {"clock": self.clock, "observer": self.observer, "source": self.source.source}
         holders |= {f"part {name}": part for name, part in self.parts.items()}
-        out = {f"{name}/{key}": x for name, holder in holders.items() for key, x in holder.state().items()}
+        out = {f"{name}/{key}": np.array(x) for name, holder in holders.items() for key, x in holder.state().items()}
         out["counts"] = np.array(json.dumps(self.counts()))
         out["t"] = np.array(self.t)
         return out

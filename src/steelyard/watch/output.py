@@ -6,7 +6,7 @@ from __future__ import annotations
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,7 +31,6 @@ class WatchReport:
         period_s: of the samples; 0 where it is not known yet.
         counts: samples, and what was wrong with others, by kind.
         parts: what each part tells, by its name.
-        numbers: of these, what is plotted: numbers, or one per joint.
     """
 
     t: float
@@ -40,7 +39,15 @@ class WatchReport:
     period_s: float
     counts: Mapping[str, int]
     parts: Mapping[str, Mapping[str, Any]]
-    numbers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def numbers(self) -> Iterator[tuple[str, str, float | list[float]]]:
+        """What is plotted: of each part by name its numbers, and lists of numbers, by name."""
+        for part, told in self.parts.items():
+            for name, value in told.items():
+                if isinstance(value, int | float) or (
+                    isinstance(value, list) and value and all(isinstance(x, int | float) for x in value)
+                ):
+                    yield part, name, value
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""

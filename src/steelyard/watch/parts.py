@@ -89,10 +89,6 @@ class WatchPart(ABC):
     def telling(self) -> dict[str, Any]:
         """The present estimate with its error bars, plain JSON of few levels; numbers by joint are lists."""
 
-    def numbers(self) -> dict[str, Any]:
-        """What dashboards plot, by name: numbers, or one per joint (lists); default: those of `telling`."""
-        return {name: x for name, x in self.telling().items() if isinstance(x, int | float | list)}
-
     @abstractmethod
     def state(self) -> PartState:
         """All that it has learnt, as arrays; what `restore` gets back later."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -90,26 +89,17 @@ def metrics_text(report: WatchReport, joints: Any, events: dict[tuple[str, str],
         add("counted_total", count, kind=kind)
     for (kind, alarm), count in events.items():
         add("events_total", count, kind=kind, alarm=alarm)
-    for part, numbers in report.numbers.items():
-        for name, value in _flat(numbers):
-            if isinstance(value, list):
-                if len(value) == len(joints):
-                    for joint, x in zip(joints, value, strict=True):
-                        if isinstance(x, int | float):
-                            add(f"{part}_{name}", float(x), joint=joint)
-            else:
-                add(f"{part}_{name}", float(value))
+    for part, name, value in report.numbers():
+        if not isinstance(value, list):
+            add(f"{part}_{name}", float(value))
+        elif len(value) == len(joints):
+            for joint, x in zip(joints, value, strict=True):
+                add(f"{part}_{name}", float(x), joint=joint)
     lines = []
     for name, samples in out.items():
         lines.append(f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}")
         lines += [name + sample for sample in samples]
     return "\n".join([*lines, ""])
-
-
-def _flat(numbers: Any) -> Iterator[tuple[str, Any]]:
-    for name, value in numbers.items():
-        if isinstance(value, int | float | list):
-            yield name, value
 
 
 def _word(name: str) -> str:

@@ -50,14 +50,12 @@ class RerunRecording(WatchOutput):
 
     def told(self, report: WatchReport) -> None:
         self._set(report.t)
-        for part, numbers in report.numbers.items():
-            for name, value in numbers.items():
-                if isinstance(value, list) and len(value) == len(self._joints):
-                    for joint, x in zip(self._joints, value, strict=True):
-                        if isinstance(x, int | float):
-                            self._recording.log(f"{part}/{name}/{joint}", self._rr.Scalars(float(x)))
-                elif isinstance(value, int | float):
-                    self._recording.log(f"{part}/{name}", self._rr.Scalars(float(value)))
+        for part, name, value in report.numbers():
+            if not isinstance(value, list):
+                self._recording.log(f"{part}/{name}", self._rr.Scalars(float(value)))
+            elif len(value) == len(self._joints):
+                for joint, x in zip(self._joints, value, strict=True):
+                    self._recording.log(f"{part}/{name}/{joint}", self._rr.Scalars(float(x)))
 
     def happened(self, event: WatchEvent) -> None:
         level = self._rr.TextLogLevel.WARN if event.alarm else self._rr.TextLogLevel.INFO
