@@ -135,6 +135,12 @@ class SampleClock:
         t = rows[:, 0]
         kept: list[int] = []
         breaks: list[int] = []  # by the place among those that are kept
+        if len(t) == 1:  # a robot that runs: the rest would take longer than the sample itself
+            kept = self._one_by_one([float(t[0])], 0, breaks)
+            if len(self._steps) >= (_WINDOW if self.period else _FIRST):
+                self._know_period()
+            self.tally.count("samples", times=len(kept))
+            return [SampleBatch.of_rows(rows, fresh=bool(breaks))] if kept else []
         start = 0
         while start < len(t):
             stop = min(len(t), start + (_WINDOW if self.period else _FIRST) - len(self._steps))

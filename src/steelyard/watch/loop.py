@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,8 +25,9 @@ from steelyard.watch.tally import Tally
 
 # A thread that draws or writes gives way to samples after this long (Python's own choice is 5 ms).
 _GIVE_WAY_S = 5e-6
-# Parts that are not urgent see so many samples together: a call costs as much as a few samples.
-_TOGETHER = 16
+# Parts that are not urgent see so many samples together, for a call costs as much as a few samples; one part a turn, so
+# that the next sample waits for one of them at most; none waits for more than so many.
+_TOGETHER, _AT_MOST = 16, 64
 # So long a read waits for samples; then it is looked whether something is due.
 _WAIT_S = 0.05
 
@@ -87,8 +88,9 @@ class RobotWatch:
         self.tally = Tally()
         self.t = float("nan")
         self._now, self._stale = now, False
-        self._later: list[Seen] = []  # what parts that are not urgent have not seen yet
-        self._waiting = 0  # samples of it
+        # What parts that are not urgent have not seen yet, and how many samples that is.
+        self._later: dict[str, list[Seen]] = {name: [] for name, part in self.parts.items() if not part.urgent}
+        self._waiting = dict.fromkeys(self._later, 0)
         self._before: dict[str, int] = {}  # counts of the processes before this one
         self._tell_at, self._snap_at = -np.inf, now() + times.snapshot_s
         if snapshots is not None:
@@ -145,32 +147,37 @@ class RobotWatch:
     def _take(self, batch: SampleBatch) -> None:
         seen = self.observer.take(batch)
         self.t = float(batch.t[-1])
-        self._show(seen, True)
         if batch.fresh:
             self._catch_up()
-        self._later.append(seen)
-        self._waiting += len(batch)
-        if self._waiting >= _TOGETHER:
-            self._catch_up()
+        for name in list(self.parts):
+            if name not in self._later:
+                self._show(name, seen)
+        for name, waiting in self._later.items():
+            waiting.append(seen)
+            self._waiting[name] += len(batch)
+        if self._later:
+            longest = max(self._waiting, key=self._waiting.__getitem__)
+            self._catch_up([longest] if self._waiting[longest] >= _TOGETHER else [])
+            self._catch_up([name for name, count in self._waiting.items() if count >= _AT_MOST])
         self.outputs.took(seen)
 
-    def _catch_up(self) -> None:
-        """Let parts that are not urgent see what they have not seen yet."""
-        if self._later:
-            seen, self._later, self._waiting = joined(self._later), [], 0
-            self._show(seen, False)
+    def _catch_up(self, names: Sequence[str] | None = None) -> None:
+        """Let parts that are not urgent, all or those with these names, see what they have not seen yet."""
+        for name in list(self._later) if names is None else names:
+            if self._later[name]:
+                seen, self._later[name], self._waiting[name] = joined(self._later[name]), [], 0
+                self._show(name, seen)
 
-    def _show(self, seen: Seen, urgent: bool) -> None:
-        for name, part in list(self.parts.items()):
-            if part.urgent != urgent:
-                continue
-            try:
-                part.take(seen)
-            except Exception as why:  # a part that fails must not blind the others
-                del self.parts[name]
-                message = f"The part '{name}' has failed ({type(why).__name__}: {why}); the watch goes on without it."
-                self.outputs.happened(WatchEvent(self.t, "failed", message, alarm=True))
-                self.tally.count("parts failed")
+    def _show(self, name: str, seen: Seen) -> None:
+        try:
+            self.parts[name].take(seen)
+        except Exception as why:  # a part that fails must not blind the others
+            del self.parts[name]
+            self._later.pop(name, None)
+            self._waiting.pop(name, None)
+            message = f"The part '{name}' has failed ({type(why).__name__}: {why}); the watch goes on without it."
+            self.outputs.happened(WatchEvent(self.t, "failed", message, alarm=True))
+            self.tally.count("parts failed")
 
     def _tell_events(self) -> None:
         for part in self.parts.values():
@@ -191,7 +198,8 @@ class RobotWatch:
 
     def report(self) -> WatchReport:
         """What is told now."""
-        self._catch_up()
+        if not self.source.source.live:
+            self._catch_up()
         told = {name: part.telling() for name, part in self.parts.items()}
         stale = self.source.stale
         return WatchReport(self.t, stale, self.source.age_s, self.clock.period, self.counts(), told)

@@ -99,6 +99,8 @@ class Scatter:
     def _postures(self, seen: Seen) -> Array:
         """What the errors of parameters make of the torque, worked out at the first sample of each stretch."""
         batch = seen.batch
+        if len(batch) == 1 and not batch.fresh and math.floor(batch.t[0] / _POSTURE_SECONDS) == self._time[1]:
+            return self._parameters[None]
         number = np.floor(batch.t / _POSTURE_SECONDS)
         before = math.nan if batch.fresh else self._time[1]
         self._time[1] = number[-1]

@@ -70,6 +70,9 @@ class ContactPart(WatchPart):
             sigma = excused.sigma(self.calibration.coefficients)
             share = np.where(self._used, np.abs(excused.beyond) / (sigma * self._limits), 0.0)
             most = share.max(axis=1)
+            if len(most) == 1 and not self._touched and most[0] <= 1.0:  # the usual case of a running robot
+                self._follow_one(float(seen.batch.t[0]), float(most[0]), excused.beyond, sigma)
+                return
             stuck = np.all((np.abs(excused.beyond) < excused.held) | ~self._used, axis=1)
             change = self._change(seen.batch.t, most, stuck)
             end = len(most) if change is None else change + 1
@@ -93,6 +96,14 @@ class ContactPart(WatchPart):
         self._loud_at = last
         over = np.flatnonzero(t - last > self._hold)
         return int(over[0]) if len(over) else None
+
+    def _follow_one(self, t: float, most: float, beyond: Array, sigma: Array) -> None:
+        """What `_follow` does, for a single sample without contact: a robot that runs must not wait for NumPy."""
+        left = most - _CREEPING * t
+        self._floor = min(self._floor, left)
+        if left < self._floor + _FLOOR or not math.isfinite(self._quiet):
+            self._quiet = t
+        self._now = np.concatenate((beyond, sigma * self._limits))
 
     def _follow(self, seen: Seen, beyond: Array, sigma: Array, most: Array, end: int) -> None:
         """Keep what is needed of the samples up to `end`: the present, the last quiet moment, the strongest one."""
