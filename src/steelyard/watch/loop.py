@@ -8,26 +8,24 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from steelyard.watch.batch import SampleBatch, Seen, joined
+from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.clock import SampleClock
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.parts import PartState, WatchEvent, WatchPart
+from steelyard.watch.patient import PatientParts
 from steelyard.watch.snapshots import Snapshots
 from steelyard.watch.source import Lasting
 from steelyard.watch.tally import Tally
 
 # A thread that draws or writes gives way to samples after this long (Python's own choice is 5 ms).
-_GIVE_WAY_S = 5e-6
-# Parts that are not urgent see so many samples together, for a call costs as much as a few samples; one part a turn, so
-# that the next sample waits for one of them at most; none waits for more than so many.
-_TOGETHER, _AT_MOST = 16, 64
+_GIVE_WAY_S = 1e-4
 # So long a read waits for samples; then it is looked whether something is due.
 _WAIT_S = 0.05
 
@@ -88,9 +86,7 @@ class RobotWatch:
         self.tally = Tally()
         self.t = float("nan")
         self._now, self._stale = now, False
-        # What parts that are not urgent have not seen yet, and how many samples that is.
-        self._later: dict[str, list[Seen]] = {name: [] for name, part in self.parts.items() if not part.urgent}
-        self._waiting = dict.fromkeys(self._later, 0)
+        self._patient = PatientParts(self._show_patient, source.source.live, self._missed, self._failed)
         self._before: dict[str, int] = {}  # counts of the processes before this one
         self._tell_at, self._snap_at = -np.inf, now() + times.snapshot_s
         if snapshots is not None:
@@ -109,12 +105,13 @@ class RobotWatch:
                 pass
             for batch in self.clock.end():
                 self._take(batch)
-            self._catch_up()
+            self._patient.wait()
             self._tell_events()
             self.outputs.told(self.report())
             if self.snapshots is not None:
                 self.snapshots.write(self.state())
         finally:
+            self._patient.close()
             self.source.close()
             self.outputs.close()
             if self.snapshots is not None:
@@ -138,52 +135,68 @@ class RobotWatch:
         clock = now if self.source.source.live else self.t
         if not clock < self._tell_at:
             self._tell_at = clock + self.times.tell_s
-            self.outputs.told(self.report())
+            self._report_soon()
         if self.snapshots is not None and now >= self._snap_at:
             self._snap_at = now + self.times.snapshot_s
-            self.snapshots.keep(self.state())
+            self._keep_soon()
         return True
 
     def _take(self, batch: SampleBatch) -> None:
         seen = self.observer.take(batch)
         self.t = float(batch.t[-1])
-        if batch.fresh:
-            self._catch_up()
-        for name in list(self.parts):
-            if name not in self._later:
-                self._show(name, seen)
-        for name, waiting in self._later.items():
-            waiting.append(seen)
-            self._waiting[name] += len(batch)
-        if self._later:
-            longest = max(self._waiting, key=self._waiting.__getitem__)
-            self._catch_up([longest] if self._waiting[longest] >= _TOGETHER else [])
-            self._catch_up([name for name, count in self._waiting.items() if count >= _AT_MOST])
+        for name, part in list(self.parts.items()):
+            if part.urgent:
+                self._show(name, part, seen)
+        self._patient.see(seen)
         self.outputs.took(seen)
 
-    def _catch_up(self, names: Sequence[str] | None = None) -> None:
-        """Let parts that are not urgent, all or those with these names, see what they have not seen yet."""
-        for name in list(self._later) if names is None else names:
-            if self._later[name]:
-                seen, self._later[name], self._waiting[name] = joined(self._later[name]), [], 0
-                self._show(name, seen)
+    def _show_patient(self, seen: Seen) -> None:
+        for name, part in list(self.parts.items()):
+            if not part.urgent:
+                self._show(name, part, seen)
+                for event in part.fetch_events():
+                    self.outputs.happened(event)
 
-    def _show(self, name: str, seen: Seen) -> None:
+    def _show(self, name: str, part: WatchPart, seen: Seen) -> None:
         try:
-            self.parts[name].take(seen)
+            part.take(seen)
         except Exception as why:  # a part that fails must not blind the others
-            del self.parts[name]
-            self._later.pop(name, None)
-            self._waiting.pop(name, None)
-            message = f"The part '{name}' has failed ({type(why).__name__}: {why}); the watch goes on without it."
-            self.outputs.happened(WatchEvent(self.t, "failed", message, alarm=True))
-            self.tally.count("parts failed")
+            self.parts.pop(name, None)
+            self._failed(why, f"The part '{name}'", "; the watch goes on without it")
+
+    def _failed(self, why: Exception, what: str = "A part's report", then: str = "") -> None:
+        message = f"{what} has failed ({type(why).__name__}: {why}){then}."
+        self.outputs.happened(WatchEvent(self.t, "failed", message, alarm=True))
+        self.tally.count("parts failed")
+
+    def _missed(self) -> None:
+        self.tally.count("missed by parts", "Samples come faster than all parts can take them; some miss some.")
+
+    def _report_soon(self) -> None:
+        """Tell what is known now: urgent parts at once, the others when they have seen as much."""
+        told = self._told(True)
+        made = WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self.counts(), told)
+        self._patient.then(lambda: self.outputs.told(replace(made, parts={**told, **self._told(False)})))
+
+    def _keep_soon(self) -> None:
+        """Keep the state of now, in the same way: samples need not wait for the disk."""
+        known = self._state_of(True)
+
+        def keep() -> None:
+            assert self.snapshots is not None
+            try:
+                self.snapshots.write({**known, **self._state_of(False)})
+            except OSError as why:
+                self.tally.count("not kept", f"The state cannot be kept ({why.strerror or why}); make room.")
+
+        self._patient.then(keep)
 
     def _tell_events(self) -> None:
-        for part in self.parts.values():
-            for event in part.fetch_events():
-                self.outputs.happened(event)
-        for tally in (self.source.source.tally, self.clock.tally, self.outputs.tally):
+        for part in list(self.parts.values()):
+            if part.urgent:
+                for event in part.fetch_events():
+                    self.outputs.happened(event)
+        for tally in (self.source.source.tally, self.clock.tally, self.outputs.tally, self.tally):
             for sentence in tally.fetch():
                 self.outputs.happened(WatchEvent(self.t, "source", sentence))
         stale = self.source.stale
@@ -198,11 +211,13 @@ class RobotWatch:
 
     def report(self) -> WatchReport:
         """What is told now."""
-        if not self.source.source.live:
-            self._catch_up()
-        told = {name: part.telling() for name, part in self.parts.items()}
+        self._patient.wait()
+        told = {**self._told(True), **self._told(False)}
         stale = self.source.stale
         return WatchReport(self.t, stale, self.source.age_s, self.clock.period, self.counts(), told)
+
+    def _told(self, urgent: bool) -> dict[str, dict[str, Any]]:
+        return {name: part.telling() for name, part in list(self.parts.items()) if part.urgent == urgent}
 
     def counts(self) -> dict[str, int]:
         """Samples, and what was wrong with others, by kind; of the processes before this one, too."""
@@ -214,13 +229,16 @@ class RobotWatch:
 
     def state(self) -> PartState:
         """All that another process needs to go on."""
-        self._catch_up()
-        holders: dict[str, Any] = {"clock": self.clock, "observer": self.observer, "source": self.source.source}
-        holders |= {f"part {name}": part for name, part in self.parts.items()}
+        self._patient.wait()
+        return {**self._state_of(True), **self._state_of(False)}
+
+    def _state_of(self, urgent: bool) -> PartState:
+        """The state of parts that are urgent, with all that is not a part's; or of the others."""
+        holders: dict[str, Any] = {f"part {name}": part for name, part in self.parts.items() if part.urgent == urgent}
+        if urgent:
+            holders |= {"clock": self.clock, "observer": self.observer, "source": self.source.source}
         out = {f"{name}/{key}": np.array(x) for name, holder in holders.items() for key, x in holder.state().items()}
-        out["counts"] = np.array(json.dumps(self.counts()))
-        out["t"] = np.array(self.t)
-        return out
+        return {**out, "counts": np.array(json.dumps(self.counts())), "t": np.array(self.t)} if urgent else out
 
     def _go_on(self, state: PartState | None) -> None:
         if state is None:

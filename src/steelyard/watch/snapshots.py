@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import io
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,6 @@ class Snapshots:
 
     def __init__(self, folder: str | os.PathLike[str], model: Model) -> None:
         self.folder, self._mark = Path(folder), model_mark(model)
-        self._writing: threading.Thread | None = None
         with named(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / _LOCK, "a")  # noqa: SIM115
@@ -75,16 +73,8 @@ class Snapshots:
             raise damaged
         return None
 
-    def keep(self, state: PartState) -> None:
-        """Write a `state` in a thread of its own, unless one is being written: samples need not wait for the disk."""
-        if self._writing is None or not self._writing.is_alive():
-            self._writing = threading.Thread(target=self.write, args=(state,), daemon=True, name="watch snapshot")
-            self._writing.start()
-
     def write(self, state: PartState) -> None:
         """Put a `state` in the place of the one before, which is kept until the next."""
-        if self._writing is not None and self._writing is not threading.current_thread():
-            self._writing.join()
         held = io.BytesIO()
         arrays: dict[str, Any] = {**state, _MODEL: np.array(self._mark)}
         np.savez(held, **arrays)
@@ -95,6 +85,4 @@ class Snapshots:
 
     def close(self) -> None:
         """Let go of the folder."""
-        if self._writing is not None:
-            self._writing.join()
         self._lock.close()
