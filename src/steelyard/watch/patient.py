@@ -10,7 +10,7 @@ from dataclasses import replace
 from steelyard.watch.batch import Seen, joined
 
 # They see so many samples together, for a call costs as much as a few samples; and no more than so many.
-_TOGETHER, _AT_MOST = 16, 256
+_TOGETHER, _AT_MOST = 64, 256
 # Batches that may wait; a part that is too slow for its robot misses what comes after that.
 _MOST_WAITING = 8192
 

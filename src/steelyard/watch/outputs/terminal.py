@@ -85,6 +85,8 @@ class TerminalPage(WatchOutput):
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
