@@ -50,7 +50,7 @@ def page(chromium: Any, studio: Served) -> Iterator[Any]:
     made.on("pageerror", lambda error: trouble.append(str(error)))
     made.on("console", lambda m: trouble.append(m.text) if "Content Security Policy" in m.text else None)
     made.on("request", lambda r: None if r.url.startswith((studio.base, "data:", "blob:")) else trouble.append(r.url))
-    made.set_default_timeout(20_000)
+    made.set_default_timeout(60_000)  # a busy machine is no failure
     made.goto(studio.address)
     yield made
     context.close()
