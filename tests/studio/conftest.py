@@ -16,13 +16,25 @@ _FLAGS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_process_aside() -> Iterator[None]:
+    """All studios of these tests share one process for small computations: to start it takes longer than most tests."""
+    aside = pytest.importorskip("steelyard.studio.aside")
+    shared, made, close = aside.AsideProcess(None), aside.AsideProcess._made, aside.AsideProcess.close
+    aside.AsideProcess._made = lambda self: made(self if getattr(self, "alone", False) else shared)
+    aside.AsideProcess.close = lambda self: close(self) if getattr(self, "alone", False) else None
+    yield
+    aside.AsideProcess._made, aside.AsideProcess.close = made, close
+    shared.close()
+
+
 @pytest.fixture
-def studio(tmp_path: Path) -> Iterator[Served]:
+def studio(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
     """A studio of an empty folder."""
     pytest.importorskip("uvicorn", reason="the studio's packages are not installed")
     folder = tmp_path / "arm"
     folder.mkdir()
-    served = Served(folder)
+    served = Served(folder, apart=getattr(request.function, "apart", False))
     served.start()
     yield served
     served.end()

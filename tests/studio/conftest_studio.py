@@ -50,12 +50,18 @@ class Served:
     address: str = ""
     process: Any = None
     port: int = 0
+    apart: bool = True  # in a process of its own, which can be killed; else in a thread, which begins at once
+    _server: Any = None
+    _thread: Any = None
 
     @property
     def base(self) -> str:
         return self.address.partition("?")[0].rstrip("/")
 
     def start(self) -> None:
+        if not self.apart:
+            self._start_here()
+            return
         command = [sys.executable, "-m", "steelyard", "studio", str(self.folder), "--no-open", "--port", str(self.port)]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
@@ -79,18 +85,47 @@ class Served:
                 time.sleep(0.05)
         raise AssertionError("The studio does not answer.")
 
+    def _start_here(self) -> None:
+        import threading
+
+        import uvicorn
+
+        from steelyard.studio.place import StudioFolder
+        from steelyard.studio.server import ServeOptions, listening, make_app
+
+        options = ServeOptions(port=self.port, show=False)
+        sock = listening(options)
+        self.port = sock.getsockname()[1]
+        app, self.address = make_app(StudioFolder(self.folder), options, self.port)
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [sock]}, daemon=True)
+        self._thread.start()
+        end = time.monotonic() + 20.0
+        while not self._server.started:
+            assert time.monotonic() < end, "The studio does not begin."
+            time.sleep(0.01)
+
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
     def end(self) -> None:
-        with contextlib.suppress(OSError):
+        if self._server is not None:
+            self._server.should_exit = self._server.force_exit = True
+            self._thread.join(10.0)
+        with contextlib.suppress(OSError, AttributeError):
             self.process.terminate()
             self.process.wait(10.0)
         # Jobs outlive a studio; none may outlive its test.
         for begun in self.folder.glob(".steelyard/jobs/*/begun.json"):
             with contextlib.suppress(Exception):
                 os.killpg(int(re.search(r'"pid": (\d+)', begun.read_text())[1]), signal.SIGKILL)  # type: ignore[index]
+
+
+def apart(test: Any) -> Any:
+    """Marks a test whose studio must be a process of its own."""
+    test.apart = True
+    return test
 
 
 class Client:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
-from conftest_studio import Client, Served, all_files
+from conftest_studio import Client, Served, all_files, apart
 from test_stage_data import long_log, motion, plotted, project, resident, written
 
 
@@ -160,6 +160,7 @@ def test_a_broken_file_is_told_on_the_page(data: Any, studio: Served, tmp_path: 
     assert not list((studio.folder / "logs").iterdir())
 
 
+@apart
 @pytest.mark.proof
 def test_two_gigabytes_come_without_being_held(data: Any, studio: Served, tmp_path: Path) -> None:
     """A Parquet file of 2 GB is sent, read, and drawn from its first to its last sample, while the server stays

@@ -190,6 +190,7 @@ def _found_some(desk: Desk, job: Any) -> bool:
     return any(event.get("seen", {}).get("best") for event in desk.jobs.events(job.id)[0])
 
 
+@pytest.mark.proof
 def test_a_search_is_stopped_continued_rehearsed_and_written(desk: Desk) -> None:
     """Even where the server itself was told to ignore Ctrl-C, as shells tell what they put in the background."""
     desk.place.project_file.write_text('robot = "szabo3r"\nruns = "runs"\n')

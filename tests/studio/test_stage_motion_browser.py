@@ -103,6 +103,7 @@ def test_two_tabs_do_not_call_each_other_for_ever(motion: Any, studio: Any) -> N
     assert asked == []
 
 
+@pytest.mark.proof
 def test_nothing_serious_for_who_hears_the_page(chromium: Any, studio: Any) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
 from check.checked_logs import clean
-from conftest_studio import Client, Served
+from conftest_studio import Client, Served, apart
 from simulated_arms import arm_folder, wrong_sign
 
 from steelyard import load_robot
@@ -100,6 +100,7 @@ def test_from_dropped_files_to_a_urdf(page: Any, studio: Served, tmp_path: Path)
     assert np.abs(found.torque(log.q, still, still) - gravity).max() < 0.05 * np.abs(gravity).max()
 
 
+@apart
 def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served) -> None:
     """A search runs while the server is killed (−9); started again at the same place, it finds the job at work, the
     open page comes back by itself, and the job is cancelled for certain."""

@@ -41,7 +41,8 @@ class AsideProcess:
         pool = self._made()
         try:
             kind, found = await asyncio.wait_for(
-                asyncio.get_running_loop().run_in_executor(pool, _called, function, args), seconds
+                asyncio.get_running_loop().run_in_executor(pool, _called, str(self.place.root), function, args),
+                seconds,
             )
         except BrokenProcessPool:
             self.close()
@@ -68,16 +69,15 @@ class AsideProcess:
 
     def _made(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                1, multiprocessing.get_context("spawn"), os.chdir, (str(self.place.root),), max_tasks_per_child=_TASKS
-            )
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=_TASKS)
         return self._pool
 
 
-def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
-    """Errors as sentences: exceptions of others may not travel."""
+def _called(root: str, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
+    """Called in the folder `root`. Errors as sentences: exceptions of others may not travel."""
     from steelyard.errors import SteelyardError
 
+    os.chdir(root)
     try:
         return "ok", function(*args)
     except SteelyardError as error:

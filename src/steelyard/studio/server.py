@@ -51,7 +51,7 @@ def serve(folder: str, options: ServeOptions, say: Callable[[str], Any] = print)
     place = StudioFolder(path)
     with place.own("lock").open("ab") as lock:
         _alone(lock, place)
-        sock = _listen(options)
+        sock = listening(options)
         port = sock.getsockname()[1]
         app, address = make_app(place, options, port)
         say(address)
@@ -84,7 +84,8 @@ def _alone(lock: IO[bytes], place: StudioFolder) -> None:
         raise StudioError(f"A studio is open in {place.root} already; use that one, or end it first.")
 
 
-def _listen(options: ServeOptions) -> socket.socket:
+def listening(options: ServeOptions) -> socket.socket:
+    """A socket at the address that `options` name."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     if sys.platform != "win32":
