@@ -68,8 +68,7 @@ class MomentumObserver:
         divided by zero.
         """
         out = np.zeros((len(batch), 3))
-        if len(batch) > 1:
-            out[1:, 0] = np.diff(batch.t)
+        out[1:, 0] = batch.t[1:] - batch.t[:-1]
         out[:, 2] = self.rate
         begins = batch.fresh or not math.isfinite(last)
         out[0, :2] = (1.0, 1.0) if begins else (batch.t[0] - last, 0.0)

@@ -99,14 +99,12 @@ class Scatter:
     def _postures(self, seen: Seen) -> Array:
         """What the errors of parameters make of the torque, worked out at the first sample of each stretch."""
         batch = seen.batch
-        if len(batch) == 1 and not batch.fresh and math.floor(batch.t[0] / _POSTURE_SECONDS) == self._time[1]:
-            return self._parameters[None]
         number = np.floor(batch.t / _POSTURE_SECONDS)
         before = math.nan if batch.fresh else self._time[1]
+        if number[-1] == before:  # as nearly always for a sample alone
+            return self._parameters[None]
         self._time[1] = number[-1]
         new = np.flatnonzero(np.diff(number, prepend=before) != 0.0)
-        if not len(new):
-            return self._parameters[None]
         at = np.zeros(len(batch), dtype=int)
         at[new] = np.arange(1, len(new) + 1)
         found = self._watched.torque_variance(batch.q[new], batch.dq[new])
