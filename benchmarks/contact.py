@@ -13,9 +13,7 @@ number per joint, set by the same law of tails on the same runs. A second one ha
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
@@ -27,9 +25,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from common import machine, save, show
 from contact_figure import curves_figure, records_figure
+from observer_in_c import c_microseconds
 
 from steelyard import identify, load_robot, read_log
-from steelyard.export import observer_to_c
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.watch import threshold
@@ -171,31 +169,6 @@ def planted(watched: WatchedModel, batch: SampleBatch, newtons: float, seed: int
     return SampleBatch(batch.t, batch.q, batch.dq, tau, batch.fresh), begins
 
 
-def c_microseconds(watched: WatchedModel, batch: SampleBatch) -> float:
-    """Of the observer in C, gcc -O2, per sample: the best of several passes over a record."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, _ = observer_to_c(watched.model, Path(folder) / "arm_observer.c", "arm")
-        loop = Path(folder) / "loop.c"
-        loop.write_text(
-            '#include "arm_observer.h"\n'
-            "void run(arm_observer *o, long n, const double *t, const double *q, const double *dq, const double *tau)\n"
-            "{ for (long k = 0; k < n; k++) arm_observer_step(o, t[k], q + 6 * k, dq + 6 * k, tau + 6 * k); }\n"
-        )
-        library = Path(folder) / "o.so"
-        flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC"]
-        subprocess.run(["gcc", *flags, "-o", library, source, loop, "-lm"], check=True)
-        code = ctypes.CDLL(str(library))
-        state = np.zeros(1000)
-        arrays = [np.ascontiguousarray(x) for x in (batch.t, batch.q, batch.dq, batch.tau)]
-        best = np.inf
-        for _ in range(50):
-            code.arm_observer_init(ctypes.c_void_p(state.ctypes.data), ctypes.c_double(5.0))
-            start = time.thread_time()
-            code.run(ctypes.c_void_p(state.ctypes.data), len(batch), *(ctypes.c_void_p(a.ctypes.data) for a in arrays))
-            best = min(best, (time.thread_time() - start) / len(batch))
-        return 1e6 * best
-
-
 def python_microseconds(watched: WatchedModel, calibration: threshold.Calibration, batch: SampleBatch) -> float:
     """Of observer and contact in Python, per sample, in batches of 50."""
     observer = MomentumObserver(watched.model, calibration.cutoff_hz)
@@ -310,7 +283,7 @@ def main() -> None:
     results["curves"] = curve
     curves_figure(curve, "docs/images/contact-curves.svg")
     (batch,) = batches(watched, FITTED[2])
-    results["c_us_per_sample"] = c_microseconds(watched, batch)
+    results["c_us_per_sample"] = c_microseconds(watched.model, batch)
     results["python_us_per_sample"] = python_microseconds(watched, calibration, batch)
     tell(results)
     save("contact", {"machine": machine(), **results})

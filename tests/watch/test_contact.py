@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from oracles import pinocchio_of
 from worked import as_log, at_work, believed, truth
 
+from steelyard.dynamics import Model
 from steelyard.dynamics.momentum import momentum_balance
 from steelyard.ground.arrays import Array
 from steelyard.watch.batch import SampleBatch
@@ -158,6 +159,22 @@ def test_without_any_calibration_the_torque_is_told_and_no_contact() -> None:
     assert part.fetch_events() == []
     assert part.telling()["calibrated"] is False
     assert len(part.telling()["external_torque"]) == 7
+
+
+def test_a_joint_whose_torque_is_not_used_alarms_nobody_and_hides_nothing() -> None:
+    """The last joint's torque is nonsense; a push on the link before it is found all the same."""
+    model = believed().model
+    robot = model.robot.with_torque_used(model.robot.joint_names[:6])
+    blind = Model(robot, model.terms, model.theta)
+    batch = pushed(at_work(9.0, 5), robot.link_names[5], np.array([0.0, 80.0, 0.0]), 4.0)
+    batch.tau[:, 6] += 500.0 * np.sin(batch.t)
+    part = ContactPart(WatchSetup(blind, None, PER_HOUR, calibration()))
+    part.take(MomentumObserver(blind, calibration().cutoff_hz).take(batch))
+    begun = [e for e in part.fetch_events() if e.kind == "contact"]
+    assert len(begun) == 1
+    assert 4.0 < begun[0].detail["found"] < 4.1
+    assert "joint7" not in begun[0].detail["joints"]
+    assert part.telling()["limit"][6] == 0.0
 
 
 def test_a_run_folder_stands_in_for_a_calibration(arm_found, tmp_path: Path) -> None:

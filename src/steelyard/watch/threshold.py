@@ -48,6 +48,10 @@ _CUTOFFS_HZ = (0.5, 0.8, 1.25, 2.0, 3.0, 5.0, 8.0, 12.5, 20.0, 30.0, 50.0)
 _SAMPLES_WITHIN = 4.0
 
 
+# N m, N: the limit of a joint of which nothing is known.
+NO_LIMIT = 1e15
+
+
 class CalibrationError(SteelyardError):
     """Logs that no limits follow from, or a file that holds none."""
 
@@ -140,7 +144,7 @@ def rough_calibration(watched: WatchedModel, residual_std: Sequence[float], cuto
     """
     robot = watched.model.robot
     used = np.flatnonzero(robot.torque_used)
-    level = np.full(robot.dof, np.inf)
+    level = np.full(robot.dof, NO_LIMIT**2)
     level[used] = np.square(residual_std)
     balance = momentum_balance(watched.model)
     friction = np.square([float(x) for x in dry_friction(watched.model, balance, [0.0] * robot.dof)])

@@ -17,8 +17,8 @@ from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.model import WatchedModel, watched_model
 from steelyard.watch.observer import USUAL_CUTOFF_HZ, MomentumObserver
 from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
-from steelyard.watch.scatter import Scatter
-from steelyard.watch.threshold import Calibration, rough_calibration
+from steelyard.watch.scatter import CAUSES, Excused, Scatter
+from steelyard.watch.threshold import NO_LIMIT, Calibration, rough_calibration
 from steelyard.watch.touch import Touch, locate
 
 # A contact is over when all torques have been below half of their limits for three time constants of the low-pass:
@@ -58,7 +58,11 @@ class ContactPart(WatchPart):
         self._touched, self._since, self._found, self._loud, self._peak = False, np.nan, np.nan, -np.inf, 0.0
         self._loud_at = np.zeros(0)  # the same at every sample of the batch that is looked at
         self._quiet, self._floor = np.nan, np.inf  # when all joints were last as quiet as they get, and how quiet
-        self._now = np.zeros((2, n))  # external torque less what friction explains, and its limit
+        # External torque less what friction explains, and what its limit is made of.
+        self._now: tuple[Array, Array] = np.zeros(n), np.zeros((n, len(CAUSES)))
+        # The causes times these add up to the square of the limit; joints whose torque is not used have none.
+        self._squares = self.calibration.coefficients * self._limits[:, None] ** 2
+        self._squares[~self._used] = [NO_LIMIT**2 if name in ("moving", "resting") else 0.0 for name in CAUSES]
         self._at_peak = np.zeros((3, n))  # posture, torque and σ where the contact was strongest
         self.contacts = 0
 
@@ -67,12 +71,11 @@ class ContactPart(WatchPart):
         while len(seen.batch):
             kept = self._scatter.state() if len(seen.batch) > 1 else {}
             excused = self._scatter.take(seen, self._touched)
-            sigma = excused.sigma(self.calibration.coefficients)
-            share = np.where(self._used, np.abs(excused.beyond) / (sigma * self._limits), 0.0)
-            most = share.max(axis=1)
-            if len(most) == 1 and not self._touched and most[0] <= 1.0:  # the usual case of a running robot
-                self._follow_one(float(seen.batch.t[0]), float(most[0]), excused.beyond, sigma)
+            most = np.sqrt((excused.beyond**2 / (excused.causes * self._squares).sum(axis=2)).max(axis=1))
+            if len(most) == 1 and not self._touched and most[0] <= 1.0:  # the usual way of a live sample
+                self._quietly(float(seen.batch.t[0]), float(most[0]), excused)
                 return
+            sigma = excused.sigma(self.calibration.coefficients)
             stuck = np.all((np.abs(excused.beyond) < excused.held) | ~self._used, axis=1)
             change = self._change(seen.batch.t, most, stuck)
             end = len(most) if change is None else change + 1
@@ -80,9 +83,18 @@ class ContactPart(WatchPart):
                 self._scatter.restore(kept)
                 self._scatter.take(_part(seen, 0, end), self._touched)
             self._follow(seen, excused.beyond, sigma, most, end)
+            self._now = excused.beyond[end - 1].copy(), excused.causes[end - 1].copy()
             if change is not None:
                 self._turn(float(seen.batch.t[change]))
             seen = _part(seen, end, len(most))
+
+    def _quietly(self, t: float, most: float, excused: Excused) -> None:
+        """What `_follow` does for one sample at time `t` in which nothing happens."""
+        above = most - _CREEPING * t
+        self._floor = min(self._floor, above)
+        if above < self._floor + _FLOOR or not np.isfinite(self._quiet):
+            self._quiet = t
+        self._now = excused.beyond[0], excused.causes[0]
 
     def _change(self, t: Array, most: Array, stuck: NDArray[np.bool_]) -> int | None:
         """The first sample at which a contact begins, or ends; None where nothing changes. `stuck`: friction may hold
@@ -97,14 +109,6 @@ class ContactPart(WatchPart):
         over = np.flatnonzero(t - last > self._hold)
         return int(over[0]) if len(over) else None
 
-    def _follow_one(self, t: float, most: float, beyond: Array, sigma: Array) -> None:
-        """What `_follow` does, for a single sample without contact: a robot that runs must not wait for NumPy."""
-        left = most - _CREEPING * t
-        self._floor = min(self._floor, left)
-        if left < self._floor + _FLOOR or not math.isfinite(self._quiet):
-            self._quiet = t
-        self._now = np.concatenate((beyond, sigma * self._limits))
-
     def _follow(self, seen: Seen, beyond: Array, sigma: Array, most: Array, end: int) -> None:
         """Keep what is needed of the samples up to `end`: the present, the last quiet moment, the strongest one."""
         t = seen.batch.t[:end]
@@ -115,7 +119,6 @@ class ContactPart(WatchPart):
             quiet = t[most[:end] - _CREEPING * t < above + _FLOOR]
             self._floor = float(above[-1])
             self._quiet = float(quiet[-1]) if len(quiet) else self._quiet if np.isfinite(self._quiet) else float(t[0])
-        self._now = np.stack([beyond[end - 1], sigma[end - 1] * self._limits])
         k = int(np.argmax(most[:end]))
         begins = not self._touched and most[end - 1] > 1.0
         if begins:
@@ -158,10 +161,11 @@ class ContactPart(WatchPart):
 
     def telling(self) -> dict[str, Any]:
         """External torque and its limits (N m, N), whether something touches the robot, and where."""
-        beyond, limits = self._now
+        beyond, causes = self._now
+        limits = np.sqrt((causes * self._squares).sum(axis=1))
         told: dict[str, Any] = {
             "external_torque": [float(x) for x in beyond],
-            "limit": [float(x) if np.isfinite(x) else 0.0 for x in limits],
+            "limit": [float(x) if x < NO_LIMIT else 0.0 for x in limits],
             "touched": self._touched,
             "contacts": self.contacts,
             "calibrated": self.calibration.seconds > 0.0,
@@ -177,7 +181,7 @@ class ContactPart(WatchPart):
             float(self._touched), self._since, self._found, self._loud, self._peak, self._quiet, self._floor,
             self.contacts,
         ]  # fmt: skip
-        rows = np.concatenate([self._now, self._at_peak])
+        rows = np.concatenate([self._now[0][None], self._now[1].T, self._at_peak])
         return {**self._scatter.state(), "times": np.array(times, dtype=float), "rows": rows}
 
     def restore(self, state: PartState) -> None:
@@ -188,7 +192,7 @@ class ContactPart(WatchPart):
         )
         self._touched, self.contacts = bool(touched), int(contacts)
         rows = np.array(state["rows"], dtype=float)
-        self._now, self._at_peak = rows[:2], rows[2:]
+        self._now, self._at_peak = (rows[0], rows[1:-3].T), rows[-3:]
 
 
 def contact_calibration(setup: WatchSetup, watched: WatchedModel) -> Calibration:
@@ -198,7 +202,7 @@ def contact_calibration(setup: WatchSetup, watched: WatchedModel) -> Calibration
         return setup.calibration
     robot = watched.model.robot
     # Without any residuals nothing is known, and no torque is beyond its limit.
-    residuals = [math.inf] * int(np.count_nonzero(robot.torque_used))
+    residuals = [NO_LIMIT] * int(np.count_nonzero(robot.torque_used))
     if setup.run is not None and (Path(setup.run) / "result.json").is_file():
         root = read_json(Path(setup.run) / "result.json", SteelyardError, "identify anew")
         told = root.value.get("estimation", {}) if isinstance(root.value, dict) else {}
