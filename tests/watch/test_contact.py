@@ -161,6 +161,20 @@ def test_without_any_calibration_the_torque_is_told_and_no_contact() -> None:
     assert len(part.telling()["external_torque"]) == 7
 
 
+def test_a_clock_that_begins_anew_ends_a_contact_and_dates_the_next_by_itself() -> None:
+    batch = pushed(at_work(9.0, 5), truth().robot.link_names[6], np.array([0.0, 60.0, 0.0]), 4.0)
+    part = ContactPart(WatchSetup(believed().model, None, PER_HOUR, calibration()))
+    observer = MomentumObserver(believed().model, calibration().cutoff_hz)
+    cut = SampleBatch(batch.t[:430] + 1000.0, batch.q[:430], batch.dq[:430], batch.tau[:430], fresh=True)
+    for piece in (cut, batch):
+        part.take(observer.take(piece))
+    events = part.fetch_events()
+    assert [e.kind for e in events] == ["contact", "contact over"] * 2
+    assert abs(events[0].t - 1004.0) < 0.1
+    assert 1004.0 < events[1].t < 1004.31
+    assert abs(events[2].t - 4.0) < 0.1
+
+
 def test_a_joint_whose_torque_is_not_used_alarms_nobody_and_hides_nothing() -> None:
     """The last joint's torque is nonsense; a push on the link before it is found all the same."""
     model = believed().model

@@ -68,6 +68,10 @@ class ContactPart(WatchPart):
 
     def take(self, seen: Seen) -> None:
         """Learn from what the observer has `seen`."""
+        if seen.batch.fresh:  # the clock may be another, and nobody knows what happened in between
+            if self._touched:
+                self._turn(self._loud)
+            self._quiet, self._floor, self._loud = np.nan, np.inf, -np.inf
         while len(seen.batch):
             kept = self._scatter.state() if len(seen.batch) > 1 else {}
             excused = self._scatter.take(seen, self._touched)
