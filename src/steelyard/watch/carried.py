@@ -190,7 +190,11 @@ class CarriedLoad:
         joint, other_best = np.unravel_index(int(np.argmax(gains)), gains.shape)
         is_load = bool(gain[best] > gains[joint, other_best])
         (x, P), best = (load, best) if is_load else (others[joint], int(other_best))
-        self._x, self._P = learnt(x[best], P[best], N[best], b[best])
+        # Its first second may hold both what was and what is: it does not count where that is as sure as the change.
+        first = self._ring_N[-ago[best]], self._ring_b[-ago[best]]
+        after = learnt(x[best], P[best], N[best] - first[0], b[best] - first[1])
+        other = log_evidence(x[best], P[best], *first) - log_evidence(*after, *first)
+        self._x, self._P = after if other > self._threshold else learnt(*after, *first)
         self._seen[1:] = 0.0
         self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
         return float(self._ring_t[-ago[best]]) if is_load else None

@@ -59,17 +59,19 @@ def step_evidence(
         f = np.maximum(np.arange(length)[None, :] - np.arange(length)[:, None] + 1.0, 0.0)
         found.append(_of_templates(f**2 @ w, f @ np.where(w > 0.0, w * z, 0.0), common, s / 7.0, degrees,
                                    length - np.arange(float(length))))  # fmt: skip
-    evidence, size, error = (np.concatenate([x[k] for x in found]) for k in range(3))
-    evidence = np.where(np.tile(w > 0.0, (len(found), 1)), evidence, -np.inf)  # changes begin where something was seen
-    best = np.argmax(evidence, axis=0)
+    evidence, size, error, fit = (np.concatenate([x[k] for x in found]) for k in range(4))
+    seen = np.tile(w > 0.0, (len(found), 1))  # changes begin where something was seen
+    # Whether is a question of evidence, in which what is shared counts; since when and how, of the best fit.
+    best = np.argmax(np.where(seen, fit, -np.inf), axis=0)
     pick = best, np.arange(z.shape[1])
-    return SeriesChange(evidence[pick], best % length, size[pick], error[pick], best >= length)
+    most = np.max(np.where(seen, evidence, -np.inf), axis=0)
+    return SeriesChange(most, best % length, size[pick], error[pick], best >= length)
 
 
 def _of_templates(
     N: Array, b: Array, common: Array, s: Array, degrees: Array | float, newest: Array
-) -> tuple[Array, Array, Array]:
-    """log e-value, size and error of a change for every beginning; `newest` is the template's last value."""
+) -> tuple[Array, Array, Array, Array]:
+    """log e-value, size, error and fit of a change for every beginning; `newest` is the template's last value."""
     known = N > 0.0
     amplitude = np.where(known, b / np.where(known, N, 1.0), 0.0)
     information = np.where(known, N / (1.0 + common * N), 0.0)  # what is shared does not average out
@@ -77,7 +79,7 @@ def _of_templates(
     power = 0.5 * (degrees + 1.0)
     evidence = power * (np.log1p(T2 / degrees) - np.log1p(T2 / (degrees * grows))) - 0.5 * np.log(grows)
     error = 1.0 / np.sqrt(np.where(known, information, 1.0))
-    return evidence, amplitude * newest[:, None], np.where(known, error * newest[:, None], np.inf)
+    return evidence, amplitude * newest[:, None], np.where(known, error * newest[:, None], np.inf), amplitude**2 * N
 
 
 def real_changes(evidence: Array, rate: float) -> NDArray[np.bool_]:
