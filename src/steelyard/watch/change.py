@@ -73,6 +73,7 @@ def _of_templates(
 ) -> tuple[Array, Array, Array, Array]:
     """log e-value, size, error and fit of a change for every beginning; `newest` is the template's last value."""
     known = N > 0.0
+    common = common / newest[:, None] ** 2  # it is one of the level that is reached
     amplitude = np.where(known, b / np.where(known, N, 1.0), 0.0)
     information = np.where(known, N / (1.0 + common * N), 0.0)  # what is shared does not average out
     T2, grows = amplitude**2 * information, 1.0 + s**2 * information

@@ -17,8 +17,9 @@ from steelyard.watch.windows import OFFSET, RowWindows
 # A load is told as one if it accounts for the torques e³ = 20 times as well as none, and its mass is beyond so many
 # error bars and a hundredth of what is expected.
 _CARRIED, _SIGMAS, _LEAST = 3.0, 3.0, 0.01
-# A change is told when the mass is known to this part of itself (or to the least that counts), or after this time, s.
-_SURE, _PATIENCE = 0.2, 10.0
+# A change is told when the mass is known to this part of itself (or to the least that counts), but not within so many
+# seconds, of which the first may hold two loads; or, whatever is known, after this time, s.
+_SURE, _SETTLED, _PATIENCE = 0.2, 4.0, 10.0
 # Without a rated payload at hand: robots carry up to a fifth of what they weigh, lightweight ones included, …
 _PART_OF_ROBOT, _LEAST_KG = 0.2, 0.1
 # … within a hand's length and a part's size of the flange (m).
@@ -65,11 +66,16 @@ class LoadPart(WatchPart):
         carries = self._is_load(load)
         if np.isnan(self._pending[0]) and (changed is not None or carries != bool(self._carries[0])):
             self._pending[:] = t if changed is None else changed, 0.0
+        elif changed is not None:
+            self._pending[1] = 0.0  # the same change, seen better, or another that came after it
+            if changed > self._pending[0] + _SETTLED:
+                self._pending[0] = changed
         if np.isnan(self._pending[0]):
             self._told[:] = load.mass, load.mass_error
             return
         self._pending[1] += 1.0
-        if load.mass_error > max(_SURE * abs(load.mass), _LEAST * self._heaviest) and self._pending[1] < _PATIENCE:
+        unsure = load.mass_error > max(_SURE * abs(load.mass), _LEAST * self._heaviest)
+        if self._pending[1] < (_PATIENCE if unsure else _SETTLED):
             return
         since = float(self._pending[0])
         self._pending[:] = np.nan, 0.0
