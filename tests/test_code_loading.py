@@ -30,6 +30,7 @@ ALLOWED = {
     ("studio/worker.py", "runpy"): "the program itself, in the process of a job",
     ("studio/worker.py", "run_module"): "the program itself, in the process of a job",
     ("studio/prepared.py", "import_module"): "a module of the table beside it",
+    ("watch/sources/ros2.py", "import_module"): "rclpy and its messages, by their names",
     ("dynamics/native/_code.py", "from_data"): "machine code that was compiled now, or that the store gave out",
 }
 FORBIDDEN = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "runpy", "imp", "subprocess"}

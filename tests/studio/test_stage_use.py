@@ -261,3 +261,15 @@ def test_a_pair_of_real_logs_gives_the_mass_that_a_scale_gave(page: Any, studio:
     low, high = result["mass"]["interval"]
     assert low < 2.805 < high  # kg, weighed
     assert (folder / "runs/payload-1/load.script").exists()
+
+
+def test_a_replayed_log_is_watched_in_a_browser(identified: Path, page: Any, studio: Any) -> None:
+    shutil.copytree(identified, studio.folder, dirs_exist_ok=True)
+    page.goto(studio.base + "/use")
+    page.locator("#use-live select[name=log]").select_option(index=1)
+    page.locator("#use-live code", has_text="steelyard watch").wait_for()
+    page.get_by_role("button", name="Watch").click()
+    page.locator(".live", has_text="samples").wait_for()
+    page.locator(".live", has_text="External torque").wait_for()
+    page.locator("#use-live .job").get_by_role("button", name="Cancel").click()
+    page.locator(".live").wait_for(state="detached")

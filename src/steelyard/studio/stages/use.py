@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from steelyard.errors import SteelyardError
 from steelyard.report.elements import Html, callout, join, text
 from steelyard.studio.jobs import StudioJob
+from steelyard.studio.live import live_html, watch_form, watch_words, watched_html
 from steelyard.studio.page import attribute, command_line, form
 from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.roles import ListedLog, listed_logs
@@ -33,6 +34,8 @@ from steelyard.studio.use_words import USE_COMMANDS, as_path, model_word
 _KINDS: dict[str, StandingKind] = {"good": "done", "warning": "warning", "bad": "bad", "note": "done"}
 # Among how many of the newest models one is chosen.
 _MOST_MODELS = 50
+# Characters of what a watch has said in which its last report stands.
+_TOLD = 40_000
 _NO_LOGS = "There are no logs here; drop some in the stage Data."
 
 
@@ -41,7 +44,7 @@ class UseStage(Stage):
 
     name = "use"
     title = "Use"
-    scripts = ("later.js", "words.js")
+    scripts = ("later.js", "words.js", "live.js")
 
     async def standing(self, desk: Desk) -> Standing:
         try:
@@ -75,6 +78,14 @@ class UseStage(Stage):
         if what == "friction":
             found = place.run(query["run"])
             return str(await desk.aside.ask(friction_seen, str(place.project_file), str(found)))
+        if what == "live":
+            job = desk.jobs.get(query["job"])
+            return live_html(desk.jobs.said(job.id)[-_TOLD:])
+        if what == "words" and query.get("what") == "watch":
+            try:
+                return command_line(shlex.join(["steelyard", *watch_words(place, query)]))
+            except StudioError as error:
+                return f'<p class="hint">{text(str(error))}</p>'
         if what == "words" and query.get("what") in USE_COMMANDS:
             try:
                 words = USE_COMMANDS[query["what"]][1](place, query)
@@ -84,7 +95,7 @@ class UseStage(Stage):
         raise StudioError("There is nothing of this name.")
 
     def actions(self) -> Mapping[str, Action]:
-        return {"take": _take, **{kind: _started(kind) for kind in USE_COMMANDS}}
+        return {"take": _take, "watch": _watch, **{kind: _started(kind) for kind in USE_COMMANDS}}
 
 
 STUDIO_STAGES.register("use")(UseStage())
@@ -139,6 +150,7 @@ def _body(desk: Desk) -> Html:
     parts += [_loads(desk, runs, logs), _frictions(desk, runs, logs)]
     if name:
         parts.append(_others(desk, name, runs, logs))
+        parts.append(_live(desk, name, logs))
     return join(*parts)
 
 
@@ -190,6 +202,14 @@ def _others(desk: Desk, name: str, runs: Sequence[ShelvedRun], logs: Sequence[Li
     return section("others", "On other logs", asked, last, cards_html(done[:4])) if logs else Html("")
 
 
+def _live(desk: Desk, name: str, logs: Sequence[ListedLog]) -> Html:
+    teach = Html(
+        '<p class="hint">While the robot works its model tells what touches it, what it carries and whether it still '
+        "holds. A source on this machine, or a log that is played again.</p>"
+    )
+    return section("live", "Watch it work", teach, watch_form(logs, name), watched_html(_job(desk, "watch")))
+
+
 def _none(command: str) -> Html:
     return join(callout("note", _NO_LOGS, "No logs"), command_line(f"steelyard {command}"))
 
@@ -199,6 +219,12 @@ def _new(desk: Desk, name: str) -> str:
 
 
 # ------------------------------------------------------------ what is done
+
+
+async def _watch(desk: Desk, sent: Sent) -> None:
+    if (job := _job(desk, "watch")) is not None and job.live:
+        raise StudioError("A watch is at work already; cancel it first.")
+    desk.jobs.add("use", "Watch the robot", watch_words(desk.place, sent))
 
 
 async def _take(desk: Desk, sent: Sent) -> None:
