@@ -1,13 +1,13 @@
 """A month of a simulated robot at 100 Hz, watched: what is found, when, what is found that is not there, and its cost.
 
-    python benchmarks/watch_month.py                 # three axes, 30 days of two hours
+    python benchmarks/watch_month.py                 # three axes, 30 days of two hours at 100 Hz
     python benchmarks/watch_month.py --robot ns16 --days 14 --hours 1
     python benchmarks/watch_month.py --hours 24      # works day and night: 2.6e8 samples
     python benchmarks/watch_month.py --quiet         # nothing happens: false alarms alone
 
 A gear wears by 1 % a week from the tenth day on, a torque sensor jumps on the fifteenth, the tool is changed on the
 twentieth; mornings are cold, each differently. The model that it is watched by is off by a part of a percent in its
-links and by some percent in its friction.
+links and by some percent in its friction. docs/guides/health.md has the figures.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ not tell apart.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,8 +123,14 @@ class HealthPart(WatchPart):
         common = self._usual.daily[0] + np.max(np.where(np.isfinite(own), cold, 0.0), axis=0) + self._level
         found = step_evidence(z - recent, own, common, _JUMP * self._usual.units, self._usual.daily[1])
         real = real_changes(found.evidence, self._rates[0])
+        # The first round may hold both what was and what is; the size is that of those after it, two at least.
+        after = np.arange(_FAST)[:, None] > found.start
+        real &= found.start < _FAST - 2
         if real.any():
-            self._alarm(t, real, found, self._fast_t, "jump")
+            w = np.where(after, 1.0 / own, 0.0)
+            total = np.maximum(w.sum(axis=0), 1e-300)
+            size = np.sum(w * (z - recent), axis=0) / total
+            self._alarm(t, real, replace(found, size=size), self._fast_t, "jump")
 
     def _day_over(self) -> None:
         """The day's means are taken in, and what moves over days is looked for."""
@@ -151,10 +158,11 @@ class HealthPart(WatchPart):
         """Tell what has changed most surely; with what leaks from it into other numbers it becomes the new usual."""
         top = int(np.argmax(np.where(real, found.evidence, -np.inf)))
         start, size = int(found.start[top]), float(found.size[top])
-        self.tell(self._event(top, found, float(times[start]), t, how))
+        own = float(self._leaks[top, top])
+        apart = own > _TOLD_APART
+        self.tell(self._event(top, found, float(times[start]), t, how, own if apart else 1.0))
         self._progress[2] += 1.0
-        own = self._leaks[top, top]
-        others = self._leaks[:, top] / (own if own > _TOLD_APART else np.inf)
+        others = self._leaks[:, top] / (own if apart else np.inf)
         others[top] = 1.0
         self._usual.law[:, 0] += size * others
         self._level[top] = (_LEVEL * self._usual.units[top]) ** 2 + found.error[top] ** 2
@@ -164,15 +172,16 @@ class HealthPart(WatchPart):
             grown = np.maximum(np.arange(len(values)) - start + 1.0, 0.0) / (len(values) - start)
         series[0] -= size * np.outer(grown, others)
         if how == "jump":
-            series[1, :start, top] = np.inf
+            series[1, : start + 1, top] = np.inf
         else:
             self._slow[1, :, top] = self._fast[1, :, top] = np.inf
             self._fast[0] -= size * others
         self._today[:2] = 0.0
         self._today[2] = np.nan
 
-    def _event(self, c: int, found: SeriesChange, since: float, t: float, how: str) -> WatchEvent:
-        j, name, size, error = c // 4, CHANNELS[c % 4], float(found.size[c]), float(found.error[c])
+    def _event(self, c: int, found: SeriesChange, since: float, t: float, how: str, own: float) -> WatchEvent:
+        """The event of channel `c`, of whose changes the part `own` is seen."""
+        j, name, size, error = c // 4, CHANNELS[c % 4], float(found.size[c]) / own, float(found.error[c]) / own
         part, part_error = float(size / self._usual.units[c]), float(error / self._usual.units[c])
         way = "risen" if size > 0.0 else "fallen"
         words = _SAYS[name].format(self._names[j], way, with_error(100.0 * abs(part), 100.0 * part_error))
