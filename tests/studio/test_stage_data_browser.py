@@ -102,6 +102,7 @@ _BLANK = """async () => {
 }"""
 
 
+@pytest.mark.proof
 def test_a_plot_is_never_blank_however_slow_the_server_is(data: Any, tmp_path: Path) -> None:
     drop(data, written(tmp_path / "run.csv"))
     data.locator(".plot-values td").first.wait_for()

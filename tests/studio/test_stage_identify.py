@@ -153,7 +153,7 @@ def test_in_a_browser_from_the_wrong_sign_to_a_model(page: Any, studio: Any) -> 
     page.get_by_text("steelyard identify --holdout 0.3 --plain").wait_for()
     page.get_by_label("Friction and drives").select_option("")
     page.get_by_role("button", name="Start the identification").click()
-    page.locator(".search tbody tr").first.wait_for()
+    page.locator(".search tbody tr").first.wait_for(state="attached")  # a quick search is over, and folded away
     page.reload()  # in the middle: what was told is told again
     page.locator(".search tbody tr").nth(2).wait_for(state="attached")
     page.wait_for_selector(".verdict:not(.bad)")

@@ -39,6 +39,14 @@ def lives(pid: int) -> bool:
     return True
 
 
+def parent(process: Path) -> int:
+    """Of a process by its folder in /proc; 0 where it has gone."""
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, ValueError):
+        return 0
+
+
 def go(page: Any, stage: str) -> None:
     page.click(f"#rail a[href='/{stage}']")
     page.wait_for_selector(f"body[data-stage={stage}]")
@@ -115,7 +123,12 @@ def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served)
     page.wait_for_selector("#motion-search .curve path.best")
     (begun,) = studio.folder.glob(".steelyard/jobs/*/begun.json")
     pid = json.loads(begun.read_text())["pid"]
+    aside = [
+        int(p.name) for p in Path("/proc").glob("[0-9]*") if parent(p) == studio.process.pid and int(p.name) != pid
+    ]
+    assert aside or not Path("/proc").exists()
     studio.kill()
+    until(lambda: not any(map(lives, aside)))  # it leaves no process but the job
     page.get_by_text("does not answer").wait_for()
     told = begun.parent / "events.jsonl"
     size = told.stat().st_size

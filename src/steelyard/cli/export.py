@@ -42,7 +42,7 @@ def export(o: ExportOptions) -> None:
     def made() -> Exported:
         model = o.described.model(o.model)
         wanted = [*opt.words(o.to), *(["c"] if o.c else []), *(["observer"] if o.observer else [])]
-        formats = tuple(dict.fromkeys(wanted)) or FORMATS
+        formats = tuple(dict.fromkeys(wanted)) if wanted or o.to else FORMATS
         return Exported(model, formats, o.name, opt.description(o.description))
 
     o.end.deliver(made)

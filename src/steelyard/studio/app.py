@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 import mimetypes
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ from steelyard.studio.uploads import receive
 _OWN_ASSETS = Path(__file__).parent / "assets"
 # Bytes of a form; files come another way.
 _LARGEST_FORM = 1_000_000
-# Seconds after which a page comes without what is still being worked out.
-_SOON = 0.3
+# Seconds after which a page comes without what is still being worked out, and how many of these may wait for it.
+_SOON, _MOST_GOING = 0.3, 40
 
 
 class Studio:
@@ -45,8 +46,8 @@ class Studio:
     def __init__(self, desk: Desk, largest_upload: int) -> None:
         self.desk, self.largest_upload = desk, largest_upload
         self.news = News(desk.jobs)
-        # What pages that are open already are waiting for, by stage and query.
-        self._going: dict[tuple[str, str], asyncio.Task[Html]] = {}
+        # What pages that are open already are waiting for.
+        self._going: dict[str, asyncio.Task[Html]] = {}
 
     def app(self) -> Starlette:
         """The application (ASGI), without its guard."""
@@ -61,6 +62,7 @@ class Studio:
             Route("/do/job/{action}", self.act_on_job, methods=["POST"]),
             Route("/do/{stage}/{action}", self.act, methods=["POST"]),
             Route("/body/{stage}", self.body),
+            Route("/going/{name}", self.going),
             Route("/data/{stage}/{what}", self.data),
             Route("/file/{path:path}", self.file),
             Route("/{stage}", self.page),
@@ -91,9 +93,12 @@ class Studio:
         stage = _stage(request)
         task = asyncio.create_task(self._body(stage, _query(request)))
         done, _ = await asyncio.wait({task}, timeout=_SOON)
+        name = secrets.token_hex(8)
         if not done:  # the page comes at once, and asks for what is being worked out
-            self._going[stage.name, request.url.query] = task
-        made = task.result() if done else coming(stage.title)
+            self._going[name] = task
+            while len(self._going) > _MOST_GOING:  # nobody has come back for it
+                self._going.pop(next(iter(self._going)))
+        made = task.result() if done else coming(stage.title, name)
         jobs = jobs_html(self.desk.jobs.all())
         return HTMLResponse(
             whole_page(self.desk.place, stage.name, made, await self._rail(stage.name), jobs, stage.scripts)
@@ -101,9 +106,14 @@ class Studio:
 
     async def body(self, request: Request) -> Response:
         """What a stage shows, without what is around it."""
-        stage = _stage(request)
-        task = self._going.pop((stage.name, request.url.query), None)
-        return HTMLResponse(await (task or self._body(stage, _query(request))))
+        return HTMLResponse(await self._body(_stage(request), _query(request)))
+
+    async def going(self, request: Request) -> Response:
+        """What a page that came before it is waiting for."""
+        task = self._going.pop(request.path_params["name"], None)
+        if task is None:
+            raise HTTPException(404)
+        return HTMLResponse(await task)
 
     async def rail(self, request: Request) -> Response:
         """The rail."""

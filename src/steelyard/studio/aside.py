@@ -7,6 +7,8 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -69,8 +71,21 @@ class AsideProcess:
 
     def _made(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=_TASKS)
+            self._pool = ProcessPoolExecutor(
+                1, multiprocessing.get_context("spawn"), _leave_with, (os.getpid(),), max_tasks_per_child=_TASKS
+            )
         return self._pool
+
+
+def _leave_with(server: int) -> None:
+    """See to it that this process ends when the `server` is gone, which may have been killed."""
+
+    def watch() -> None:
+        while os.getppid() == server:
+            time.sleep(1.0)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _called(root: str, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:

@@ -173,9 +173,13 @@ def command_line(command: str) -> Html:
     return join(Html('<h3 class="same">The same as a command</h3>'), commands(("", command)))
 
 
-def coming(title: str) -> Html:
-    """What stands where a stage called `title` will be, which is still being worked out; the page's script asks."""
-    return Html(f'<h1>{text(title)}</h1><p class="coming hint" role="status">Looking at what is here …</p>')
+def coming(title: str, name: str) -> Html:
+    """What stands where a stage called `title` will be, which is still being worked out: the page's script asks for it
+    by its `name`."""
+    return Html(
+        f'<h1>{text(title)}</h1><p class="coming hint" role="status" data-going="{_quoted(name)}">Looking at what is '
+        "here …</p>"
+    )
 
 
 def trouble(message: str) -> Html:

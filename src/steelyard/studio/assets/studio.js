@@ -120,5 +120,9 @@
   if (here) { here.parentNode.parentNode.scrollLeft = here.offsetLeft - 20; }
 
   // A page may come before what it shows.
-  if (document.querySelector("#stage > .coming")) { Steelyard.renew(); }
+  var coming = document.querySelector("#stage > .coming");
+  if (coming) {
+    Steelyard.ask("/going/" + coming.dataset.going).then(function (html) { Steelyard.swap(document.getElementById("stage"), html); },
+      Steelyard.renew);
+  }
 })();
