@@ -57,7 +57,11 @@ def test_the_full_parameters_have_the_base_parameters(name: str) -> None:
         assert np.allclose(c.base.matrix @ found.theta, found.beta, rtol=1e-9, atol=1e-12)
 
 
-@every
+# The square-root forms and the other rules of points go the same way as ekf and ukf, and take 5 s each.
+_SLOW = {"srekf", "srukf", "srckf", "srcdkf", "ckf", "cdkf"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.proof) if n in _SLOW else n for n in NAMES])
 def test_the_order_of_rows_matters_only_where_the_class_says_so(name: str) -> None:
     s = subject(name)
     first, other = (s.estimator.fit(data, s.home.base) for data in s.two_orders())
