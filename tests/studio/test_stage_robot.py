@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -116,6 +117,30 @@ def test_a_dropped_urdf_finds_the_meshes_that_were_dropped_with_it(studio: Serve
     drop(client, **{"Upper.STL": TRIANGLE})
     assert project(studio)["robot"] == other
     assert [s["kind"] for s in scene(seen(client))["shapes"]] == ["mesh"]
+
+
+def test_no_stage_draws_a_mesh_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A description that names somebody's mesh above the studio's folder gets stand-ins, in every view of the robot."""
+    import steelyard.excitation.designed as designed
+    from steelyard.studio.meanings import scene as scene_of_data
+    from steelyard.studio.motion_facts import motion_shown
+    from steelyard.studio.robot_page import robot_seen
+
+    folder = tmp_path / "studio"
+    folder.mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret.stl").write_bytes(TRIANGLE)
+    (folder / "link.stl").symlink_to(tmp_path / "other" / "secret.stl")
+    (folder / "inside.stl").write_bytes(TRIANGLE)
+    (folder / "steelyard.toml").write_text('robot = "arm.urdf"\n')
+    monkeypatch.chdir(folder)
+    none = SimpleNamespace(trajectories=(), limits=None)
+    monkeypatch.setattr(designed, "read_designed", lambda run, robot: none)
+    for mesh, expected in (("inside.stl", True), ("package://other/secret.stl", False), ("link.stl", False)):
+        (folder / "arm.urdf").write_text(URDF.format(mesh=mesh))
+        drawn = [json.loads(scene_of_data("none")), scene(motion_shown("steelyard.toml", "none"))]
+        drawn.append(scene(robot_seen("steelyard.toml")["view"]))
+        assert [any(s["kind"] == "mesh" for s in one["shapes"]) for one in drawn] == [expected] * 3, mesh
 
 
 def test_meshes_are_found_in_the_folders_of_packages(studio: Served, client: Client) -> None:

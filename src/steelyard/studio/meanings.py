@@ -16,7 +16,6 @@ from steelyard.check.fix import as_toml
 from steelyard.check.guess import guess_mapping
 from steelyard.errors import LogError, SteelyardError
 from steelyard.robot.robot import Robot
-from steelyard.robot.shapes import scene_of
 from steelyard.signals.mapping import LogMapping, mapping_table
 from steelyard.signals.read import read_log
 from steelyard.signals.recognise import recognise_time
@@ -26,6 +25,7 @@ from steelyard.signals.units import LOG_UNITS
 from steelyard.studio.mapping_page import MAPPING_HEADER, NUMBERS_MAPPED, SIGNALS_MAPPED
 from steelyard.studio.place import StudioFolder
 from steelyard.studio.pyramid import Pyramid, build_pyramid
+from steelyard.studio.robot_files import robot_scene
 
 # Of texts up to so many bytes the rows are counted.
 _COUNTED = 50_000_000
@@ -314,15 +314,13 @@ def _as_one(values: list[Any]) -> Any:
 
 def scene(pyramid: str) -> str:
     """The robot of the project to be drawn, so that it is in sight in all postures of the log with this `pyramid`."""
-    project = StudioFolder(".").project()
-    packages = [project.packages] if isinstance(project.packages, str) else list(project.packages)
     robot = _needed_robot()
     motions = []
     if Path(pyramid).exists():
         made = Pyramid.open(pyramid)
         part = made.window(made.start, made.end, 100, range(robot.dof))
         motions = [("", part.times[:, 0], part.low.astype(float))]
-    drawn = scene_of(robot, motions, [project.path_of(p) for p in packages if p])
+    drawn = robot_scene(StudioFolder(".").project(), robot, motions)
     return replace(drawn, motions=()).to_json()
 
 

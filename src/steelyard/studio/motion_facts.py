@@ -89,15 +89,13 @@ def motion_shown(project_file: str, run: str) -> str:
     from steelyard.project import Project
     from steelyard.report.elements import figure_html, join
     from steelyard.report.scene import scene_html
-    from steelyard.robot.shapes import scene_of
+    from steelyard.studio.robot_files import robot_scene
 
     project = Project.load(project_file)
     robot = project.load_robot()
     read = read_designed(run, robot)
-    packages = [project.packages] if isinstance(project.packages, str) else list(project.packages)
-    folders = [project.path_of(p) for p in packages if p]
     motions = [(f"motion {k + 1}", m.times(50.0), m) for k, m in enumerate(read.trajectories)]
-    scene = scene_of(robot, [(name, t, m.derivative(t, 0)) for name, t, m in motions], folders)
+    scene = robot_scene(project, robot, [(name, t, m.derivative(t, 0)) for name, t, m in motions])
     parts = [scene_html(scene, "The arm", "▶ plays the motion; drag to turn the arm.")]
     for name, _, motion in motions:
         t = motion.times(100.0)

@@ -11,8 +11,15 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steelyard.errors import RobotError, SteelyardError
+from steelyard.project import Project, listed_names
+
+if TYPE_CHECKING:
+    from steelyard.ground.arrays import Array
+    from steelyard.report.scene import Scene
+    from steelyard.robot.robot import Robot
 
 # Where they go.
 ROBOT_FOLDER = "robot"
@@ -120,6 +127,15 @@ def _unpack(archive: Path, home: Path) -> None:
                         out.write(piece)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
         raise RobotError(f"{archive}: this archive cannot be read ({error}); pack it anew.") from None
+
+
+def robot_scene(project: Project, robot: Robot, motions: Sequence[tuple[str, Array, Array]] = ()) -> Scene:
+    """The `robot` of a `project` to be drawn, with what moves it (`motions` as in `scene_of`): no mesh is read but from
+    the studio's folder, in which this works, and from the project's packages, whatever its description names."""
+    from steelyard.robot.shapes import scene_of
+
+    packages = [Path(project.path_of(name)) for name in listed_names(project.packages)]
+    return scene_of(robot, motions, packages, within=[Path(), *packages])
 
 
 def missing_meshes(urdf: Path, packages: Sequence[str] = ()) -> list[str]:

@@ -14,7 +14,7 @@ from steelyard.ground.numbers import number
 from steelyard.project import Project, listed_names
 from steelyard.report.elements import Html, TableColumn, callout, join, table_html, text
 from steelyard.studio.page import attribute, button, command_line, entry, form
-from steelyard.studio.robot_files import missing_meshes
+from steelyard.studio.robot_files import missing_meshes, robot_scene
 
 if TYPE_CHECKING:
     from steelyard.regression.inspection import Inspection
@@ -78,7 +78,7 @@ def _view(project: Project, robot: Robot) -> Html:
     from steelyard.report.scene import scene_html
 
     packages = [project.path_of(p) for p in listed_names(project.packages)]
-    scene = _scene(robot, packages)
+    scene = _scene(project, robot)
     caption = (
         "Drag it, or use the arrow keys, to turn it; + and − zoom. Blue: bodies of even density with the masses and "
         "inertias of the description. Turn the arrow of gravity if the base is mounted otherwise, with Shift freely."
@@ -109,15 +109,15 @@ def _view(project: Project, robot: Robot) -> Html:
     )
 
 
-def _scene(robot: Robot, packages: Sequence[str]) -> Scene:
+def _scene(project: Project, robot: Robot) -> Scene:
     """At rest, which is zero or the nearest that limits allow, and from as far as it takes to see it move."""
     import numpy as np
 
     from steelyard.report.scene import Body
     from steelyard.robot.kinematics.poses import link_poses
-    from steelyard.robot.shapes import inertia_ellipsoid, scene_of
+    from steelyard.robot.shapes import inertia_ellipsoid
 
-    made = scene_of(robot, (), packages, within=[Path(), *map(Path, packages)])
+    made = robot_scene(project, robot)
     spans = np.array([_span(joint) for joint in robot.joints])
     rest = np.clip(np.zeros(robot.dof), spans[:, 0], spans[:, 1])
     postures = np.random.default_rng(0).uniform(spans[:, 0], spans[:, 1], (60, robot.dof))
