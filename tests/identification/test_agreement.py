@@ -15,8 +15,8 @@ from scipy.special import fdtri
 from scipy.stats import norm
 
 from steelyard.dynamics.model import Model
-from steelyard.identification._between import LogSums, f_as_z
 from steelyard.identification.agreement import FALSE_ALARMS, Agreement
+from steelyard.identification.between import LogSums, f_as_z
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.identification.run import IdentificationRun, result_json

@@ -22,6 +22,9 @@ _BANDS_PER_OCTAVE = 2
 _LONGEST = 1 << 15
 # The band of frequency zero, below all others.
 _CONSTANT = -1000
+_LOWEST = -round(_BANDS_PER_OCTAVE * np.log2(_LONGEST))
+# Where every band begins, the constant one first, in cycles per row.
+BAND_EDGES = np.concatenate([[0.0], 2.0 ** (np.arange(_LOWEST, 1 - _BANDS_PER_OCTAVE) / _BANDS_PER_OCTAVE)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,20 @@ class Spectra:
                     self.counts[key] += count
                 else:
                     self.grams[key], self.counts[key] = gram, count
+
+    def residual_power(self, theta: Array) -> tuple[Array, Array]:
+        """Of every equation and band, from the lowest, how many coefficients it has and the power of y − A θ in them.
+
+        Args:
+            theta: the full vector of parameters.
+        """
+        counts, powers = np.zeros((2, len(self.equations), len(BAND_EDGES)))
+        for (e, band), gram in self.grams.items():
+            way = np.append(-theta[self.equations[e].columns], 1.0)
+            place = 0 if band == _CONSTANT else band - _LOWEST + 1
+            counts[e, place] += self.counts[e, band]
+            powers[e, place] += max(float(way @ gram @ way), 0.0)
+        return counts, powers
 
     def merge(self, *others: Spectra) -> Spectra:
         """Of these rows and those of `others` together."""

@@ -109,8 +109,7 @@ class LogSums:
         for _ in range(3):  # by what each log's own fit leaves: a log that disagrees says nothing of the noise
             self.own = [self._own_fit(i) for i in range(self.logs)]
             left = sum(self.squares(i, x) for i, (x, _) in enumerate(self.own))
-            used = np.sum(self._used(), axis=0)
-            free = np.maximum(self.rows.sum(axis=0) - used, 1.0)
+            free = np.maximum(self.freedom.sum(axis=0), 1.0)
             self.weights = 1.0 / np.sqrt(np.maximum(left / free, least + 1e-300))
         self.own = [self._own_fit(i) for i in range(self.logs)]
         # Covariances of the scores w²Aᵀu by log and equation: as the noise's spectrum, and the scatter, tell.
@@ -121,11 +120,11 @@ class LogSums:
         self.counts = np.array([[len(g) for g in mine] for mine in self.stretches])
 
     def normal(self, log: int) -> Array:
-        """H of a log."""
+        """H of a `log`, by its number."""
         return np.asarray(np.einsum("e,epq->pq", self.weights**2, self.H[log]))
 
     def squares(self, log: int, x: Array) -> Array:
-        """The squared errors of `x` on a log, by equation."""
+        """The squared errors of the parameters `x` on a `log`, by equation."""
         way = np.append(-x, 1.0)
         return np.asarray(np.maximum(np.einsum("p,epq,q->e", way, self.grams[log], way), 0.0))
 
@@ -135,18 +134,29 @@ class LogSums:
         inverse = pseudo_inverse(H)
         return self.beta + inverse @ (b - H @ self.beta), inverse
 
-    def _used(self) -> Array:
-        """Degrees of freedom that the logs' own fits take, by log and equation."""
+    @property
+    def freedom(self) -> Array:
+        """Degrees of freedom that the logs' own fits leave, by log and equation."""
         inverses = np.array([inverse for _, inverse in self.own])
-        return np.asarray(np.einsum("e,iepq,iqp->ie", self.weights**2, self.H, inverses))
+        return np.asarray(self.rows - np.einsum("e,iepq,iqp->ie", self.weights**2, self.H, inverses))
 
-    def _scatter(self, log: int, equation: int) -> Array:
-        """The scatter of an equation's scores from stretch to stretch, at the log's own fit."""
+    def stretch_scores(self, log: int, equation: int) -> Array:
+        """The scores of an equation in each stretch, less their mean, at the log's own fit, `(stretches, rank)`; their
+        squares add up to their scatter.
+
+        Args:
+            log: its number.
+            equation: its number.
+        """
         grams = self.stretches[log][equation]
         way = np.append(-self.own[log][0], 1.0)
         scores = self.weights[equation] ** 2 * (grams[:, :-1] @ way)
         scores = scores - scores.mean(axis=0)
-        return np.asarray(scores.T @ scores * (len(grams) / max(len(grams) - 1, 1)))
+        return np.asarray(scores * math.sqrt(len(grams) / max(len(grams) - 1, 1)))
+
+    def _scatter(self, log: int, equation: int) -> Array:
+        scores = self.stretch_scores(log, equation)
+        return np.asarray(scores.T @ scores)
 
     def tests(self, library: Array, nuisance: Sequence[Array], groups: Sequence[Sequence[int]]) -> list[list[LogShift]]:
         """Of every log, whether it differs along each of `groups`.
@@ -265,7 +275,7 @@ def _seen(S: Array, ZZ: Array) -> Array:
 
 
 def pseudo_inverse(H: Array) -> Array:
-    """H⁻¹ of what H shows, columns scaled to one; zero along what it does not show."""
+    """`H`⁻¹ of what H shows, columns scaled to one; zero along what it does not show."""
     size = np.sqrt(np.diag(H))
     scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
     values, vectors = np.linalg.eigh(H * scale * scale[:, None])

@@ -1,0 +1,54 @@
+"""A small fleet: a planar arm of two joints, whose logs are made of closed forms."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from steelyard.dynamics.model import Model
+from steelyard.parameters import terms
+from steelyard.robot.load import load_robot
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+
+URDF = """<robot name="planar">
+<link name="base"/>
+<link name="upper"><inertial><origin xyz="0.25 0 0.02"/><mass value="4"/>
+<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+<link name="fore"><inertial><origin xyz="0.2 0.01 0"/><mass value="2.5"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.05" iyz="0" izz="0.05"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+<limit lower="-3" upper="3" effort="200" velocity="6"/></joint>
+<joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><origin xyz="0.5 0 0"/>
+<axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="80" velocity="6"/></joint>
+</robot>
+"""
+RATES = 2.0 * np.pi * np.array([0.13, 0.29, 0.41, 0.67])
+
+
+@cache
+def planar() -> Robot:
+    """The arm as its makers describe it."""
+    return load_robot(URDF)
+
+
+@cache
+def truth(viscous: float = 0.8) -> Model:
+    """The arm as it is, with friction."""
+    robot = planar()
+    bound = terms(robot, "viscous", "coulomb", "offset")
+    return Model(robot, bound, np.concatenate([robot.inertial_parameters, [viscous, 0.5], [1.0, 0.7], [0.2, -0.1]]))
+
+
+def made_log(seed: int, model: Model | None = None, samples: int = 1500, rate_hz: float = 100.0) -> Log:
+    """A log of `samples` at `rate_hz` along sums of sines, with noise of a thirtieth of the torques' deviation."""
+    model, rng = model or truth(), np.random.default_rng(seed)
+    n = model.robot.dof
+    amplitude, phase = rng.uniform(0.1, 0.5, (4, n)), rng.uniform(0.0, 6.0, (4, n))
+    t = np.arange(samples) / rate_hz
+    angle = t[:, None, None] * RATES[:, None] + phase
+    q, dq = (amplitude * np.sin(angle)).sum(1), (amplitude * RATES[:, None] * np.cos(angle)).sum(1)
+    tau = model.torque(q, dq, -(amplitude * RATES[:, None] ** 2 * np.sin(angle)).sum(1))
+    tau += 0.03 * np.std(tau, axis=0) * rng.normal(size=tau.shape)
+    return Log(model.robot.joint_names, t, q, dq=dq, tau=tau)

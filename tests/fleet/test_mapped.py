@@ -1,0 +1,104 @@
+"""What is kept of a log is enough: fits, error bars and scores are those of `identify` with the rows at hand."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.fleet.mapped import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
+from steelyard.identification.between import LogSums
+from steelyard.study import Study
+from tests.fleet.made_fleet import made_log, planar
+
+TERMS = "viscous,coulomb,offset"
+
+
+@cache
+def study(*seeds: int) -> Study:
+    return Study.of(planar(), [made_log(seed) for seed in seeds], TERMS)
+
+
+@cache
+def factors(seed: int) -> LogFactors:
+    one = study(seed)
+    model, left = one.quick_fit()
+    return log_factors(one, one.base.values(model.theta), left)
+
+
+def test_the_fit_of_merged_factors_is_that_of_all_rows() -> None:
+    every = study(1, 2, 3)
+    merged = merge_factors([factors(1), factors(2), factors(3)])
+    assert merged.factor is not None
+    columns, weights = every.base.independent, [1.0, 3.0]
+    own = every.rows.factor().solve(weights, columns)
+    # Cut-offs are the logs' own, which lie within some percent here: the answers agree to a part of their errors.
+    np.testing.assert_allclose(merged.factor.solve(weights, columns), own, rtol=0.02, atol=0.02)
+    assert merged.logs == 3
+    assert merged.samples == 4500
+
+
+def test_error_bars_are_those_of_comparing_logs() -> None:
+    """Meat and scatter against the same sums with weights, as `identify` makes them for several logs."""
+    one, mine = study(1), factors(1)
+    columns = one.base.independent
+    model, left = one.quick_fit()
+    sums = LogSums((one.rows,), one.base, one.base.values(model.theta), left)
+    w2 = sums.weights**2
+    np.testing.assert_allclose(mine.meats(columns) * w2[:, None, None] ** 2, sums.noise[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mine.scatters(columns) * w2[:, None, None] ** 2, sums.scatter[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mine.grams(columns), sums.grams[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mine.residual_std, 1.0 / sums.weights, rtol=1e-3)
+
+
+def test_residual_power_by_band_adds_up_to_the_residuals() -> None:
+    mine = factors(2)
+    counts, power = study(2).rows.reduction().spectra.residual_power(np.zeros(study(2).rows.parameters))
+    squares = [float(r[:, -1] @ r[:, -1]) for r in mine.factor.triangles]  # type: ignore[union-attr]
+    np.testing.assert_allclose(power.sum(axis=1), squares, rtol=1e-9)
+    np.testing.assert_allclose(counts.sum(axis=1), mine.rows)
+    np.testing.assert_allclose((mine.power * counts).sum(axis=1), mine.residual_squares, rtol=1e-6)
+
+
+def test_bytes_are_the_factors_to_the_bit() -> None:
+    mine = factors(1)
+    back = LogFactors.from_bytes(mine.to_bytes())
+    assert back.to_bytes() == mine.to_bytes()
+    for a, b in zip(mine.factor.triangles, back.factor.triangles, strict=True):  # type: ignore[union-attr]
+        assert np.array_equal(a, b)
+    assert all(np.array_equal(a, b) for a, b in zip(mine.scores, back.scores, strict=True))
+    assert (back.samples, back.duration_s, back.findings) == (mine.samples, mine.duration_s, mine.findings)
+    assert len(mine.to_bytes()) < 20_000, "two joints"
+    none = LogFactors.from_bytes(skipped_log("The file is torn.").to_bytes())
+    assert none.factor is None
+    assert none.skipped == "The file is torn."
+
+
+@given(st.integers(0, 10**9), st.integers(0, 255))
+def test_torn_bytes_are_noticed(place: int, value: int) -> None:
+    good = skipped_log("nothing").to_bytes() + b""
+    torn = bytearray(good)
+    if torn[place % len(good)] == value:
+        return
+    torn[place % len(good)] = value
+    for bad in (bytes(torn), good[: place % len(good)]):
+        with pytest.raises(FactorsError):
+            LogFactors.from_bytes(bad)
+
+
+@pytest.mark.parametrize("count", [2, 9, 20])
+def test_merging_weighs_every_log_alike(count: int) -> None:
+    parts = [factors(1 + k % 3).stated("a") for k in range(count)]
+    merged, columns = merge_factors(parts), study(1).base.independent
+    np.testing.assert_allclose(
+        merged.grams(columns), np.sum([p.grams(columns) for p in parts], axis=0), rtol=1e-9, atol=1e-8
+    )
+    np.testing.assert_allclose(
+        merged.scatters(columns), np.sum([p.scatters(columns) for p in parts], axis=0), rtol=1e-8, atol=1e-8
+    )
+    np.testing.assert_allclose(merged.meats(columns), np.sum([p.meats(columns) for p in parts], axis=0), rtol=1e-12)
+    assert merged.logs == count
+    assert merged.robot == "a"
