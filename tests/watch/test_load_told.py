@@ -85,6 +85,29 @@ def test_a_cold_gear_weighs_nothing(seed: int) -> None:
     assert abs(told["mass"]) < 3.5 * told["mass_error"]
 
 
+def test_the_second_in_which_a_jump_is_found_counts_once() -> None:
+    """What is known (1/P) is what was known before the jump, the joint's own three forgotten, and each second since."""
+    part, observer = LoadPart(WatchSetup(ARM)), MomentumObserver(ARM)
+    found = 0
+    for batch in batches(life(90.0, Mishap(30.0, 1, "offset", 10.0)), (100,)):
+        part.take(observer.take(batch))
+        state = part.state()
+        if batch.t[0] < 30.0 or state["carried_seen"][1] > 0.0:
+            continue
+        found += 1
+        P, N, known = (state[f"carried_{name}"] for name in ("ring_P", "ring_N", "P"))
+        forgotten, least = np.r_[13:16], np.inf
+        for ago in range(2, 17):
+            before = P[-ago].copy()
+            before[forgotten] = before[:, forgotten] = 0.0
+            before[forgotten, forgotten] = 1.0
+            expected = np.linalg.inv(before) + N[-ago:].sum(axis=0)
+            least = min(least, np.abs(expected @ known - np.eye(len(known))).max())
+        assert least < 1e-6  # of solving; the last second's own share would be a tenth or more
+        break
+    assert found
+
+
 @settings(max_examples=5, deadline=None)
 @given(sizes=st.lists(st.integers(1, 900), min_size=1, max_size=6).map(lambda x: [*x, 700]))
 def test_batches_and_restarts_make_no_difference(sizes: list[int]) -> None:

@@ -11,6 +11,7 @@ that moment on. The scatter that error bars are made of is the robot's own, as s
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,13 @@ _ODD = 9.0
 _BLOCK = 4
 # The columns of a joint that are used, before the residual.
 _OWN = 13
+_USED = np.array([*range(_OWN), -1])
+
+
+class _Change(NamedTuple):
+    """A change that was found: since when the load is another; None where a joint has jumped."""
+
+    load: float | None
 
 
 class CarriedLoad:
@@ -70,6 +78,7 @@ class CarriedLoad:
         self._first = np.zeros((n, _OWN + 1, _OWN + 1))
         depth = _SINCE[-1]
         self._ring_t = np.full(depth, np.nan)  # beginnings of the last looks, the newest last
+        self._ring_same = np.zeros(depth)  # how well what was known accounts for each of them
         self._ring_x, self._ring_b = np.zeros((depth, m)), np.zeros((depth, m))
         self._ring_P, self._ring_N = np.zeros((depth, m, m)), np.zeros((depth, m, m))
         self._block_N, self._block_b, self._block_x = np.zeros((m, m)), np.zeros(m), np.zeros(m)
@@ -99,8 +108,7 @@ class CarriedLoad:
 
     def look(self, t: float, gram: Array) -> float | None:
         """Learn from the second that ends at `t` (s), by its `gram`; if the load has changed, the moment, else None."""
-        own = np.r_[0:_OWN, gram.shape[-1] - 1]
-        gram = gram[:, own[:, None], own]
+        gram = gram[:, _USED[:, None], _USED]
         before, self._last = self._last, t
         self._seen[0] += 1.0
         if self._seen[0] <= _FIRST:
@@ -118,17 +126,18 @@ class CarriedLoad:
         if away > _REST:
             self._seen[1:] = 0.0
             self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
-        new = ("t", before), ("x", self._x), ("P", self._P), ("N", N), ("b", b)
+        same = log_evidence(self._x, self._P, N, b)
+        new = ("t", before), ("x", self._x), ("P", self._P), ("N", N), ("b", b), ("same", same)
         for name, value in new:
             ring = getattr(self, f"_ring_{name}")
             ring[:-1] = ring[1:]
             ring[-1] = value
         self._seen[1] = min(self._seen[1] + 1.0, _SINCE[-1])
-        changed = self._changed() if self._seen[0] % 2.0 == 0.0 else None  # every other second will do
-        if changed is None:
-            self._x, self._P = learnt(self._x, self._P, N, b)
-            self._scatter(gram, N, b)
-        return changed
+        if self._seen[0] % 2.0 == 0.0 and (changed := self._changed()):  # every other second will do
+            return changed.load  # all seconds since then, this one included, were learnt from
+        self._x, self._P = learnt(self._x, self._P, N, b)
+        self._scatter(gram, N, b)
+        return None
 
     def _begin(self) -> None:
         """What the first seconds tell of the load, beside the scatter that the best load and friction leave in them."""
@@ -143,15 +152,11 @@ class CarriedLoad:
         for _ in range(5):
             N, b = self._sums(first)
             self._x, self._P = learnt(np.zeros(self._m), np.eye(self._m), N, b)
-            used = [np.sum(self._P[np.ix_(p, p)] * self._joint(first[j], p)) / self._noise[j]
-                    for j, p in enumerate(self._places)]  # fmt: skip
+            used = [np.sum(self._P[np.ix_(p, p)] * first[j, :_OWN, :_OWN] * np.outer(self._unit[p], self._unit[p]))
+                    for j, p in enumerate(self._places)] / self._noise  # fmt: skip
             left = self._residual(first) / np.maximum(count - used, 0.25 * many)
             self._noise = np.where(count > 0.0, np.maximum(left, 1e-12), self._noise)
         self._block_x = self._x.copy()
-
-    def _joint(self, gram: Array, places: NDArray[np.int64]) -> Array:
-        unit = self._unit[places]
-        return np.asarray(gram[:_OWN, :_OWN] * np.outer(unit, unit))
 
     def _sums(self, gram: Array) -> tuple[Array, Array]:
         """N and b of all joints' rows, each divided by its scatter, in units of what is expected."""
@@ -159,9 +164,13 @@ class CarriedLoad:
         load = self.parameters
         torque = np.einsum("a,jab,b->j", load, gram[:, :10, :10], load) / np.maximum(gram[:, OFFSET, OFFSET], 1.0)
         weight = 1.0 / ((self._noise + _SCATTER_OF_LOAD**2 * torque) * self._spread[0])
-        for j, p in enumerate(self._places):
-            N[np.ix_(p, p)] += weight[j] * self._joint(gram[j], p)
-            b[p] += weight[j] * gram[j, :_OWN, -1] * self._unit[p]
+        unit, n = self._unit[self._places], self._n
+        squares = gram[:, :_OWN, :_OWN] * (weight[:, None, None] * unit[:, :, None] * unit[:, None, :])
+        rows, own = gram[:, :_OWN, -1] * (weight[:, None] * unit), self._places[:, 10:]
+        N[:10, :10], b[:10] = squares[:, :10, :10].sum(axis=0), rows[:, :10].sum(axis=0)
+        N[:10, 10:], b[10:] = squares[:, :10, 10:].swapaxes(0, 1).reshape(10, 3 * n), rows[:, 10:].ravel()
+        N[10:, :10] = N[:10, 10:].T
+        N[own[:, :, None], own[:, None, :]] = squares[:, 10:, 10:]
         return N, b
 
     def _residual(self, gram: Array) -> Array:
@@ -170,15 +179,16 @@ class CarriedLoad:
         left = gram[:, -1, -1] - 2.0 * np.sum(z * gram[:, :_OWN, -1], axis=1)
         return np.asarray(np.maximum(left + np.einsum("ja,jab,jb->j", z, gram[:, :_OWN, :_OWN], z), 0.0))
 
-    def _changed(self) -> float | None:
-        """The moment since which another load accounts better for the torques; it is learnt from there on."""
+    def _changed(self) -> _Change | None:
+        """What accounts better for the torques than all that was known, if anything; it is learnt since then."""
         ago = np.array([k for k in _SINCE if k <= self._seen[1]])
         if not len(ago):
             return None
         N = np.cumsum(self._ring_N[::-1], axis=0)[ago - 1]
         b = np.cumsum(self._ring_b[::-1], axis=0)[ago - 1]
         mean, P = self._ring_x[-ago], self._ring_P[-ago]
-        same = log_evidence(mean, P, N, b)
+        # Friction wanders within these seconds, too: as each of them was expected from those before it.
+        same = np.cumsum(self._ring_same[::-1])[ago - 1]
         load = self._anew(mean, P, np.arange(10))
         gain = log_evidence(*load, N, b) - same
         best = int(np.argmax(gain))
@@ -197,7 +207,7 @@ class CarriedLoad:
         self._x, self._P = after if other > self._threshold else learnt(*after, *first)
         self._seen[1:] = 0.0
         self._block_N[:], self._block_b[:], self._block_x = 0.0, 0.0, self._x.copy()
-        return float(self._ring_t[-ago[best]]) if is_load else None
+        return _Change(float(self._ring_t[-ago[best]]) if is_load else None)
 
     @staticmethod
     def _anew(mean: Array, P: Array, which: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -240,5 +250,5 @@ class CarriedLoad:
             setattr(self, f"_{name}", value if value.ndim else float(value))
 
 
-_KEPT = ("unit", "noise", "spread", "x", "P", "first", "ring_t", "ring_x", "ring_P", "ring_N", "ring_b", "block_N",
-         "block_b", "block_x", "seen", "last")  # fmt: skip
+_KEPT = ("unit", "noise", "spread", "x", "P", "first", "ring_t", "ring_same", "ring_x", "ring_P", "ring_N", "ring_b",
+         "block_N", "block_b", "block_x", "seen", "last")  # fmt: skip
