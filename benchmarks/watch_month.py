@@ -100,7 +100,7 @@ class Diary(WatchOutput):
 
     def open(self) -> str:
         self._file = open(self.where, "a", encoding="utf-8")  # noqa: SIM115
-        self._day, self._at = -1, (0, 0.0, 0.0)
+        self._day, self._at, self._counts = -1, (0, 0.0, 0.0), dict[str, int]()
         return ""
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -113,16 +113,20 @@ class Diary(WatchOutput):
         print(f"  day {found:6.2f}, since {event.t / DAY_S:6.2f}: {event.message}", flush=True)
 
     def told(self, report: WatchReport) -> None:
-        day = int(report.t / DAY_S)
-        now = self.source.done, time.process_time(), self.source.cpu_s
-        if day > self._day >= 0:
-            samples, cpu, simulated = (a - b for a, b in zip(now, self._at, strict=True))
-            cost = {"until_day": day, "samples": samples, "cpu_s": cpu - simulated, "simulation_s": simulated}
-            self._write({**cost, "rss_mib": memory_mib(), "counts": dict(report.counts)})
+        day, self._counts = int(report.t / DAY_S), dict(report.counts)
         if day > self._day:
-            self._day, self._at = day, now
+            self._day_over()
+            self._day, self._at = day, (self.source.done, time.process_time(), self.source.cpu_s)
+
+    def _day_over(self) -> None:
+        now = self.source.done, time.process_time(), self.source.cpu_s
+        if self._day >= 0:
+            samples, cpu, simulated = (a - b for a, b in zip(now, self._at, strict=True))
+            cost = {"of_day": self._day, "samples": samples, "cpu_s": cpu - simulated, "simulation_s": simulated}
+            self._write({**cost, "rss_mib": memory_mib(), "counts": self._counts})
 
     def close(self) -> None:
+        self._day_over()
         self._file.close()
 
 
