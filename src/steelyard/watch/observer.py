@@ -57,7 +57,15 @@ class MomentumObserver:
         if count == 0:
             none = np.zeros((0, n))
             return Seen(batch, none, none, none, none)
-        found = self._scan(np.concatenate([self.intervals(batch, self._time), batch.q, batch.dq, batch.tau], axis=1))
+        if count == 1:
+            given = self._scan.sample
+            given[0], given[1] = self.first_interval(batch, self._time)
+            given[2] = self.rate
+            given[3 : 3 + n], given[3 + n : 3 + 2 * n], given[3 + 2 * n :] = batch.q[0], batch.dq[0], batch.tau[0]
+            found = self._scan.step()
+        else:
+            clock = self.intervals(batch, self._time)
+            found = self._scan(np.concatenate([clock, batch.q, batch.dq, batch.tau], axis=1))
         self._time = float(batch.t[-1])
         return Seen(batch, found[:, :n], found[:, n : 2 * n], found[:, 2 * n : 3 * n], found[:, 3 * n :])
 
@@ -70,9 +78,13 @@ class MomentumObserver:
         out = np.zeros((len(batch), 3))
         out[1:, 0] = batch.t[1:] - batch.t[:-1]
         out[:, 2] = self.rate
-        begins = batch.fresh or not math.isfinite(last)
-        out[0, :2] = (1.0, 1.0) if begins else (batch.t[0] - last, 0.0)
+        out[0, :2] = self.first_interval(batch, last)
         return out
+
+    @staticmethod
+    def first_interval(batch: SampleBatch, last: float) -> tuple[float, float]:
+        """Of the first sample of a `batch` after a sample at the time `last`, s: time since it, and 1 for none."""
+        return (1.0, 1.0) if batch.fresh or last != last else (float(batch.t[0]) - last, 0.0)
 
     def state(self) -> PartState:
         """All that the next sample needs, as arrays."""

@@ -28,7 +28,7 @@ from steelyard.dynamics.function import Function, trace
 from steelyard.dynamics.native.scan import Scan, flat_entries
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
-from steelyard.ground.scalars import Scalar, Vector, absolute, exp, maximum, minimum, sign
+from steelyard.ground.scalars import Scalar, Vector, absolute, dot, exp, maximum, minimum, sign, sqrt
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.watch.batch import Seen
 from steelyard.watch.model import WatchedModel
@@ -44,23 +44,44 @@ _NEAR = 3.0
 _HELD = 0.1
 # Break-away torque over that of sliding.
 _STATIC = 2.0
+# The floor of what is felt follows what creeps, at one limit a second, and has the width of noise.
+_CREEPING = 1.0
+_FLOOR = 1.0 / 6.0
 # Postures change little within this time (s): what hangs on them alone is worked out so often.
 _POSTURE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Excused:
-    """What may be without contact, all (samples, joints).
+    """What may be without contact.
 
     Args:
-        beyond: r less what dry friction explains at rest, N m (N).
-        causes: the squares that coefficients multiply, (samples, joints, causes), N² m² (N²) or without unit.
-        held: how much dry friction may hold at rest, N m (N); zero while any joint moves.
+        joints: how many.
+        found: for every sample and joint what is beyond and held, the causes; and how much of the limits it is.
     """
 
-    beyond: Array
-    causes: Array
-    held: Array
+    joints: int
+    found: Array
+
+    @property
+    def beyond(self) -> Array:
+        """r less what dry friction explains at rest, N m (N), (samples, joints)."""
+        return self.found[:, : self.joints]
+
+    @property
+    def held(self) -> Array:
+        """How much dry friction may hold at rest, N m (N), (samples, joints); zero while any joint moves."""
+        return self.found[:, self.joints : 2 * self.joints]
+
+    @property
+    def causes(self) -> Array:
+        """The squares that coefficients multiply, (samples, joints, causes), N² m² (N²) or without unit."""
+        return np.asarray(self.found[:, 2 * self.joints : -1].reshape(len(self.found), self.joints, len(CAUSES)))
+
+    @property
+    def most(self) -> Array:
+        """What is beyond as a part of its limit, the largest of all joints, (samples,)."""
+        return self.found[:, -1]
 
     def sigma(self, coefficients: Array) -> Array:
         """The standard deviation of what is beyond, N m (N); `coefficients` are (joints, causes)."""
@@ -73,11 +94,12 @@ class Scatter:
     Args:
         watched: the model with the errors of its parameters.
         observer: the one whose external torque is judged.
+        squares: (joints, causes), with which the causes add up to the square of the limit; None for ones.
     """
 
-    def __init__(self, watched: WatchedModel, observer: MomentumObserver) -> None:
+    def __init__(self, watched: WatchedModel, observer: MomentumObserver, squares: Array | None = None) -> None:
         self._watched, self._observer, self._n = watched, observer, watched.model.robot.dof
-        self._scan = Scan(_scattered(observer))
+        self._scan = Scan(_scattered(observer, np.ones((self._n, len(CAUSES))) if squares is None else squares))
         self._time = np.full(2, np.nan)  # of the last sample, and the number of its stretch of posture
         self._parameters = np.zeros(self._n)  # variance by the errors of parameters, of that posture
 
@@ -85,24 +107,38 @@ class Scatter:
         """What is excused at every sample of `seen`; `touched` says that a contact goes on."""
         b, n, count = seen.batch, self._n, len(seen.batch)
         parameters = self._postures(seen)
-        clock, flag = self._observer.intervals(b, float(self._time[0])), np.full((count, 1), float(touched))
-        found = self._scan(np.concatenate([clock, flag, b.q, b.dq, b.tau, seen.e, seen.d, seen.r], axis=1))
+        if count == 1:
+            given = self._scan.sample
+            given[0], given[1] = self._observer.first_interval(b, float(self._time[0]))
+            given[2], given[3], given[4] = self._observer.rate, touched, b.t[0]
+            rows = given[5:].reshape(7, n)
+            rows[0], rows[1], rows[2], rows[6] = b.q[0], b.dq[0], b.tau[0], parameters[0]
+            rows[3], rows[4], rows[5] = seen.e[0], seen.d[0], seen.r[0]
+            found = self._scan.step()
+        else:
+            clock, flag = self._observer.intervals(b, float(self._time[0])), np.full((count, 1), float(touched))
+            parts = [clock, flag, b.t[:, None], b.q, b.dq, b.tau, seen.e, seen.d, seen.r]
+            found = self._scan(np.concatenate([*parts, np.broadcast_to(parameters, (count, n))], axis=1))
         self._time[0] = b.t[-1]
-        causes = np.empty((count, n, len(CAUSES)))
-        causes[:, :, :-1], causes[:, :, -1] = found[:, 2 * n :].reshape(count, n, -1), parameters
-        return Excused(found[:, :n], causes, found[:, n : 2 * n])
+        return Excused(n, found)
 
-    def let_go(self) -> None:
-        """A contact is over: where the robot stands, friction holds what is left, as if it had just come to rest."""
-        self._scan.state[-1] = 0.0
+    @property
+    def quiet(self) -> float:
+        """When all joints were last as quiet as they get, s."""
+        return float(self._scan.state[-1])
+
+    def let_go(self, t: float) -> None:
+        """A contact was over at `t` (s): where the robot stands, friction holds what is left, as if it had just come to
+        rest; and it is quiet."""
+        self._scan.state[-3:] = 0.0, np.inf, t
 
     def _postures(self, seen: Seen) -> Array:
         """What the errors of parameters make of the torque, worked out at the first sample of each stretch."""
         batch = seen.batch
-        number = np.floor(batch.t / _POSTURE_SECONDS)
         before = math.nan if batch.fresh else self._time[1]
-        if number[-1] == before:  # as nearly always for a sample alone
+        if len(batch) == 1 and math.floor(batch.t[0] / _POSTURE_SECONDS) == before:  # as nearly always
             return self._parameters[None]
+        number = np.floor(batch.t / _POSTURE_SECONDS)
         self._time[1] = number[-1]
         new = np.flatnonzero(np.diff(number, prepend=before) != 0.0)
         at = np.zeros(len(batch), dtype=int)
@@ -124,18 +160,19 @@ class Scatter:
         self._time, self._parameters, self._scan.state[:] = kept[:2].copy(), kept[2 : 2 + n].copy(), kept[2 + n :]
 
 
-def _scattered(observer: MomentumObserver) -> Function:
-    """One step. `sample`: h, whether it begins, K, whether touched; q, dq, tau, e, d, r. The state: measured and model
-    torque, velocity; slow, near rest, model torque, jerk and offset, smoothed; all slow, smoothed; how long all stand.
+def _scattered(observer: MomentumObserver, squares: Array) -> Function:
+    """One step. `sample`: h, whether it begins, K, whether touched, t; q, dq, tau, e, d, r, variance by parameters. The
+    state: measured and model torque, velocity; slow, near rest, model torque, jerk and offset, smoothed; all slow,
+    smoothed; how long all stand; the floor of what is felt, and when it was last there.
     """
     model = observer.model
     n = model.robot.dof
     limits = [SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints]
 
     def step(sample: Vector, state: Vector) -> dict[tuple[int], Scalar]:
-        h, begins, rate, touched = sample[:4]
+        h, begins, rate, touched, t = sample[:5]
         goes_on = 1.0 - begins
-        q, dq, tau, e, d, r = (sample[4 + k * n : 4 + (k + 1) * n] for k in range(6))
+        q, dq, tau, e, d, r, parameters = (sample[5 + k * n : 5 + (k + 1) * n] for k in range(7))
         tau0, torque0, dq0, still0, near0, carried0, jerked0, offset0 = (state[k * n : (k + 1) * n] for k in range(8))
         slow = [maximum(sign(v - absolute(x)), 0.0) for v, x in zip(limits, dq, strict=True)]
         standing: Scalar = 1.0
@@ -154,6 +191,7 @@ def _scattered(observer: MomentumObserver) -> Function:
         friction = dry_friction(model, observer.balance, q)
         parts: list[list[Scalar]] = [[] for _ in range(8)]
         told: list[list[Scalar]] = [[], [], []]
+        most: Scalar = 0.0
         for k in range(n):
             torque = goes_on * (e[k] + 0.5 * (tau[k] + tau0[k])) + begins * d[k]  # what the model asks for
             asked, given = torque - torque0[k], tau[k] - tau0[k]
@@ -175,8 +213,16 @@ def _scattered(observer: MomentumObserver) -> Function:
             off = r[k] - minimum(maximum(offset, -1.0 * static), static)
             told[0].append(sign(off) * maximum(absolute(off) - friction[k] * still * (1.0 - all_still), 0.0))
             told[1].append(standing * static)
-            told[2] += [1.0 - still, still, near * (1.0 - still), carried * carried, jerked, dq[k] * dq[k]]
-        return flat_entries([*parts, [all_still, stood], *told])
+            causes = [1.0 - still, still, near * (1.0 - still), carried * carried, jerked, dq[k] * dq[k], parameters[k]]
+            told[2] += causes
+            most = maximum(most, told[0][k] * told[0][k] / dot(causes, squares[k].tolist()))
+        most = sqrt(most)
+        # It began when the share of the limit that is felt was last at its floor.
+        above = most - _CREEPING * t
+        floor = goes_on * minimum(state[8 * n + 2], above) + begins * above
+        low = maximum(sign(floor + _FLOOR - above), 0.0)
+        quiet = goes_on * (low * t + (1.0 - low) * state[8 * n + 3]) + begins * t
+        return flat_entries([*parts, [all_still, stood, floor, quiet], *told, [most]])
 
-    width = 8 * n + 2
-    return trace("scattered", {"sample": 4 + 6 * n, "state": width}, step, (width + 8 * n,))
+    width = 8 * n + 4
+    return trace("scattered", {"sample": 5 + 7 * n, "state": width}, step, (width + 9 * n + 1,))

@@ -57,6 +57,11 @@ class Scan:
         )  # fmt: skip
         self._address = self._block.ctypes.data
         self._call = _loop().call
+        # The same for one sample after the other, without an array to be made or looked at.
+        self.sample, self._dense = np.zeros(self.width), np.zeros(self._size)
+        self._alone = self._block.copy()
+        self._alone[3], self._alone[7], self._alone[11] = self.sample.ctypes.data, self._dense.ctypes.data, 1
+        self._alone_address, self._told = self._alone.ctypes.data, self._dense[states:]
 
     def __call__(self, samples: Array) -> Array:
         """What is wanted of every one of the `samples`, (samples, width), as (samples, results); the state goes on."""
@@ -67,6 +72,11 @@ class Scan:
         self._block[3], self._block[7], self._block[11] = given.ctypes.data, dense.ctypes.data, len(given)
         self._call(self._address)
         return dense[:, len(self.state) :]
+
+    def step(self) -> Array:
+        """What is wanted of the one sample that stands in `sample`, (1, results); the state goes on."""
+        self._call(self._alone_address)
+        return self._told[None].copy()
 
 
 def flat_entries(parts: Sequence[Sequence[Any]]) -> dict[tuple[int], Any]:

@@ -27,10 +27,6 @@ from steelyard.watch.touch import Touch, locate
 # may hold what is left.
 _OVER = 0.5
 _TIME_CONSTANTS = 3.0
-# It began when the share of the limit that is felt last was at its floor; the floor follows what creeps, at one limit a
-# second, and has the width of noise.
-_CREEPING = 1.0
-_FLOOR = 1.0 / 6.0
 # A joint feels a contact where its torque is beyond a third of its limit: at the usual ten σ that is three of them.
 _FELT = 1.0 / 3.0
 
@@ -49,20 +45,18 @@ class ContactPart(WatchPart):
         self._robot = watched.model.robot
         self.calibration = contact_calibration(setup, watched)
         observer = MomentumObserver(watched.model, self.calibration.cutoff_hz)
-        self._scatter = Scatter(watched, observer)
         self._limits = self.calibration.limits(setup.false_alarms_hz)
         self._used = np.array(self._robot.torque_used)
         self._hold = _TIME_CONSTANTS / (2.0 * math.pi * self.calibration.cutoff_hz)
         n = self._robot.dof
         # Whether it is touched, since when, when that was found, when it was last felt, and how strongly at most.
         self._touched, self._since, self._found, self._loud, self._peak = False, np.nan, np.nan, -np.inf, 0.0
-        self._loud_at = np.zeros(0)  # the same at every sample of the batch that is looked at
-        self._quiet, self._floor = np.nan, np.inf  # when all joints were last as quiet as they get, and how quiet
         # External torque less what friction explains, and what its limit is made of.
         self._now: tuple[Array, Array] = np.zeros(n), np.zeros((n, len(CAUSES)))
         # The causes times these add up to the square of the limit; joints whose torque is not used have none.
         self._squares = self.calibration.coefficients * self._limits[:, None] ** 2
         self._squares[~self._used] = [NO_LIMIT**2 if name in ("moving", "resting") else 0.0 for name in CAUSES]
+        self._scatter = Scatter(watched, observer, self._squares)
         self._at_peak = np.zeros((3, n))  # posture, torque and σ where the contact was strongest
         self.contacts = 0
 
@@ -71,65 +65,51 @@ class ContactPart(WatchPart):
         if seen.batch.fresh:  # the clock may be another, and nobody knows what happened in between
             if self._touched:
                 self._turn(self._loud)
-            self._quiet, self._floor, self._loud = np.nan, np.inf, -np.inf
-        while len(seen.batch):
-            kept = self._scatter.state() if len(seen.batch) > 1 else {}
+            self._loud = -np.inf
+        while count := len(seen.batch):
+            kept = self._scatter.state() if count > 1 else {}
             excused = self._scatter.take(seen, self._touched)
-            most = np.sqrt((excused.beyond**2 / (excused.causes * self._squares).sum(axis=2)).max(axis=1))
-            if len(most) == 1 and not self._touched and most[0] <= 1.0:  # the usual way of a live sample
-                self._quietly(float(seen.batch.t[0]), float(most[0]), excused)
-                return
-            sigma = excused.sigma(self.calibration.coefficients)
-            stuck = np.all((np.abs(excused.beyond) < excused.held) | ~self._used, axis=1)
-            change = self._change(seen.batch.t, most, stuck)
-            end = len(most) if change is None else change + 1
-            if end < len(most):  # the rest goes another way
+            change = self._change(seen.batch, excused)
+            end = count if change is None else change + 1
+            if end < count:  # the rest goes another way
                 self._scatter.restore(kept)
                 self._scatter.take(_part(seen, 0, end), self._touched)
-            self._follow(seen, excused.beyond, sigma, most, end)
             self._now = excused.beyond[end - 1].copy(), excused.causes[end - 1].copy()
             if change is not None:
                 self._turn(float(seen.batch.t[change]))
-            seen = _part(seen, end, len(most))
+            if end == count:
+                return
+            seen = _part(seen, end, count)
 
-    def _quietly(self, t: float, most: float, excused: Excused) -> None:
-        """What `_follow` does for one sample at time `t` in which nothing happens."""
-        above = most - _CREEPING * t
-        self._floor = min(self._floor, above)
-        if above < self._floor + _FLOOR or not np.isfinite(self._quiet):
-            self._quiet = t
-        self._now = excused.beyond[0], excused.causes[0]
-
-    def _change(self, t: Array, most: Array, stuck: NDArray[np.bool_]) -> int | None:
-        """The first sample at which a contact begins, or ends; None where nothing changes. `stuck`: friction may hold
-        what is left."""
+    def _change(self, batch: SampleBatch, excused: Excused) -> int | None:
+        """The first sample at which a contact begins, or ends; None where nothing changes. What is needed of the
+        samples until then is kept: when it was last felt, and the strongest moment."""
+        most, t = excused.most, batch.t
         if not self._touched:
-            begun = np.flatnonzero(most > 1.0)
-            return int(begun[0]) if len(begun) else None
+            begun = most > 1.0
+            if not begun.any():
+                return None
+            k = int(np.argmax(begun))
+            self._loud, self._peak = float(t[k]), 0.0
+            self._strongest(batch, excused, k)
+            return k
+        stuck = np.all((np.abs(excused.beyond) < excused.held) | ~self._used, axis=1)  # friction may hold what is left
         peak = np.maximum.accumulate(np.append(self._peak, most))[1:]
         going_on = (most > _OVER) & ~(stuck & (most < _OVER * peak))
         last = np.maximum.accumulate(np.where(going_on, t, self._loud))
-        self._loud_at = last
-        over = np.flatnonzero(t - last > self._hold)
-        return int(over[0]) if len(over) else None
+        over = t - last > self._hold
+        change = int(np.argmax(over)) if over.any() else None
+        end = len(t) if change is None else change + 1
+        self._loud = float(last[end - 1])
+        self._strongest(batch, excused, int(np.argmax(most[:end])))
+        return change
 
-    def _follow(self, seen: Seen, beyond: Array, sigma: Array, most: Array, end: int) -> None:
-        """Keep what is needed of the samples up to `end`: the present, the last quiet moment, the strongest one."""
-        t = seen.batch.t[:end]
-        if self._touched:
-            self._loud = float(self._loud_at[end - 1])
-        else:
-            above = np.minimum.accumulate(np.append(self._floor, most[:end] - _CREEPING * t))[1:]
-            quiet = t[most[:end] - _CREEPING * t < above + _FLOOR]
-            self._floor = float(above[-1])
-            self._quiet = float(quiet[-1]) if len(quiet) else self._quiet if np.isfinite(self._quiet) else float(t[0])
-        k = int(np.argmax(most[:end]))
-        begins = not self._touched and most[end - 1] > 1.0
-        if begins:
-            k, self._peak, self._loud = end - 1, 0.0, float(t[-1])
-        if (self._touched or begins) and most[k] > self._peak:
-            self._peak = float(most[k])
-            self._at_peak = np.stack([seen.batch.q[k], beyond[k], sigma[k]])
+    def _strongest(self, batch: SampleBatch, excused: Excused, k: int) -> None:
+        """Keep sample `k` if no moment of the contact was stronger."""
+        if excused.most[k] > self._peak:
+            self._peak = float(excused.most[k])
+            sigma = np.sqrt(np.sum(excused.causes[k] * self.calibration.coefficients, axis=1))
+            self._at_peak = np.stack([batch.q[k], excused.beyond[k], sigma])
 
     def _turn(self, t: float) -> None:
         """A contact begins, or ends, at time `t`."""
@@ -139,10 +119,10 @@ class ContactPart(WatchPart):
             where = "" if touch is None else f" of {touch.link}, {touch.strength:.0f} N at most,"
             told = f"The contact{where} is over after {self._loud - self._since:.2f} s."
             self.tell(WatchEvent(self._loud, "contact over", told, detail))
-            self._touched, self._quiet, self._floor = False, self._loud, np.inf
-            self._scatter.let_go()
+            self._touched = False
+            self._scatter.let_go(self._loud)
             return
-        self._touched, self._since, self._found = True, self._quiet, t
+        self._touched, self._since, self._found = True, self._scatter.quiet, t
         self.contacts += 1
         touch = self.touch()
         assert touch is not None
@@ -181,19 +161,14 @@ class ContactPart(WatchPart):
 
     def state(self) -> PartState:
         """All that it has learnt, as arrays."""
-        times = [
-            float(self._touched), self._since, self._found, self._loud, self._peak, self._quiet, self._floor,
-            self.contacts,
-        ]  # fmt: skip
+        times = [float(self._touched), self._since, self._found, self._loud, self._peak, self.contacts]
         rows = np.concatenate([self._now[0][None], self._now[1].T, self._at_peak])
         return {**self._scatter.state(), "times": np.array(times, dtype=float), "rows": rows}
 
     def restore(self, state: PartState) -> None:
         """Go on from a `state` made for the same model."""
         self._scatter.restore(state)
-        touched, self._since, self._found, self._loud, self._peak, self._quiet, self._floor, contacts = (
-            float(x) for x in state["times"]
-        )
+        touched, self._since, self._found, self._loud, self._peak, contacts = (float(x) for x in state["times"])
         self._touched, self.contacts = bool(touched), int(contacts)
         rows = np.array(state["rows"], dtype=float)
         self._now, self._at_peak = (rows[0], rows[1:-3].T), rows[-3:]
