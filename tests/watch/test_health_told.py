@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from worked import nearly
 
 from steelyard.dynamics import Model
 from steelyard.robot.library import builtin
@@ -21,13 +22,6 @@ from steelyard.watch.told.health import HealthPart
 ARM = Model.nominal(builtin("rotradi"))
 FRICTION = friction_at(ARM, np.full(3, 0.75))
 DAY_S, SHIFT_S = 7200.0, 900.0
-
-
-def nearly(seed: int = 1) -> Model:
-    """A model as identification would find it: links to 0.3 %, friction to 3 %."""
-    rng = np.random.default_rng(seed)
-    errors = np.where(np.arange(len(ARM.theta)) < 30, 0.003, 0.03)
-    return Model(ARM.robot, ARM.terms, ARM.theta * (1.0 + errors * rng.normal(size=len(errors))))
 
 
 def life(*mishaps: Mishap, **more: float) -> WorkingLife:

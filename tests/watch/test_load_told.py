@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worked import nearly
 
 from steelyard import read_log
 from steelyard.dynamics import Model
@@ -62,6 +63,16 @@ def test_a_part_is_picked_up_and_put_down_again_and_each_is_dated() -> None:
     assert told["carries"] is False
     assert abs(told["mass"]) < 3.0 * told["mass_error"]
     assert told["mass_error"] < 0.15
+
+
+def test_a_tool_is_weighed_from_the_moment_it_came() -> None:
+    """Seconds before it hold another load; were they learnt from together, the mass would be between the two."""
+    believed = nearly()
+    part = LoadPart(WatchSetup(believed))
+    events = watched(part, believed, batches(life(330.0, Mishap(300.0, 0, "tool", 2.0))))
+    assert [e.kind for e in events] == ["load"]
+    assert events[0].t == pytest.approx(300.0, abs=1.1)
+    assert events[0].detail["mass"] == pytest.approx(2.0, abs=3.0 * events[0].detail["mass_error"])
 
 
 def test_mass_and_centre_are_the_bodys() -> None:

@@ -24,6 +24,7 @@ MOST_LINE = 1 << 16
 # Kinds of lines (names of joints, headers) that a sender may have; each takes a millisecond to find out.
 _MOST_KINDS = 64
 _MOST_COLUMNS = 2048
+_NUMBERS = {float, int}
 _WORDS = {
     "t": ("t", "time", "stamp"),
     "q": ("q", "position", "positions"),
@@ -42,7 +43,8 @@ class LineDecoder:
     """
 
     def __init__(self, options: SourceOptions, tally: Tally) -> None:
-        self._options, self._tally = options, tally
+        self._options, self._tally, self._joints = options, tally, options.robot.joint_names
+        self._usual: LiveColumns | None = None  # of lines that name no joints
         self._kinds: dict[tuple[str, ...], LiveColumns] = {}
         self._refused = 0
         self._half, self._skipping = b"", False
@@ -54,7 +56,7 @@ class LineDecoder:
 
     def feed(self, data: bytes) -> Array:
         """The samples in some more `data`; what follows its last end of a line waits for the rest."""
-        lines = (self._half + data).split(b"\n")
+        lines = (self._half + data).split(b"\n") if self._half else data.split(b"\n")
         self._half = lines.pop()
         if self._skipping and lines:  # the end of a line whose beginning is gone
             lines.pop(0)
@@ -93,7 +95,7 @@ class LineDecoder:
             self._too_long()
             return
         try:
-            if line.lstrip()[:1] == b"{":
+            if line[:1] == b"{" or line.lstrip()[:1] == b"{":
                 columns, values = self._json(line)
             else:
                 found = self._separated(line)
@@ -119,22 +121,25 @@ class LineDecoder:
         self._values = []
 
     def _json(self, line: bytes) -> tuple[LiveColumns, list[float]]:
-        data = json.loads(line)
+        data = json.loads(line.decode("utf-8"))
         if "q" not in data or "dq" not in data or "tau" not in data or "t" not in data:
             data = {word: data[name] for word, names in _WORDS.items() for name in names if name in data}
-        parts = data["q"], data["dq"], data["tau"]
-        names: Sequence[str] = data.get("joints", self._options.robot.joint_names)
-        if isinstance(parts[0], dict):
-            names = list(parts[0])
-            parts = tuple([part[name] for name in names] for part in parts)  # type: ignore[assignment]
-        if not all(len(part) == len(names) for part in parts):
-            raise SourceError(f"it has {len(parts[0])} positions for {len(names)} joints.")
-        timed = data.get("t") is not None
-        values = [*parts[0], *parts[1], *parts[2]]
-        values = [float(data["t"]), *values] if timed else values
-        if set(map(type, values)) - {float, int}:
+        q, dq, tau, t = data["q"], data["dq"], data["tau"], data.get("t")
+        names: Sequence[str] = data.get("joints", self._joints)
+        if isinstance(q, dict):
+            names = list(q)
+            q, dq, tau = ([part[name] for name in names] for part in (q, dq, tau))
+        count = len(names)
+        if len(q) != count or len(dq) != count or len(tau) != count:
+            raise SourceError(f"it has {len(q)} positions for {count} joints.")
+        values = [*q, *dq, *tau] if t is None else [float(t), *q, *dq, *tau]
+        if not _NUMBERS.issuperset(map(type, values)):
             values = [float("nan") if x is None else float(x) for x in values]
-        return self._columns(tuple(names), timed), values
+        if names is not self._joints or t is None:
+            return self._columns(tuple(names), t is not None), values
+        if self._usual is None:
+            self._usual = self._columns(names, True)
+        return self._usual, values
 
     def _columns(self, names: tuple[str, ...], timed: bool) -> LiveColumns:
         key = (str(timed), *names)

@@ -30,11 +30,12 @@ class _Sender:
 
     def __init__(self, connection: socket.socket, decoder: LineDecoder) -> None:
         self.connection, self.decoder, self.nonsense, self.good = connection, decoder, 0, 0
+        self._room = memoryview(bytearray(PIECE))  # once: a new one for every sample costs more than to read it
 
     def read(self) -> Array | None:
         """What has come; None where the sender has gone."""
         try:
-            data = self.connection.recv(PIECE)
+            data = bytes(self._room[: self.connection.recv_into(self._room)])
         except BlockingIOError:
             data = b"\n"  # nothing after all
         except OSError:
