@@ -97,6 +97,10 @@ class LogError(SteelyardError):
     """A log that cannot be used: names the file, the signal, the row or sample, and what would fix it."""
 
 
+class UnreachableError(LogError):
+    """What lies elsewhere does not answer: the same may work later, or from another machine."""
+
+
 class ExcitationError(SteelyardError):
     """A design problem without an answer: names the limit, the joint or the region, and what would help."""
 

@@ -27,7 +27,7 @@ _GROUPS, _COLUMNS, _COLUMN = 4, 1, 3
 _COLUMN_BYTES, _FIRST_PAGE, _DICTIONARY = 7, 9, 11
 
 
-def odd_page(file: IO[bytes], columns: Sequence[int], first: int = 0) -> str | None:
+def odd_page(file: IO[bytes], columns: Sequence[int], first: int = 0, stop: int | None = None) -> str | None:
     """What is wrong with the first page that is larger than its column, or unpacks to far more than it is; or None.
 
     What cannot be read is left to Arrow, which cannot read it either.
@@ -36,25 +36,43 @@ def odd_page(file: IO[bytes], columns: Sequence[int], first: int = 0) -> str | N
         file: the Parquet file, open for reading.
         columns: that are to be read, by number among those of the file.
         first: the first group of rows that is to be read, from 0.
+        stop: the group after the last one; None: all.
     """
+    try:
+        for group in column_ranges(file, columns)[first:stop]:
+            for k, (place, end) in zip(columns, group, strict=True):
+                odd = _odd(file, place, end)
+                if odd is not None:
+                    return f"a page of its column {k + 1} declares {odd} bytes, which are not there"
+    except OddEndError as why:
+        return str(why)
+    except (LookupError, TypeError, ValueError, OSError):
+        pass
+    return None
+
+
+class OddEndError(Exception):
+    """The end of a file declares more than there may be."""
+
+
+def column_ranges(file: IO[bytes], columns: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """Where the `columns` lie in the Parquet `file`, by group of rows: from which byte to which, within the file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - 8, 0))
     length = int.from_bytes(file.read(4), "little")
     if length > MOST_FOOTER:
-        return f"its end declares {length} bytes, more than {MOST_FOOTER}"
+        raise OddEndError(f"its end declares {length} bytes, more than {MOST_FOOTER}")
     file.seek(max(size - 8 - length, 0))
-    try:
-        for group in _Thrift(file.read(length)).struct()[_GROUPS][first:]:
-            for k in columns:
-                column = group[_COLUMNS][k][_COLUMN]
-                starts = [_signed(column[field], 64) for field in (_FIRST_PAGE, _DICTIONARY) if column.get(field)]
-                place = min(starts, default=size)
-                odd = _odd(file, place, min(place + _signed(column[_COLUMN_BYTES], 64), size))
-                if odd is not None:
-                    return f"a page of its column {k + 1} declares {odd} bytes, which are not there"
-    except (LookupError, TypeError, ValueError, OSError):
-        pass
-    return None
+    groups: list[list[tuple[int, int]]] = []
+    for group in _Thrift(file.read(length)).struct()[_GROUPS]:
+        found = []
+        for k in columns:
+            column = group[_COLUMNS][k][_COLUMN]
+            starts = [_signed(column[field], 64) for field in (_FIRST_PAGE, _DICTIONARY) if column.get(field)]
+            place = min(starts, default=size)
+            found.append((place, min(place + _signed(column[_COLUMN_BYTES], 64), size)))
+        groups.append(found)
+    return groups
 
 
 def _odd(file: IO[bytes], place: int, end: int) -> int | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
+from steelyard.ground.remote import AnyPath
 
 
 def _gzip(file: IO[bytes]) -> IO[bytes]:
@@ -48,12 +48,12 @@ PACKED: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
 }
 
 
-def is_packed(path: Path) -> bool:
+def is_packed(path: AnyPath) -> bool:
     """Whether the name of `path` says that it is compressed."""
     return path.suffix.lower() in PACKED
 
 
-def opened(path: Path, error: type[SteelyardError]) -> IO[bytes]:
+def opened(path: AnyPath, error: type[SteelyardError]) -> IO[bytes]:
     """The bytes of the file at `path`, unpacked if its name says that it is compressed.
 
     Args:
@@ -66,7 +66,7 @@ def opened(path: Path, error: type[SteelyardError]) -> IO[bytes]:
 
 
 class _Unpacked(io.RawIOBase):
-    def __init__(self, path: Path, error: type[SteelyardError]) -> None:
+    def __init__(self, path: AnyPath, error: type[SteelyardError]) -> None:
         super().__init__()
         self._path, self._error, self._size, self._count = path, error, path.stat().st_size, 0
         self.source = path.open("rb")
@@ -97,7 +97,7 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-def times_larger(path: Path, error: type[SteelyardError], most: int) -> float:
+def times_larger(path: AnyPath, error: type[SteelyardError], most: int) -> float:
     """How many times its size the file at `path` unpacks to, by its first `most` bytes; `error` as in `opened`."""
     if not is_packed(path):
         return 1.0

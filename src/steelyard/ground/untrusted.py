@@ -13,11 +13,14 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.errors import RobotError, SteelyardError, shortened
 from steelyard.ground.field import Field
 from steelyard.ground.numbers import number
+
+if TYPE_CHECKING:
+    from steelyard.ground.remote import AnyPath
 
 # A design of many motions takes a few megabytes.
 LARGEST_JSON = 64 * 1024 * 1024
@@ -32,7 +35,7 @@ _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[\[{]+|[\]}]+', re.DOTALL
 _HALF = re.compile(r"\\u[dD][89abcdefABCDEF]")
 
 
-def regular_file(path: Path, error: type[SteelyardError] = RobotError, remedy: str = "check the path") -> int:
+def regular_file(path: AnyPath, error: type[SteelyardError] = RobotError, remedy: str = "check the path") -> int:
     """The size in bytes of the file at `path`, which must be one: a pipe or a device would never end.
 
     Args:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import LogError
+from steelyard.ground.remote import AnyPath
 from steelyard.signals.table import MOST_COLUMNS, ColumnValues, TableBlock, numbered
 
 # A column of lists of text so called names the joints, as in ROS's messages.
@@ -24,7 +24,7 @@ class ArrowColumns:
         first: its first rows, which tell how long the lists are; None where there are none.
     """
 
-    def __init__(self, path: Path, schema: Any, first: Any) -> None:
+    def __init__(self, path: AnyPath, schema: Any, first: Any) -> None:
         import pyarrow as pa
 
         self._path = path

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import LogError
+from steelyard.ground.remote import RemoteFile, any_path
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.read import AnyMapping, read_log
@@ -26,7 +26,8 @@ def as_sources(given: LogsLike, robot: Robot, mapping: AnyMapping = None) -> tup
     """The logs, long files as files to go through.
 
     Args:
-        given: a path, a `Log`, a frame (pandas, polars, xarray, Arrow), a dict of arrays, several of them, or None.
+        given: a path, a URL, a `Log`, a frame (pandas, polars, xarray, Arrow), a dict of arrays, several of them, or
+            None.
         robot: whose logs they are.
         mapping: what the columns of files and frames mean, as in `read_log`; a `Log` knows already.
     """
@@ -54,13 +55,13 @@ def as_source(given: LogLike, robot: Robot, mapping: AnyMapping = None) -> Sourc
 
 def log_label(source: Source, otherwise: str) -> str:
     """What tables call the log `source`: the name of its file, or `otherwise` where it comes from none."""
-    path = source.path if isinstance(source, LogFile) else Path(str(source.meta.get("source", "")))
+    path = source.path if isinstance(source, LogFile) else any_path(str(source.meta.get("source", "")))
     return path.stem if path.suffix else otherwise
 
 
 def is_one_log(given: Any) -> bool:
     """Whether `given` is a single log rather than several."""
-    known = (Log, LogFile, LogReader, str, os.PathLike, Mapping, np.ndarray)
+    known = (Log, LogFile, LogReader, str, os.PathLike, RemoteFile, Mapping, np.ndarray)
     held = hasattr(given, "__arrow_c_stream__") or type(given).__module__.partition(".")[0] in ("xarray", "polars")
     return isinstance(given, known) or held
 
@@ -74,6 +75,6 @@ def _each(given: LogsLike) -> list[Any]:
 def _source(given: Any, robot: Robot, mapping: AnyMapping) -> Source:
     if isinstance(given, Log | LogFile):
         return given
-    if isinstance(given, str | os.PathLike):
-        return open_log(Path(given), robot, mapping)
+    if isinstance(given, str | os.PathLike | RemoteFile):
+        return open_log(any_path(given), robot, mapping)
     return read_log(given, robot, mapping)

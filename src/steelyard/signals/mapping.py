@@ -14,6 +14,7 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
+from steelyard.ground.remote import RemoteFile, any_path
 from steelyard.signals._keys import parse_mapping
 
 # Names of columns: a list, a pattern with {} or {joint}, None to recognise them, () for none at all.
@@ -145,10 +146,10 @@ class LogMapping:
             return self.motors or joints
         return tuple(f"motor{k + 1}" for k in range(len(self.coupling)))
 
-    def window_of(self, path: str | os.PathLike[str]) -> Window | None:
+    def window_of(self, path: str | os.PathLike[str] | RemoteFile) -> Window | None:
         """First and last row, from 1, of the file at `path`; None: all of it."""
         if isinstance(self.window, Mapping):
-            return self.window.get(Path(path).stem)
+            return self.window.get(any_path(path).stem)
         return self.window
 
     def plain(self) -> dict[str, Any]:

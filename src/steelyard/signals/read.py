@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import LogError, ShapeError, UnknownNameError
 from steelyard.ground.arrays import Array
+from steelyard.ground.remote import RemoteFile, any_path
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals._clock import Clock, mend_clock
@@ -40,7 +40,7 @@ SLOWEST, FASTEST = 10.0, 1e-7
 
 __all__ = ["load_log", "log_chunks", "read_log"]
 
-AnyFile = str | os.PathLike[str] | LogReader | Any
+AnyFile = str | os.PathLike[str] | RemoteFile | LogReader | Any
 RowRange = tuple[int, int | None]  # a window that may be open to the end
 AnyMapping = LogMapping | Mapping[str, Any] | str | os.PathLike[str] | None
 
@@ -56,6 +56,7 @@ def read_log(
 
     Args:
         path: a file of any format in `steelyard.signals.table.READERS`: .csv, .parquet, .npz, .mcap, rosbag2, …;
+            or the URL of one, such as s3://bucket/run.parquet;
             or its reader, if it is open already; or a frame (pandas, polars, xarray, Arrow) or a dict of arrays.
         robot: whose log it is, as `load_robot` takes it; the log may hold more joints, which are ignored, not fewer.
         mapping: what the columns mean: a TOML, JSON or YAML file, the same as a dict, or a `LogMapping`. What it
@@ -113,9 +114,9 @@ def _logs(
     overlap: int = 0,
 ) -> Iterator[Log]:
     """The one road from a file to logs: the whole as one, or pieces of `size` rows."""
-    if not isinstance(path, str | os.PathLike | LogReader):
+    if not isinstance(path, str | os.PathLike | RemoteFile | LogReader):
         path = reader_of(path)
-    source = path.path if isinstance(path, LogReader) else Path(path)
+    source = path.path if isinstance(path, LogReader) else any_path(path)
     try:
         reader = path if isinstance(path, LogReader) else open_reader(path, mapping.part)
         mapping = with_preset(mapping, reader.names, robot.joint_names)

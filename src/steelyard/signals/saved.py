@@ -8,20 +8,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steelyard.errors import LogError, ShapeError
+from steelyard.errors import LogError, ShapeError, UnreachableError
 from steelyard.ground.archives import opened_archive
 from steelyard.ground.field import Field
+from steelyard.ground.remote import RemoteFile
 from steelyard.ground.untrusted import parse_json
 from steelyard.signals._convert import side_by_side
 from steelyard.signals.log import CHANNEL, SIGNALS, Log, saved_kind
 from steelyard.signals.table import open_reader, read_table
 
 
-def placed(error: Exception, path: str | os.PathLike[str], mapping: str = "mapping") -> LogError:
+def placed(error: Exception, path: str | os.PathLike[str] | RemoteFile, mapping: str = "mapping") -> LogError:
     """The `error` with the file's `path` in front, unless it already knows its place: that, or its `mapping`'s."""
     text = str(error)
-    known = text.startswith((f"{path}: ", f"{Path(path)}: ", f"{mapping}: "))
-    return LogError(text if known else f"{path}: {text}")
+    plain = path if isinstance(path, RemoteFile) else Path(path)
+    known = text.startswith((f"{path}: ", f"{plain}: ", f"{mapping}: "))
+    kind = UnreachableError if isinstance(error, UnreachableError) else LogError
+    return kind(text if known else f"{path}: {text}")
 
 
 def load_log(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> Log:

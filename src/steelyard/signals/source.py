@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 from steelyard.errors import LogError, SteelyardError
+from steelyard.ground.remote import AnyPath
 from steelyard.robot.robot import Robot
 from steelyard.signals.excerpt import part_of
 from steelyard.signals.log import Log
@@ -57,7 +57,7 @@ class LogFile:
         after: the part of the same log before this one, if it was split: its clock goes on.
     """
 
-    path: Path
+    path: AnyPath
     robot: Robot
     mapping: AnyMapping = None
     rows: RowRange | None = None
@@ -177,11 +177,11 @@ class _Relay(LogReader):
 Source = Log | LogFile
 
 
-def open_log(path: Path, robot: Robot, mapping: AnyMapping = None) -> Source:
+def open_log(path: AnyPath, robot: Robot, mapping: AnyMapping = None) -> Source:
     """The log in memory, or as a file to go through where it is long.
 
     Args:
-        path: a file of any format.
+        path: a file of any format, here or elsewhere.
         robot: whose log it is, as in `read_log`.
         mapping: what the columns mean, as in `read_log`.
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +17,15 @@ from numpy.typing import NDArray
 from steelyard.errors import LONGEST_NAME, LogError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.ground.remote import AnyPath, RemoteFile, any_path
 from steelyard.ground.unpacked import PACKED, is_packed
 from steelyard.ground.untrusted import regular_file
 from steelyard.signals.log import Finding
 
 # A log of a humanoid with everything that its controller knows has some thousand.
 MOST_COLUMNS = 4096
+# Bytes of the copy that is made for a while of a log elsewhere, of a format that is not read by pieces.
+LARGEST_COPY = 2 << 30
 NAMELESS = "column "  # and its number, from 1: how a column without a name is called
 
 ColumnValues = NDArray[Any]
@@ -126,7 +131,7 @@ class LogReader(ABC):
     on each call. What cannot be read is a `LogError` of one sentence that begins with the path and names the row.
 
     Args:
-        path: the file, or the folder.
+        path: the file, or the folder; of formats `by_pieces` a file elsewhere, too.
         topic: which part of it, for formats that have such: a topic, episodes, a group; others ignore it.
     """
 
@@ -135,6 +140,7 @@ class LogReader(ABC):
     magic: ClassVar[bytes] = b""  # the first bytes of such a file, by which one with another suffix is known
     folders: ClassVar[bool] = False  # whether a folder may be such a log
     packed: ClassVar[bool] = False  # whether its files may be compressed: .csv.gz
+    by_pieces: ClassVar[bool] = False  # whether it reads a `RemoteFile` as it lies; of other formats it gets a copy
     extra: ClassVar[str] = ""  # what must be installed beside Steelyard: an extra of pyproject.toml
 
     names: tuple[str, ...]  # of the columns
@@ -143,7 +149,7 @@ class LogReader(ABC):
     findings: tuple[Finding, ...] = ()
     row_count: int | None = None  # how many rows, where the file tells without being read through
 
-    def __init__(self, path: Path, topic: str | None = None) -> None:
+    def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         self.path, self.topic = path, topic
 
     @classmethod
@@ -173,14 +179,16 @@ class LogReader(ABC):
 READERS: Registry[type[LogReader]] = Registry("log format", ("steelyard.signals.readers",), group="steelyard.readers")
 
 
-def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogReader:
+def open_reader(path: str | os.PathLike[str] | RemoteFile, topic: str | None = None) -> LogReader:
     """The reader of a log file, chosen by the file's name, else by its first bytes.
 
     Args:
-        path: a file of any format in `READERS`, or a folder.
+        path: a file of any format in `READERS`, or a folder; or the URL of a file that lies elsewhere.
         topic: which topic of joint states, in a bag that has several.
     """
-    source = Path(path)
+    source = any_path(path)
+    if isinstance(source, RemoteFile):
+        return _elsewhere(source, topic)
     if named_files(source):
         from steelyard.signals.readers.folder import FolderReader
 
@@ -202,18 +210,43 @@ def open_reader(path: str | os.PathLike[str], topic: str | None = None) -> LogRe
     return reader
 
 
-def has_reader(path: Path) -> bool:
+def _elsewhere(source: RemoteFile, topic: str | None) -> LogReader:
+    """The reader of a file that lies elsewhere: by pieces, or of a copy that goes when the reader goes."""
+    regular_file(source, LogError)
+    fitting = _by_name(source) or _by_start(source)
+    if not fitting:
+        raise LogError(f"{source}: is not a log that can be read; known are {known_formats()}.")
+    if fitting[0].by_pieces:
+        reader = fitting[0](source, topic)
+    else:
+        folder = tempfile.TemporaryDirectory(prefix="steelyard-")
+        copy = Path(folder.name) / source.name
+        try:
+            source.copy_to(copy, LARGEST_COPY)
+            reader = fitting[0](copy, topic)
+        except LogError as why:
+            folder.cleanup()
+            raise type(why)(str(why).replace(str(copy), str(source))) from None
+        except OSError as why:
+            folder.cleanup()
+            raise LogError(f"{source}: a copy cannot be made in {tempfile.gettempdir()} ({why.strerror}).") from None
+        weakref.finalize(reader, folder.cleanup)
+    _check_names(source, reader.names)
+    return reader
+
+
+def has_reader(path: AnyPath) -> bool:
     """Whether the name of the file at `path` is that of a log."""
     return bool(_by_name(path))
 
 
-def _by_name(path: Path) -> list[type[LogReader]]:
+def _by_name(path: AnyPath) -> list[type[LogReader]]:
     packed = is_packed(path)
     suffix = Path(path.stem if packed else path.name).suffix.lower()
     return [kind for kind in READERS.values() if suffix in kind.suffixes and (kind.packed or not packed)]
 
 
-def _by_start(path: Path) -> list[type[LogReader]]:
+def _by_start(path: AnyPath) -> list[type[LogReader]]:
     with path.open("rb") as file:
         start = file.read(64)
     return [kind for kind in READERS.values() if kind.magic and start.startswith(kind.magic)]
@@ -236,7 +269,7 @@ def numbered(name: str, width: int) -> tuple[str, ...]:
     return tuple(f"{name}{gap}{k + 1}" for k in range(width))
 
 
-def _check_names(path: Path, names: Sequence[str]) -> None:
+def _check_names(path: AnyPath, names: Sequence[str]) -> None:
     if len(names) > MOST_COLUMNS:
         raise LogError(f"{path}: has {len(names)} columns, more than the {MOST_COLUMNS} that are read; leave some out.")
     seen: set[str] = set()
@@ -258,7 +291,7 @@ def known_formats(folders: bool = False) -> str:
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | RemoteFile,
     columns: Sequence[str] | None = None,
     start: int | None = None,
     stop: int | None = None,
@@ -285,7 +318,7 @@ def read_table(
     return reader.table(names, first_rows(reader.blocks(names, first), None if stop is None else stop - first), first)
 
 
-def count_rows(path: str | os.PathLike[str], *, topic: str | None = None) -> int:
+def count_rows(path: str | os.PathLike[str] | RemoteFile, *, topic: str | None = None) -> int:
     """How many rows the log file at `path` has (`topic`: of a bag); read through only where the file does not tell."""
     return LogReader.counted_rows(open_reader(path, topic))  # rows of a text, too, not lines
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.documents import read_document
+from steelyard.ground.remote import AnyPath
 from steelyard.ground.untrusted import regular_file
 from steelyard.signals.log import Finding
 from steelyard.signals.table import READERS, ColumnValues, LogReader, TableBlock, later_rows
@@ -35,7 +36,7 @@ class BagReader(LogReader):
 
     cdr: ClassVar[bool] = True  # how messages are encoded: aligned, as in ROS 2
 
-    def __init__(self, path: Path, topic: str | None = None) -> None:
+    def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         super().__init__(path, topic)
         self._kept: list[dict[str, ColumnValues]] | None = []
         joints: dict[str, None] = {}
@@ -96,7 +97,7 @@ class BagReader(LogReader):
     def _opened(self) -> Any:
         from rosbags.rosbag2 import Reader
 
-        return Reader(self.path)
+        return Reader(self.path)  # type: ignore[arg-type]
 
 
 def _check_tables(path: Path) -> None:
@@ -112,7 +113,7 @@ def _check_tables(path: Path) -> None:
         raise LogError(f"{path}: holds a view or a trigger, which no bag has; record or copy it again.")
 
 
-def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -> str:
+def _chosen(path: AnyPath, topics: Iterable[tuple[str, str]], wanted: str | None) -> str:
     all_topics = sorted(set(topics))
     usable = [name for name, kind in all_topics if kind == JOINT_STATE]
     if not usable:
@@ -131,7 +132,7 @@ def _chosen(path: Path, topics: Iterable[tuple[str, str]], wanted: str | None) -
 
 
 def _raw_block(
-    path: Path, decode: Any, cdr: bool, messages: list[tuple[Any, int, bytes]], first: int
+    path: AnyPath, decode: Any, cdr: bool, messages: list[tuple[Any, int, bytes]], first: int
 ) -> tuple[list[tuple[str, ...]], dict[str, ColumnValues]]:
     """The clocks and signals of some messages, the first of which has the number `first`.
 
@@ -217,8 +218,9 @@ class McapReader(BagReader):
         "`sensor_msgs/JointState` of ROS 2: columns `t`, `position/<joint>`, `velocity/<joint>`, `effort/<joint>`"
     )
     magic = b"\x89MCAP0\r\n"
+    by_pieces = True
 
-    def __init__(self, path: Path, topic: str | None = None) -> None:
+    def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         with path.open("rb") as file:
             opening = file.read(len(self.magic))
             file.seek(0, 2)
@@ -266,4 +268,4 @@ class Rosbag1Reader(BagReader):
     def _opened(self) -> Any:
         from rosbags.rosbag1 import Reader
 
-        return Reader(self.path)
+        return Reader(self.path)  # type: ignore[arg-type]

@@ -8,12 +8,12 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.errors import LogError
+from steelyard.ground.remote import AnyPath
 from steelyard.ground.unpacked import opened, times_larger
 from steelyard.signals._arrow import numpy_column
 from steelyard.signals.table import NAMELESS, READERS, LogReader, TableBlock, later_rows
@@ -39,13 +39,14 @@ class CsvReader(LogReader):
 
     suffixes = (".csv", ".tsv", ".txt", ".dat", ".asc")
     packed = True
+    by_pieces = True
     description = (
         "commas, semicolons, tabs or spaces; one line of names; lines that begin with `#` or `%` before it are "
         "comments, and the last of them may hold the names; without names, columns by number; a decimal comma is "
         "understood unless commas part the columns; PlotJuggler's export (`__time`) with its empty cells"
     )
 
-    def __init__(self, path: Path, topic: str | None = None) -> None:
+    def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         super().__init__(path, topic)
         names, self._delimiter, self._skip, rows = _header(path)
         self.names = tuple(names)
@@ -132,7 +133,7 @@ def _single_spaced(text: memoryview | bytes, skip: int) -> bytes:
     return b"".join(b" ".join(line.split()) + b"\n" for line in lines)
 
 
-def _header(path: Path) -> tuple[list[str], str, int, str]:
+def _header(path: AnyPath) -> tuple[list[str], str, int, str]:
     """Names, delimiter, lines to skip before the first row, and a few rows as text."""
     with opened(path, LogError) as file:
         start = file.read(LONGEST_LINE)

@@ -27,6 +27,7 @@ class Hdf5Reader(LogReader):
     left alone. What all of them share of their paths is not part of their names; `topic` chooses a group.
     """
 
+    path: Path
     suffixes = (".h5", ".hdf5", ".hdf")
     description = (
         "data sets `(samples,)`, `(samples, joints)` or `(joints, samples)`, and tables of named fields; one of text "

@@ -28,6 +28,7 @@ class LeRobotReader(LogReader):
     time is the frame's number over the frames per second: the stored stamps are rounded to single precision.
     """
 
+    path: Path
     suffixes = ()
     description = (
         "a data set's folder (`meta/info.json`, versions 2 and 3): columns `t`, `observation.state/<name>`, "

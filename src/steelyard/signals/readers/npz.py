@@ -21,6 +21,7 @@ _SIGNAL_TYPES = "biufM"  # kinds of numbers that can be a signal; text is a rema
 class NpzReader(LogReader):
     """The arrays whose first axis is the samples, unpacked while they are read. `joints`, of text, names the joints."""
 
+    path: Path
     suffixes = (".npz",)
     description = (
         "arrays `(samples,)`, or `(samples, joints)`: `q` becomes the columns `q1`, `q2`, …; an array of text `joints` "

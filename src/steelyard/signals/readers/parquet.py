@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 from steelyard.errors import LogError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
-from steelyard.ground.pages import odd_page
+from steelyard.ground.pages import column_ranges, odd_page
+from steelyard.ground.remote import HELD_BYTES, AnyPath, RemoteBytes, RemoteFile
 from steelyard.signals._arrow import ArrowColumns, is_list
 from steelyard.signals.table import READERS, LogReader, TableBlock, later_rows
 
 # Rows of a batch, and bytes that are read ahead of each column: four, and sixteen, times as many take twice the memory.
 BATCH, BUFFER = 1 << 14, 1 << 16
+# Of a file elsewhere whose group of rows is more than is fetched at once: a request takes as long as a megabyte.
+REMOTE_BUFFER = 1 << 20
 
 
 @READERS.register("parquet")
@@ -26,10 +29,12 @@ class ParquetReader(LogReader):
         "and one of names (`name`, `joint_names`) names the joints"
     )
     magic = b"PAR1"
+    by_pieces = True
 
-    def __init__(self, path: Path, topic: str | None = None) -> None:
+    def __init__(self, path: AnyPath, topic: str | None = None) -> None:
         super().__init__(path, topic)
-        self._looked_at: set[tuple[str, ...]] = set()
+        self._looked_at: set[tuple[tuple[str, ...], int, int]] = set()
+        self._bytes: RemoteBytes | None = path.open() if isinstance(path, RemoteFile) else None
         with self._opened() as file:
             schema = file.schema_arrow
             self._check_size(file.metadata)
@@ -39,7 +44,7 @@ class ParquetReader(LogReader):
             self.names, self.joints = self._arrow.names, self._arrow.joints
 
     def _first_rows(self, file: Any, columns: tuple[str, ...]) -> Any:
-        self._check_pages(file.schema, 0, columns)
+        self._check_pages(file, range(min(1, file.num_row_groups)), columns)
         try:
             return next(file.iter_batches(1, columns=list(columns), use_threads=False), None)
         except Exception as error:  # as below
@@ -56,55 +61,91 @@ class ParquetReader(LogReader):
                     "more than a log would."
                 )
 
-    def _check_pages(self, schema: Any, first: int, columns: tuple[str, ...]) -> None:
+    def _check_pages(self, file: Any, groups: range, columns: tuple[str, ...]) -> None:
         """That no page declares more than there is, before room is made for it; once for all passes over all rows."""
-        if columns in self._looked_at:
+        if (columns, groups.start, groups.stop) in self._looked_at:
             return
         try:
-            paths = enumerate(schema.column(k).path for k in range(len(schema)))
-            roots = tuple(f"{name}." for name in columns)
-            wanted = [k for k, path in paths if path in columns or path.startswith(roots)]
-            with self.path.open("rb") as file:
-                odd = odd_page(file, wanted, first)
+            with self._plain_bytes() as plain:
+                odd = odd_page(plain, _numbers(file.schema, columns), groups.start, groups.stop)
+        except LogError:
+            raise
         except Exception as error:  # as below
             raise _broken(self.path, error) from None
         if odd is not None:
             raise LogError(f"{self.path}: {odd}; write or copy it again.")
-        if first == 0:
-            self._looked_at.add(columns)
+        self._looked_at.add((columns, groups.start, groups.stop))
 
     def blocks(self, columns: Sequence[str], start: int = 0) -> Iterator[TableBlock]:
         with self._opened() as file:
-            skipped, first = 0, 0
+            row, first = 0, 0
             while first < file.metadata.num_row_groups:
                 count = file.metadata.row_group(first).num_rows
-                if skipped + count > start:
+                if row + count > start:
                     break
-                skipped, first = skipped + count, first + 1
-            groups = list(range(first, file.metadata.num_row_groups))
+                row, first = row + count, first + 1
             sources = self._arrow.sources(columns)
-            self._check_pages(file.schema, first, tuple(sources))
-            try:
-                batches = file.iter_batches(BATCH, row_groups=groups, columns=sources, use_threads=False)
-                found = (self._arrow.block(batch, columns, skipped + k * BATCH) for k, batch in enumerate(batches))
-                yield from later_rows(found, start - skipped)
-            except LogError:
-                raise
-            except Exception as error:  # as below
-                raise _broken(self.path, error) from None
+            for groups in self._runs(file, first, tuple(sources)):
+                self._check_pages(file, groups, tuple(sources))
+                try:
+                    batches = file.iter_batches(BATCH, row_groups=list(groups), columns=sources, use_threads=False)
+                    found = (self._arrow.block(batch, columns, row + k * BATCH) for k, batch in enumerate(batches))
+                    yield from later_rows(found, max(0, start - row))
+                except LogError:
+                    raise
+                except Exception as error:  # as below
+                    raise _broken(self.path, error) from None
+                row += sum(file.metadata.row_group(k).num_rows for k in groups)
+
+    def _runs(self, file: Any, first: int, columns: tuple[str, ...]) -> Iterator[range]:
+        """The groups of rows from the `first` on: all at once; of a file elsewhere, as many as are fetched together."""
+        if self._bytes is None:
+            yield range(first, file.metadata.num_row_groups)
+            return
+        try:
+            places = column_ranges(self._bytes, _numbers(file.schema, columns))  # type: ignore[arg-type]
+        except LogError:
+            raise
+        except Exception as error:  # as below
+            raise _broken(self.path, error) from None
+        while first < len(places):
+            stop, total = first, 0
+            while stop < len(places) and (stop == first or total + _length(places[stop]) <= HELD_BYTES):
+                total, stop = total + _length(places[stop]), stop + 1
+            self._bytes.expect([place for group in places[first:stop] for place in group])
+            yield range(first, stop)
+            first = stop
+
+    def _plain_bytes(self) -> Any:
+        return self.path.open("rb") if self._bytes is None else nullcontext(self._bytes)
 
     def _opened(self) -> Any:
         import pyarrow.parquet as pq
 
         try:
+            if self._bytes is not None:
+                return pq.ParquetFile(self._bytes, pre_buffer=False, buffer_size=REMOTE_BUFFER)
             # Unbuffered ahead of time: a file with one huge group of rows is then read page by page.
             return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
+        except LogError:
+            raise
         except (
             Exception
         ) as error:  # of damaged bytes Arrow raises its own errors, and those of Python's text and numbers
             raise _broken(self.path, error) from None
 
 
-def _broken(path: Path, error: Exception) -> LogError:
+def _numbers(schema: Any, columns: tuple[str, ...]) -> list[int]:
+    """The numbers of the `columns`, and of what is inside of them, among those of the file."""
+    paths = enumerate(schema.column(k).path for k in range(len(schema)))
+    roots = tuple(f"{name}." for name in columns)
+    return [k for k, path in paths if path in columns or path.startswith(roots)]
+
+
+def _length(places: Sequence[tuple[int, int]]) -> int:
+    return sum(stop - start for start, stop in places)
+
+
+def _broken(path: AnyPath, error: Exception) -> LogError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return LogError(f"{path}: is not a readable Parquet file, or is cut short ({reason}); write or copy it again.")

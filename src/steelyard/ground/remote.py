@@ -1,0 +1,340 @@
+"""Files that lie elsewhere, read by pieces: `RemoteFile` has those words of `Path` that readers of logs use.
+
+Where they lie is a URL that fsspec understands: in buckets of S3, Google or Azure, behind http, in an archive. Nothing
+is imported and nothing is asked of a network before someone names one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import stat
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from steelyard.errors import LogError, SteelyardError, UnreachableError
+from steelyard.ground.extras import how_to_install, import_extra
+
+# What may be named, and the package that speaks it. fsspec knows more, among them what unpacks programs: none of those.
+PROTOCOLS = {
+    **dict.fromkeys(("file", "memory", "zip", "tar"), "fsspec"),
+    **dict.fromkeys(("http", "https"), "aiohttp"),
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "adlfs"),
+}
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a drive of Windows has one letter
+# A server that does not answer is told within a minute, and not after the quarter of an hour that back-ends may take.
+_CONNECT_S, _READ_S = 10.0, 60.0
+# Bytes that a small read fetches; where reads follow one another, twice as many each time, up to the second.
+AHEAD, FARTHEST = 1 << 16, 1 << 22
+# Bytes of a file that are held at most, beside what is being read.
+HELD_BYTES = 1 << 25
+# Two ranges that are wanted at once are one where the gap is no longer than this: a request costs more.
+_GAP = 1 << 15
+_FORBIDDEN = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthenticationError")
+
+
+def is_url(text: str) -> bool:
+    """Whether `text` is a URL, such as s3://bucket/run.parquet, rather than a path."""
+    return bool(_URL.match(text))
+
+
+def any_path(given: str | os.PathLike[str] | RemoteFile, error: type[SteelyardError] = LogError) -> AnyPath:
+    """A path on this machine, or a file elsewhere, as it was `given`; `error` is raised where it is neither."""
+    if isinstance(given, RemoteFile):
+        return given
+    if isinstance(given, str) and is_url(given):
+        if given.startswith("file://") and "::" not in given:
+            return Path(unquote(urlsplit(given).path))
+        return RemoteFile(given, error)
+    return Path(given)
+
+
+class RemoteFile:
+    """A file that lies elsewhere, by its address. It is looked at when asked, and may be sent to another process.
+
+    Args:
+        url: such as "s3://bucket/run.parquet", "https://host/run.mcap" or "zip://run.csv::s3://bucket/runs.zip".
+        error: what is raised where it cannot be read; UnreachableError where its server does not answer.
+    """
+
+    def __init__(self, url: str, error: type[SteelyardError] = LogError) -> None:
+        self.url, self._error = url, error
+
+    def __str__(self) -> str:
+        return self.url.partition("?")[0]  # what follows may be a signature that opens the door
+
+    def __repr__(self) -> str:
+        return f"RemoteFile({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteFile, (self.url, self._error)
+
+    @cached_property
+    def _place(self) -> PurePosixPath:
+        return PurePosixPath(unquote(urlsplit(self.url.partition("::")[0]).path))
+
+    @property
+    def name(self) -> str:
+        return self._place.name
+
+    @property
+    def stem(self) -> str:
+        return self._place.stem
+
+    @property
+    def suffix(self) -> str:
+        return self._place.suffix
+
+    @cached_property
+    def _system(self) -> tuple[Any, str]:
+        return file_system(self.url, self._error)
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """What its keeper says of it: at least name, size and type."""
+        system, path = self._system
+        with told(self, self._error):
+            return dict(system.info(path))
+
+    def exists(self) -> bool:
+        try:
+            return bool(self.info)
+        except SteelyardError:
+            return False
+
+    def is_dir(self) -> bool:
+        return self.info.get("type") == "directory"
+
+    def stat(self) -> Any:
+        """Its size and kind, in the words of `os.stat`."""
+        folder = self.is_dir()
+        if not folder and self.info.get("size") is None:
+            raise self._error(f"{self}: its server does not tell its size; copy it to where that is known.")
+        kind = stat.S_IFDIR if folder else stat.S_IFREG
+        return SimpleNamespace(st_size=int(self.info.get("size") or 0), st_mode=kind | 0o444)
+
+    def open(self, mode: str = "rb", buffering: int = -1) -> Any:
+        """Its bytes, to be read in any order; `mode` and `buffering` as those of `Path`, of which it knows "rb"."""
+        assert mode == "rb", "what lies elsewhere is read, never written"
+        return RemoteBytes(self, *self._system, self._error)
+
+    def read_bytes(self, most: int) -> bytes:
+        """All of it, which may be at most so many (`most`) bytes."""
+        if (size := self.stat().st_size) > most:
+            raise self._error(f"{self}: has {size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB it may have.")
+        with self.open() as file:
+            return bytes(file.read())
+
+    def copy_to(self, target: Path, most: int) -> None:
+        """Write all of it, at most so many (`most`) bytes, to the file `target`, little of it in memory at a time."""
+        if (size := self.stat().st_size) > most:
+            raise self._error(
+                f"{self}: has {size / 1e9:.3g} GB; of formats that are not read by pieces {most / 1e9:.3g} GB are the "
+                "most: write it as Parquet or MCAP."
+            )
+        with self.open() as file, target.open("wb") as out:
+            while part := file.read(FARTHEST):
+                out.write(part)
+
+
+AnyPath = Path | RemoteFile
+
+
+class RemoteBytes(io.RawIOBase):
+    """The bytes of a remote file: what was fetched last is held, up to `HELD_BYTES`, and nothing is fetched unasked.
+
+    Args:
+        place: the file.
+        system: fsspec's file system.
+        path: in it.
+        error: as in `RemoteFile`.
+    """
+
+    def __init__(self, place: RemoteFile, system: Any, path: str, error: type[SteelyardError]) -> None:
+        super().__init__()
+        self._place, self._system, self._path, self._error = place, system, path, error
+        self._size, self._at = int(place.stat().st_size), 0
+        self._held: OrderedDict[int, bytes] = OrderedDict()  # by their first byte, the last used last
+        self._expected: list[tuple[int, int]] = []
+        self._many = bool(getattr(system, "async_impl", False))
+        with told(place, error):
+            # Exactly what is asked for: that is held here.
+            exact = {"block_size": AHEAD, "cache_type": "none"} if self._many else {}
+            self._file = system.open(path, "rb", **exact)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to byte `offset`, counted from where `whence` says, as files do."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def size(self) -> int:
+        """In bytes."""
+        return self._size
+
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Fetch these `ranges` of bytes (from, to) at once when the first of them is read; at most `HELD_BYTES`."""
+        merged: list[tuple[int, int]] = []
+        for start, stop in sorted(ranges):
+            if merged and start - merged[-1][1] <= _GAP:
+                merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+            else:
+                merged.append((start, stop))
+        self._expected = merged if self._many and sum(b - a for a, b in merged) <= HELD_BYTES else []
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the `buffer`, but for the end of the file; how many bytes that were."""
+        view, wanted = memoryview(buffer), min(len(buffer), max(0, self._size - self._at))
+        filled = 0
+        while filled < wanted:
+            start, piece = self._piece(self._at, wanted - filled)
+            part = memoryview(piece)[self._at - start :][: wanted - filled]
+            view[filled : filled + len(part)] = part
+            filled, self._at = filled + len(part), self._at + len(part)
+        return filled
+
+    def _piece(self, at: int, count: int) -> tuple[int, bytes]:
+        """A piece that holds the byte `at`, of which `count` are wanted, and where it starts."""
+        for start in reversed(self._held):
+            if start <= at < start + len(self._held[start]):
+                self._held.move_to_end(start)
+                return start, self._held[start]
+        if any(start <= at < stop for start, stop in self._expected):
+            ranges, self._expected = self._expected, []
+            with told(self._place, self._error):
+                starts, stops = zip(*ranges, strict=True)
+                pieces = self._system.cat_ranges([self._path] * len(ranges), list(starts), list(stops))
+            for (start, stop), piece in zip(ranges, pieces, strict=True):
+                self._hold(start, piece, stop - start)
+            return self._piece(at, count)
+        before = next((len(x) for start, x in reversed(self._held.items()) if start + len(x) == at), 0)
+        length = count if count >= AHEAD else max(AHEAD, min(2 * before, FARTHEST))
+        length = min(length, self._size - at)
+        with told(self._place, self._error):
+            self._file.seek(at)
+            piece = self._file.read(length)
+        self._hold(at, piece, length)
+        return at, piece
+
+    def _hold(self, start: int, piece: bytes, length: int) -> None:
+        if len(piece) != length:
+            raise self._error(
+                f"{self._place}: its server gave {len(piece)} bytes where {length} were asked for; it was changed or "
+                "cut short while it was read, or its server hands out no parts of files."
+            )
+        self._held[start] = piece
+        while len(self._held) > 1 and sum(map(len, self._held.values())) > HELD_BYTES:
+            self._held.popitem(last=False)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._held.clear()
+            self._file.close()
+        super().close()
+
+
+def file_system(url: str, error: type[SteelyardError] = LogError) -> tuple[Any, str]:
+    """fsspec's file system behind a `url`, and the path in it; `error` tells what is not known or lacks a package."""
+    shown = url.partition("?")[0]
+    # What is behind the last :: may be a path of this machine.
+    parts = [part.partition("://")[0].lower() if is_url(part) else "file" for part in url.split("::")]
+    for name in parts:
+        if name not in PROTOCOLS:
+            raise error(f"{shown}: '{name}' is not known as a place of files; known are {', '.join(PROTOCOLS)}.")
+    if any(urlsplit(part).password for part in url.split("::")):
+        where = re.sub(r"//[^/@]*@", "//…@", shown)
+        raise error(f"{where}: holds a password; leave it out, and give it by the environment or fsspec's settings.")
+    fsspec = import_extra("fsspec", "fleet", f"{shown}: reading from elsewhere", error)
+    for name in parts:
+        _check_package(name, shown, error)
+    with told(shown, error):
+        settings = {name: _settings(name) for name in parts if name not in fsspec.config.conf}
+        return fsspec.core.url_to_fs(url, **{name: some for name, some in settings.items() if some})  # type: ignore[no-any-return]
+
+
+def _check_package(name: str, shown: str, error: type[SteelyardError]) -> None:
+    package = PROTOCOLS[name]
+    if package in ("gcsfs", "adlfs"):  # none of our extras brings them
+        try:
+            __import__(package)
+        except ImportError:
+            raise error(f"{shown}: reading {name}:// needs the package {package}: pip install {package}.") from None
+    else:
+        import_extra(package, "s3" if package == "s3fs" else "fleet", f"{shown}: reading {name}://", error)
+
+
+def _settings(protocol: str) -> dict[str, Any]:
+    if PROTOCOLS[protocol] == "s3fs":
+        waits = {"connect_timeout": _CONNECT_S, "read_timeout": _READ_S, "retries": {"max_attempts": 2}}
+        return {"config_kwargs": waits}
+    if PROTOCOLS[protocol] == "aiohttp":
+        import aiohttp
+
+        return {"client_kwargs": {"timeout": aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=_READ_S)}}
+    return {}
+
+
+@contextmanager
+def told(place: RemoteFile | str, error: type[SteelyardError]) -> Iterator[None]:
+    """What goes wrong inside with a file that lies elsewhere is one sentence.
+
+    Args:
+        place: of the file.
+        error: what is raised where there is no such file, or it may not be read; UnreachableError for all else.
+    """
+    try:
+        yield
+    except SteelyardError:
+        raise
+    except Exception as why:  # every back-end, and every library below it, has errors of its own
+        raise _sentence(why, place, error) from None
+
+
+def _sentence(why: BaseException, place: RemoteFile | str, error: type[SteelyardError]) -> SteelyardError:
+    chain: list[BaseException] = [why]
+    while (cause := chain[-1].__cause__) is not None and len(chain) < 10:
+        chain.append(cause)
+    codes = {getattr(one, "status", None) for one in chain}
+    denied = any(isinstance(one, PermissionError) or type(one).__name__ in _FORBIDDEN for one in chain)
+    if denied or codes & {401, 403}:
+        return error(f"{place}: there is no permission to read it; check the credentials and what they allow.")
+    # A back-end may call it missing where nobody answered; then that is the cause.
+    silent = any(isinstance(one, OSError) and not isinstance(one, FileNotFoundError) for one in chain)
+    broken = any(isinstance(code, int) and code >= 500 for code in codes)
+    if codes & {404, 410} or (isinstance(why, FileNotFoundError | KeyError) and not silent and not broken):
+        return error(f"{place}: there is no such file; check the address.")
+    if type(why).__name__ in ("BadZipFile", "ReadError"):
+        return error(f"{place}: is not a readable archive, or is cut short; write or copy it again.")
+    if isinstance(why, ImportError):
+        return error(f"{place}: reading it needs a package that is missing ({why}); {how_to_install('fleet')}.")
+    last = chain[-1]
+    reason = (str(last).splitlines() or [""])[0] or type(last).__name__
+    return UnreachableError(f"{place}: cannot be reached ({reason}); check the address and the network.")
+
+
+def content_hash(path: AnyPath) -> str:
+    """SHA-256 of all bytes of the file at `path`, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(FARTHEST):
+            digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,201 @@
+"""Logs that lie elsewhere are read by pieces, from where they lie: behind http, in a bucket, in an archive."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from bags import joint_states, write_bag
+from elsewhere import http_server, s3_environment, s3_server
+from log_files import chain, columns, motion, write_csv, write_parquet
+from refusals import refused
+
+from steelyard.errors import LogError, UnreachableError
+from steelyard.ground.remote import HELD_BYTES, RemoteFile, any_path
+from steelyard.signals.read import log_chunks, read_log
+from steelyard.signals.table import open_reader, read_table
+
+ROBOT = chain("shoulder", "elbow")
+SAMPLES = 3000
+NAMES = ("run.parquet", "run.csv", "run.csv.gz", "run.mcap", "run.npz")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One motion in five formats; none of them but .npz is copied to be read."""
+    where = tmp_path_factory.mktemp("logs")
+    signals = motion(samples=SAMPLES)
+    write_parquet(where / "run.parquet", columns(signals), row_group_size=1000)
+    write_csv(where / "run.csv", columns(signals))
+    (where / "run.csv.gz").write_bytes(gzip.compress((where / "run.csv").read_bytes()))
+    bag = write_bag(where / "bag", {"/joint_states": joint_states(list(ROBOT.joint_names), signals)}, "mcap")
+    next(bag.glob("*.mcap")).rename(where / "run.mcap")
+    np.savez(where / "run.npz", **signals)
+    with zipfile.ZipFile(where / "runs.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in NAMES:
+            archive.write(where / name, f"night/{name}")
+    return where
+
+
+@pytest.fixture(scope="module")
+def http(folder):
+    with http_server(folder) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def bucket(folder):
+    """The same logs in a bucket, on a server of moto's that is found as every client of S3 finds one."""
+    s3fs = pytest.importorskip("s3fs")
+    with s3_server() as served, pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_environment(served).items():
+            patch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        system = s3fs.S3FileSystem()
+        system.mkdir("fleet")
+        system.put([str(folder / name) for name in (*NAMES, "runs.zip")], "fleet/arm-1/")
+        yield served
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def same(one, other):
+    for signal in ("t", "q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(one, signal), getattr(other, signal))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("where", ["http", "s3", "zip", "zip in s3"])
+def test_a_log_is_the_same_wherever_it_lies(folder, http, bucket, name, where):
+    url = {
+        "http": f"{http.url}/{name}?signature=unknown",
+        "s3": f"s3://fleet/arm-1/{name}",
+        "zip": f"zip://night/{name}::{folder}/runs.zip",
+        "zip in s3": f"zip://night/{name}::s3://fleet/arm-1/runs.zip",
+    }[where]
+    log = read_log(url, ROBOT)
+    same(log, read_log(folder / name, ROBOT))
+    if name != "run.npz":
+        assert log.meta["source"] == url.partition("?")[0]
+    pieces = list(log_chunks(url, ROBOT, size=700, overlap=0))
+    assert sum(len(piece) for piece in pieces) == SAMPLES
+
+
+def test_of_a_parquet_file_only_the_columns_that_are_needed_are_fetched(tmp_path):
+    """Forty columns of noise, of which three are asked for: little more than their share, in a handful of requests."""
+    rng = np.random.default_rng(1)
+    table = {f"c{k}": rng.normal(size=40_000) for k in range(40)}
+    path = write_parquet(tmp_path / "wide.parquet", table, row_group_size=10_000)
+    share = 3 / 40 * path.stat().st_size
+    with http_server(tmp_path) as served:
+        read = read_table(f"{served.url}/wide.parquet", ["c3", "c17", "c18"])
+        np.testing.assert_array_equal(read.numbers("c17"), table["c17"])
+        # Beside the three: the end of the file, 64 kB; gaps of up to 32 kB are fetched rather than asked around.
+        assert share < served.total < 1.2 * share + 2 * 65536
+        assert served.gets < 20  # four groups of two ranges each, and what knows where they are
+
+
+def test_a_file_larger_than_what_may_be_held_is_gone_through_in_runs(tmp_path, monkeypatch):
+    """With a hundredth of the usual room the same comes out, and what is held keeps to it."""
+    most = HELD_BYTES // 100
+    for module in ("steelyard.ground.remote", "steelyard.signals.readers.parquet"):
+        monkeypatch.setattr(f"{module}.HELD_BYTES", most)
+    rng = np.random.default_rng(1)
+    table = {f"c{k}": rng.normal(size=60_000) for k in range(4)}
+    path = write_parquet(tmp_path / "long.parquet", table, row_group_size=5000)
+    with http_server(tmp_path) as served:
+        reader = open_reader(f"{served.url}/long.parquet")
+        row = 0
+        for block in reader.blocks(("c0", "c3")):
+            held = sum(map(len, reader._bytes._held.values()))  # type: ignore[attr-defined]
+            assert held <= most
+            np.testing.assert_array_equal(block["c3"], table["c3"][row : row + len(block["c3"])])
+            row += len(block["c3"])
+        assert row == 60_000
+        assert served.total < path.stat().st_size
+
+
+def test_a_bucket_hands_out_pieces(bucket, folder):
+    begun = bucket.total
+    read_table("s3://fleet/arm-1/run.parquet", ["t", "q1"])
+    assert 0 < bucket.total - begun < 0.8 * (folder / "run.parquet").stat().st_size + 10_000
+
+
+def test_copies_of_other_formats_go_when_their_reader_goes(http):
+    reader = open_reader(f"{http.url}/run.npz")
+    copy = reader.path
+    assert copy.exists()
+    del reader
+    assert not copy.exists()
+
+
+def test_an_address_travels_to_another_process(http):
+    place = pickle.loads(pickle.dumps(RemoteFile(f"{http.url}/run.csv")))
+    assert place.stat().st_size > 0
+    assert (place.name, place.stem, place.suffix) == ("run.csv", "run", ".csv")
+
+
+def test_paths_stay_paths(tmp_path):
+    assert any_path(f"file://{tmp_path}/a%20b.csv") == tmp_path / "a b.csv"
+    assert any_path("C:/logs/run.csv").name == "run.csv"
+    assert any_path(tmp_path / "run.csv") == tmp_path / "run.csv"
+
+
+class TestRefusals:
+    """One sentence each."""
+
+    def test_what_is_not_there(self, http, bucket, folder):
+        for url in (
+            f"{http.url}/none.parquet",
+            "s3://fleet/none.parquet",
+            "s3://nobody/run.parquet",
+            f"zip://none.csv::{folder}/runs.zip",
+        ):
+            refused(lambda url=url: open_reader(url), url, "there is no such", error=LogError)
+
+    def test_what_may_not_be_read(self, http):
+        refused(lambda: open_reader(f"{http.url}/secret.csv"), "no permission", "secret.csv", error=LogError)
+
+    def test_who_does_not_answer(self, http):
+        for url in ("http://127.0.0.1:1/run.csv", "http://nowhere.invalid/run.csv"):
+            refused(lambda url=url: open_reader(url), url, "cannot be reached", error=UnreachableError)
+
+    def test_a_bucket_that_does_not_answer(self, monkeypatch):
+        s3fs = pytest.importorskip("s3fs")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        s3fs.S3FileSystem.clear_instance_cache()
+        refused(lambda: open_reader("s3://fleet/run.csv"), "cannot be reached", error=UnreachableError, seconds=4.0)
+        s3fs.S3FileSystem.clear_instance_cache()
+
+    def test_what_nobody_speaks(self):
+        refused(lambda: open_reader("gopher://a/run.csv"), "gopher", "s3", error=LogError)
+        refused(lambda: open_reader("reference://a::http://b/run.json"), "reference", error=LogError)
+
+    def test_packages_that_are_missing(self, monkeypatch):
+        for url, package in (("gs://b/run.csv", "gcsfs"), ("az://b/run.csv", "adlfs"), ("s3://b/run.csv", "s3fs")):
+            monkeypatch.setitem(__import__("sys").modules, package, None)
+            refused(lambda url=url: open_reader(url), "pip install", package, error=LogError)
+
+    def test_passwords_are_not_for_tables(self):
+        said = refused(lambda: open_reader("https://me:word@host/run.csv"), "password", error=LogError)
+        assert "word@" not in said
+
+    def test_a_server_without_ranges(self, folder):
+        with http_server(folder, ranges=False) as served:
+            refused(lambda: open_reader(f"{served.url}/run.parquet"), "range requests", error=LogError)
+
+    def test_an_archive_that_is_none(self, tmp_path):
+        (tmp_path / "a.zip").write_bytes(b"no archive")
+        refused(lambda: open_reader(f"zip://run.csv::{tmp_path}/a.zip"), "archive", error=LogError)
+
+    def test_a_log_that_is_cut_short_is_called_so(self, tmp_path, folder):
+        for name in ("run.parquet", "run.mcap", "run.npz"):
+            (tmp_path / name).write_bytes((folder / name).read_bytes()[:-100])
+        with http_server(tmp_path) as served:
+            for name in ("run.parquet", "run.mcap", "run.npz"):
+                url = f"{served.url}/{name}"
+                refused(lambda url=url: read_log(url, ROBOT), url, error=LogError)
