@@ -23,12 +23,14 @@ $(CORE_READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $(CORE_READY)
 
+# Not compiled: of all that is installed the tests import a small part, which Python compiles when it does.
 $(READY): pyproject.toml | $(BIN)/python
 ifdef LOCKED
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 else
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements/build.in
+	$(BIN)/python -m pip install --quiet --no-compile --no-build-isolation --editable '.[dev]'
 endif
 	@touch $(CORE_READY) $(READY)
 
@@ -47,7 +49,7 @@ test: $(READY) lint unit
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 unit: $(READY)
 	$(BIN)/python -m pytest -n 2 -m 'not proof'
@@ -60,6 +62,7 @@ coverage: $(READY)
 
 # Linters and types before every commit.
 hooks: $(READY)
+	$(BIN)/python -m pip install --quiet pre-commit
 	$(BIN)/pre-commit install
 
 # The five papers with few repetitions, into build/papers: the pages, and an error if what they assert does not hold.
