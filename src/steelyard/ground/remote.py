@@ -32,6 +32,7 @@ PROTOCOLS = {
     **dict.fromkeys(("az", "abfs", "abfss"), "adlfs"),
 }
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a drive of Windows has one letter
+_QUERY = re.compile(r"(https?://[^?]*)\?(?:(?!::).)*")
 # A server that does not answer is told within a minute, and not after the quarter of an hour that back-ends may take.
 _CONNECT_S, _READ_S = 10.0, 60.0
 # Bytes that a small read fetches; where reads follow one another, twice as many each time, up to the second.
@@ -46,6 +47,11 @@ _FORBIDDEN = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthentica
 def is_url(text: str) -> bool:
     """Whether `text` is a URL, such as s3://bucket/run.parquet, rather than a path."""
     return bool(_URL.match(text))
+
+
+def shown_address(url: str) -> str:
+    """A `url` for people: without what follows a question mark in one of http, a signature that opens the door."""
+    return _QUERY.sub(r"\1", url)
 
 
 def any_path(given: str | os.PathLike[str] | RemoteFile, error: type[SteelyardError] = LogError) -> AnyPath:
@@ -71,7 +77,7 @@ class RemoteFile:
         self.url, self._error = url, error
 
     def __str__(self) -> str:
-        return self.url.partition("?")[0]  # what follows may be a signature that opens the door
+        return shown_address(self.url)
 
     def __repr__(self) -> str:
         return f"RemoteFile({str(self)!r})"
@@ -81,7 +87,9 @@ class RemoteFile:
 
     @cached_property
     def _place(self) -> PurePosixPath:
-        return PurePosixPath(unquote(urlsplit(self.url.partition("::")[0]).path))
+        first = self.url.partition("::")[0]
+        web = first.startswith(("http://", "https://"))  # elsewhere ?, # and % are signs like others
+        return PurePosixPath(unquote(urlsplit(first).path) if web else first.partition("://")[2])
 
     @property
     def name(self) -> str:
@@ -254,7 +262,7 @@ class RemoteBytes(io.RawIOBase):
 
 def file_system(url: str, error: type[SteelyardError] = LogError) -> tuple[Any, str]:
     """fsspec's file system behind a `url`, and the path in it; `error` tells what is not known or lacks a package."""
-    shown = url.partition("?")[0]
+    shown = shown_address(url)
     # What is behind the last :: may be a path of this machine.
     parts = [part.partition("://")[0].lower() if is_url(part) else "file" for part in url.split("::")]
     for name in parts:

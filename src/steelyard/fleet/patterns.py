@@ -1,0 +1,105 @@
+"""`Pattern`: locations of many logs that also say whose each is, and of which day: s3://bucket/{robot}/{date}*.mcap."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from steelyard.fleet.storage import FleetError
+
+_PLACES = re.compile(r"\{(robot|date)(?::([^{}]*))?\}")
+# 2026-03-01, 20260301, with hours and minutes behind it or without; between no other digits.
+_DATE = r"(?:19|20)\d\d-?(?:0\d|1[0-2])-?(?:[0-2]\d|3[01])(?:[T_-]?[0-2]\d[-:]?[0-5]\d(?:[-:]?[0-5]\d)?)?"
+_IN_NAME = re.compile(rf"(?<!\d)({_DATE})(?!\d)")
+_DIGITS = {"%Y": 4, **dict.fromkeys(("%y", "%m", "%d", "%H", "%M", "%S"), 2), "%j": 3}
+
+
+class Pattern:
+    """A location with * and ?, and with {robot}, {date} or a date as it is written there, {date:%y_%m_%d}.
+
+    Args:
+        text: the location.
+        source: where it is written, for messages.
+    """
+
+    def __init__(self, text: str, source: str) -> None:
+        self.wild = _PLACES.sub("*", text)
+        self._format = ""
+        expression, at, seen = "", 0, set[str]()
+        for place in _PLACES.finditer(text):
+            name, written = place[1], place[2] or ""
+            expression += _as_regex(text[at : place.start()])
+            at = place.end()
+            if name == "robot" and written:
+                raise FleetError(f"{source}: '{place[0]}' is not known; write {{robot}}.")
+            if name in seen:
+                expression += rf"(?P={name})"
+                continue
+            seen.add(name)
+            if name == "date" and written:
+                self._format = written
+                expression += f"(?P<date>{_written_date(written, source)})"
+            else:
+                expression += f"(?P<date>{_DATE})" if name == "date" else r"(?P<robot>[^/\\]+?)"
+        unknown = re.search(r"\{[^{}]*\}", _PLACES.sub("", text))
+        if unknown:
+            raise FleetError(f"{source}: '{unknown[0]}' is not known in a pattern; known are {{robot}} and {{date}}.")
+        self._regex = re.compile(expression + _as_regex(text[at:])) if seen else None
+
+    def robot_of(self, url: str) -> str | None:
+        """Whose log the one at `url` is; None where it is not of the pattern."""
+        return self._found(url, "robot")
+
+    def date_of(self, url: str) -> float | None:
+        """When the log at `url` was logged, seconds since 1970 (UTC); None where the pattern does not say."""
+        found = self._found(url, "date")
+        return None if found is None else _moment(found, self._format)
+
+    def _found(self, url: str, name: str) -> str | None:
+        match = self._regex.fullmatch(url) if self._regex is not None else None
+        return match.groupdict().get(name) if match else None
+
+
+def date_in_name(url: str) -> float | None:
+    """The date that the last part of `url` holds, as 2026-03-01 or 20260301_0630, in seconds since 1970 (UTC)."""
+    found = _IN_NAME.search(re.split(r"[/\\]", url.partition("::")[0].partition("?")[0])[-1])
+    return _moment(found[1], "") if found else None
+
+
+def _moment(text: str, written: str) -> float | None:
+    """Seconds since 1970 of a date; None of one that no calendar has."""
+    if not written:
+        text = re.sub(r"\D", "", text)
+        written = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}[len(text)]
+    try:
+        return datetime.strptime(text, written).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _as_regex(text: str) -> str:
+    """What fits a piece of a pattern, in which * and ? end at slashes and ** does not."""
+    out = ""
+    for part in re.split(r"(\*\*/?|\*|\?|\[[^\]]*\])", text):
+        if part.startswith("**"):
+            out += ".*"
+        elif part in ("*", "?"):
+            out += r"[^/\\]*" if part == "*" else r"[^/\\]"
+        elif part.startswith("[") and part.endswith("]"):
+            out += "[" + part[1:-1].replace("\\", r"\\").replace("!", "^", 1) + "]"
+        else:
+            out += re.escape(part)
+    return out
+
+
+def _written_date(written: str, source: str) -> str:
+    """What fits a date that is written so, in the words of `strftime`, of which only numbers are taken."""
+    out = ""
+    for part in re.split(r"(%.)", written):
+        if part.startswith("%") and part not in _DIGITS:
+            known = ", ".join(_DIGITS)
+            raise FleetError(
+                f"{source}: '{part}' of the date is not known; write it with {known}, as {{date:%y_%m_%d}}."
+            )
+        out += rf"\d{{{_DIGITS[part]}}}" if part in _DIGITS else re.escape(part)
+    return out
