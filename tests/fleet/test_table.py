@@ -233,3 +233,11 @@ def test_a_table_of_numbers_names_robots_as_whole_numbers(folder):
     table = {"robot": np.array([7.0, 7.0]), "model": np.array(["irp6", "irp6"]), "log": np.array(["a-1/", "a-2/"])}
     write_parquet(folder / "numbers.parquet", table)
     assert list(read_fleet(folder / "numbers.parquet").robots) == ["7"]
+
+
+def test_a_pattern_takes_what_it_says_and_no_more(folder):
+    (folder / "some.toml").write_text(
+        '[models.arm]\ndescription = "arm.urdf"\n[robots.a-1]\nlogs = "a-1/run-{date:%Y-%m-%d}[.]*"\n'
+    )
+    write_csv(folder / "a-1" / "run-of-somebody.csv", columns(motion(joints=1)))
+    assert len(read_fleet(folder / "some.toml").logs) == 2

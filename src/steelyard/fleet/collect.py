@@ -85,7 +85,7 @@ class Collector:
         """
         pattern = Pattern(location_in(self._base, files.replace("{robot}", robot)), self.builder.source)
         when = None if stated in (None, "") else self.moment(stated, robot)
-        found = files_at(pattern.wild)
+        found = self._found(pattern)
         dates = [when if when is not None else pattern.date_of(url) for url in found]
         self.builder.add_logs(
             FleetLog(robot, url, mapping, moment if moment is not None else date_in_name(url), temperature, load)
@@ -97,13 +97,17 @@ class Collector:
         pattern = Pattern(location_in(self._base, files), self.builder.source)
         if "{robot}" not in files:
             raise self.fail(f"models: {model}: logs: '{files}' does not say whose they are; write {{robot}} in it.")
-        for url in files_at(pattern.wild):
-            robot = pattern.robot_of(url)
-            if robot is None:
-                continue  # a date that is none, say
+        for url in self._found(pattern):
+            robot = pattern.robot_of(url) or ""
             self.builder.add_robot(robot, model)
             moment = pattern.date_of(url)
             self.builder.add_logs([FleetLog(robot, url, mapping, date_in_name(url) if moment is None else moment)])
+
+    def _found(self, pattern: Pattern) -> list[str]:
+        found = [url for url in files_at(pattern.wild) if pattern.fits(url)]
+        if not found:
+            raise self.fail(f"{shown_address(pattern.text)}: no log is called so; correct it, or leave it out.")
+        return found
 
     def moment(self, stated: Any, robot: str) -> float:
         """Seconds since 1970 of a date, as `stated` of a log of `robot`: in UTC, if it does not say otherwise."""

@@ -23,7 +23,7 @@ class Pattern:
     """
 
     def __init__(self, text: str, source: str) -> None:
-        self.wild = _PLACES.sub("*", text)
+        self.text, self.wild = text, _PLACES.sub("*", text)
         self._format = ""
         expression, at, seen = "", 0, set[str]()
         for place in _PLACES.finditer(text):
@@ -45,6 +45,10 @@ class Pattern:
         if unknown:
             raise FleetError(f"{source}: '{unknown[0]}' is not known in a pattern; known are {{robot}} and {{date}}.")
         self._regex = re.compile(expression + _as_regex(text[at:])) if seen else None
+
+    def fits(self, url: str) -> bool:
+        """Whether the whole of `url` is as the pattern says, its date included: `wild` takes anything for that."""
+        return self._regex is None or self._regex.fullmatch(url) is not None
 
     def robot_of(self, url: str) -> str | None:
         """Whose log the one at `url` is; None where it is not of the pattern."""

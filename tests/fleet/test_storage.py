@@ -1,0 +1,186 @@
+"""Fleets that lie elsewhere: in a bucket, behind http, in an archive; and what is asked of their keepers."""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from bags import joint_states, write_bag
+from elsewhere import http_server, s3_environment, s3_server
+from log_files import columns, motion, real_logs, write_parquet
+from refusals import refused
+
+from steelyard.errors import LogError, SteelyardError, UnreachableError
+from steelyard.fleet.storage import FleetError, content_identity, files_at, how_it_lies
+from steelyard.fleet.table import read_fleet
+from steelyard.ground.remote import any_path
+from steelyard.signals.read import read_log
+from steelyard.signals.source import open_log
+
+ARM = """<robot name="arm"><link name="base"/><link name="upper"><visual><geometry>
+<mesh filename="http://127.0.0.1:1/never-fetched.stl"/></geometry></visual>
+<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" effort="9" velocity="3"/></joint></robot>
+"""
+DAYS = ("2026-03-01", "2026-03-02")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A robot with Parquet files, one with bags, and their description and mapping."""
+    where = tmp_path_factory.mktemp("fleet")
+    (where / "arm.urdf").write_text(ARM)
+    (where / "mapping.toml").write_text('joints = ["shoulder"]\n')
+    (where / "a-1").mkdir()
+    (where / "a-2").mkdir()
+    signals = motion(joints=1, samples=200)
+    for k, day in enumerate(DAYS):
+        write_parquet(where / "a-1" / f"{day}.parquet", columns({**signals, "tau": signals["tau"] + k}))
+        bag = write_bag(where / "bag", {"/joint_states": joint_states(["shoulder"], signals)}, "mcap")
+        next(bag.glob("*.mcap")).rename(where / "a-2" / f"{day}.mcap")
+        (bag / "metadata.yaml").unlink()
+        bag.rmdir()
+    with zipfile.ZipFile(where.parent / "fleet.zip", "w") as archive:
+        for file in sorted(where.rglob("*.*")):
+            archive.write(file, f"all/{file.relative_to(where)}")
+    return where
+
+
+@pytest.fixture(scope="module")
+def bucket(folder):
+    s3fs = pytest.importorskip("s3fs")
+    with s3_server() as served, pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_environment(served).items():
+            patch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        system = s3fs.S3FileSystem()
+        system.mkdir("arms")
+        for file in sorted(folder.rglob("*.*")):
+            system.put(str(file), f"arms/{file.relative_to(folder)}")
+        yield served
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def heads(fleet):
+    return [(log.robot, any_path(log.url).name, log.date, log.mapping.joints) for log in fleet.logs]
+
+
+def test_a_bucket_and_an_archive_are_laid_out_as_a_folder_is(folder, bucket):
+    here = read_fleet(folder)
+    assert [head[:2] for head in heads(here)] == [
+        (robot, f"{day}.{kind}") for robot, kind in (("a-1", "parquet"), ("a-2", "mcap")) for day in DAYS
+    ]
+    for source in ("s3://arms/", f"zip://all/::{folder.parent}/fleet.zip"):
+        there = read_fleet(source)
+        assert heads(there) == heads(here)
+        assert there.models["arm"].robot.joint_names == ("shoulder",)
+        assert there.models["arm"].identity == here.models["arm"].identity
+        for one, other in zip(here.logs, there.logs, strict=True):
+            robot = there.model_of(other).robot
+            near, far = read_log(one.url, robot, one.mapping), open_log(any_path(other.url), robot, other.mapping)
+            np.testing.assert_array_equal(near.tau, far.tau)
+
+
+def test_patterns_in_a_bucket(bucket, tmp_path):
+    text = '[models.arm]\ndescription = "s3://arms/arm.urdf"\nlogs = "s3://arms/{robot}/{date}.*"\n'
+    (tmp_path / "fleet.toml").write_text(text)
+    fleet = read_fleet(tmp_path)
+    assert fleet.robots == {"a-1": "arm", "a-2": "arm"}
+    assert [datetime.fromtimestamp(log.date, UTC).date().isoformat() for log in fleet.logs] == 2 * list(DAYS)
+    assert files_at("s3://arms/*") == [log.url for log in fleet.logs]
+    assert files_at("s3://arms/a-[1]/*.parquet") == [log.url for log in fleet.logs[:2]]
+
+
+def test_objects_are_told_apart_without_reading_them(bucket, folder):
+    """By what the bucket's listing says: no log is asked for by itself, and none is read."""
+    import s3fs
+
+    urls = files_at("s3://arms/a-1/")
+    begun = len(bucket.requests)
+    before = [content_identity(url, how_it_lies(url)) for url in urls]
+    assert len(set(before)) == len(urls)
+    asked = bucket.requests[begun:]
+    assert all(method == "HEAD" for method, _, _ in asked)
+    assert sum(size for _, _, size in asked) == 0
+    system = s3fs.S3FileSystem()
+    changed = system.cat_file(urls[1])
+    system.pipe_file(urls[1], changed[:-1] + b"\0")
+    after = [content_identity(url) for url in files_at("s3://arms/a-1/")]
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    system.pipe_file(urls[1], changed)
+    assert [content_identity(url) for url in files_at("s3://arms/a-1/")] == before
+
+
+def test_a_table_behind_http_names_what_lies_beside_it(folder, tmp_path):
+    for name in ("arm.urdf", "mapping.toml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "run.mcap").write_bytes((folder / "a-2" / f"{DAYS[0]}.mcap").read_bytes())
+    text = "robot,model,mapping,log,date\na-2,arm.urdf,mapping.toml,run.mcap,2026-03-01\n"
+    (tmp_path / "fleet.csv").write_text(text)
+    with http_server(tmp_path) as served:
+        fleet = read_fleet(f"{served.url}/fleet.csv?key=secrecy")
+        (log,) = fleet.logs
+        assert (log.url, log.mapping.joints) == (f"{served.url}/run.mcap", ("shoulder",))
+        assert "secrecy" not in fleet.source
+        assert len(read_log(log.url, fleet.models["arm"].robot, log.mapping)) == 200
+        lies = how_it_lies(log.url)
+        read = served.total
+        assert content_identity(log.url, lies) == content_identity(log.url)
+        assert served.total == read
+        refused(lambda: read_fleet(f"{served.url}/secret.toml"), "no permission", error=FleetError)
+        refused(lambda: read_fleet(f"{served.url}/none.toml"), "no such file", error=FleetError)
+
+
+def test_who_does_not_answer_is_named(folder, tmp_path):
+    refused(lambda: read_fleet("http://127.0.0.1:1/fleet.toml"), "cannot be reached", error=UnreachableError)
+    text = '[models.arm]\ndescription = "{0}"\n[robots.a]\nlogs = "{1}"\n'
+    (tmp_path / "a.toml").write_text(text.format(folder / "arm.urdf", "http://127.0.0.1:1/*.csv"))
+    refused(lambda: read_fleet(tmp_path / "a.toml"), "http://127.0.0.1:1/*.csv", error=SteelyardError)
+    (tmp_path / "b.toml").write_text(text.format("http://127.0.0.1:1/arm.urdf", folder / "a-1"))
+    fleet = read_fleet(tmp_path / "b.toml")
+    refused(lambda: fleet.models["arm"].robot, "http://127.0.0.1:1/arm.urdf", error=SteelyardError)
+    (tmp_path / "c.toml").write_text(text.format(folder / "arm.urdf", "s4://bucket/*.csv"))
+    refused(lambda: read_fleet(tmp_path / "c.toml"), "s4", "s3", error=FleetError)
+
+
+def test_one_log_that_is_gone_is_no_matter_of_the_table(folder, tmp_path):
+    """It is listed when its turn comes, and stops nobody."""
+    gone = ("http://127.0.0.1:1/run.parquet", "s3://nobody/run.parquet", str(tmp_path / "none.parquet"))
+    rows = "".join(f"a,{folder}/arm.urdf,{url}\n" for url in gone)
+    (tmp_path / "fleet.csv").write_text(f"robot,model,log\n{rows}")
+    fleet = read_fleet(tmp_path / "fleet.csv")
+    assert sorted(log.url for log in fleet.logs) == sorted(gone)
+    refused(lambda: how_it_lies(gone[2]), "none.parquet", error=LogError)
+
+
+def test_months_of_one_real_arm(tmp_path):
+    """Runs of a UR10e from December to February, dated by their names: a fleet of one robot."""
+    data = real_logs("ur10e")
+    (tmp_path / "fleet.toml").write_text(
+        f"""
+        [models.ur10e]
+        description = "{data}/robot.urdf"
+
+        [models.ur10e.mapping]
+        torque_constants = [11.976, 11.976, 9.839, 10.763, 10.763, 10.763]
+
+        [robots.one]
+        logs = [
+            "{data}/ident__{{date:%y_%m_%d}}?20*.parquet", "{data}/ident__{{date:%y_%m_%d}}?[34]*.parquet",
+            "{data}/ident__{{date:%y_%m_%d}}_free.parquet",
+            {{files = "{data}/ident__{{date:%y_%m_%d}}*Load.parquet", load = "2.805 kg"}},
+        ]
+        """
+    )
+    fleet = read_fleet(tmp_path)
+    days = [datetime.fromtimestamp(log.date, UTC).date().isoformat() for log in fleet.logs]
+    assert days == sorted(days)
+    assert (days[0], days[-1]) == ("2019-12-23", "2020-02-19")
+    assert sum(log.load is not None for log in fleet.logs) == 2
+    robot = fleet.models["ur10e"].robot
+    for log in fleet.logs[:2]:
+        assert open_log(any_path(log.url), robot, log.mapping).meta["torque_kind"] == "torque"
