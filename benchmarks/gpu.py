@@ -1,23 +1,35 @@
-"""The fused Gram of logs on a GPU beside the processor's: nanoseconds a sample, agreement, growth.
+"""A GPU beside the processor: the fused Gram of logs, and the first round of a search for a motion.
 
     python benchmarks/gpu.py ur10.urdf             # needs CuPy and an NVIDIA GPU
 
 Best of repeated calls. "On the device": the samples lie there already, as they do for Monte Carlo and motions that are
-made there. "From the host": they come from the processor's memory, over the bus, every time.
+made there. "From the host": they come from the processor's memory, over the bus, every time. A start is a random motion
+of 10 s at 100 Hz, five harmonics a joint, improved by twice sixty steps; on the processor a process for each core takes
+its share of them, of as many as it can do in a minute or so, and the time of a thousand is computed from that.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics import Dynamics
+from steelyard.excitation import Fourier, SearchSettings
+from steelyard.excitation.constraints.limits import limits_from
+from steelyard.excitation.design import DesignColumns
+from steelyard.excitation.problem import SearchProblem, families_of, requirements
+from steelyard.excitation.search import Search
+from steelyard.excitation.settle import find_centre
+from steelyard.excitation.together.round import ManyStarts
+from steelyard.ground.arrays import one_blas_thread
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.on_gpu import GpuReduction
@@ -90,6 +102,53 @@ class Bench:
             print(f"  {count:>9} samples, {name}: {1e9 * best(job) / count:.3f} ns a sample")
 
 
+def search_of(name: str, with_terms: bool, starts: int, on_gpu: bool) -> Search:
+    """The search of `excite`, as it stands before its first round."""
+    robot = load_robot(name)
+    families, bounds = families_of(robot, Fourier(5, 10.0)), limits_from(robot, None)
+    bound = terms(robot, *TERMS) if with_terms else None
+    design = DesignColumns(robot, bound, families, 100.0, bounds, None, None, "dynamic", None, False, 0)
+    needs = requirements(robot, families, bounds, None, 0.0, [])
+    goal = design.goal("cond", "natural", None, None, None)
+    problem = SearchProblem(goal, find_centre(families, bounds, needs, 0), needs)
+    return Search(problem, SearchSettings(starts=starts, gpu=on_gpu), 0)
+
+
+def one_core(name: str, with_terms: bool, numbers: range) -> list[float]:
+    """Ranks of some starts after their first round, one by one."""
+    search, ranks = search_of(name, with_terms, 1, False), []
+    with one_blas_thread():
+        for k in numbers:
+            search.state.current = search._start(k)
+            ranks.append([search._advance(search.settings.sharpness[0]) for _ in range(search.settings.repeats)][-1])
+    return ranks
+
+
+def starts(name: str, with_terms: bool, count: int = 1000, on_cores: int = 8) -> None:
+    """Time of a first round of `count` starts on a GPU, and of `on_cores` for each core on the processor."""
+    search = search_of(name, with_terms, count, True)
+    own = search.settings
+    begin = time.perf_counter()
+    many = ManyStarts(search.problem, search.active)
+    compiled = time.perf_counter() - begin
+    asked = (count, 0, own.sharpness[0], own.repeats, own.iterations, count)
+    seconds = best(lambda: many.improved(*asked), 3)
+    found = np.array([rank for rank, _ in many.improved(*asked)[0]])
+    sizes = f"{len(search.problem.centre.coefficients)} coefficients, {len(search.problem.goal.columns)} parameters"
+    print(f"{search.problem.goal.observation.names}: {sizes}; compiled in {compiled:.1f} s")
+    print(f"  {count} starts on the GPU: {seconds:.2f} s; cond best {np.exp(found.min()):.2f}, "
+          f"median {np.exp(np.median(found)):.2f}")  # fmt: skip
+    cores = os.cpu_count() or 1
+    shares = [range(k * on_cores, (k + 1) * on_cores) for k in range(cores)]
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(partial(one_core, name, with_terms), [range(1)] * cores))  # compiled, and warm
+        begin = time.perf_counter()
+        ranks = np.concatenate(list(pool.map(partial(one_core, name, with_terms), shares)))
+        taken = (time.perf_counter() - begin) * count / len(ranks)
+    print(f"  on {cores} cores: {taken:.0f} s (from {len(ranks)}); cond best {np.exp(ranks.min()):.2f}, "
+          f"median {np.exp(np.median(ranks)):.2f}; the GPU is {taken / seconds:.0f} times as quick")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("robots", nargs="+")
@@ -98,6 +157,8 @@ def main() -> None:
         print(f"  largest difference from the processor's QR, of the result's size: {bench.agreement():.1e}")
         for count in (10**5, 10**6, 10**7, 5 * 10**7):
             bench.time(count)
+        for with_terms in (False, True):
+            starts(name, with_terms)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics import Dynamics
-from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, row_lines, unpacked_grams
+from steelyard.dynamics.cuda.gram_text import TILE_EDGE, gram_plan, gram_text, unpacked_grams
 from steelyard.dynamics.cuda.grams import gpu_found
+from steelyard.dynamics.cuda.lines import row_lines
 from steelyard.errors import SteelyardError
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
@@ -41,14 +42,21 @@ def test_the_rows_of_the_kernel_are_those_of_the_engine(name: str, tmp_path: Pat
     if compiler is None:
         pytest.skip("there is no C compiler on this machine")
     rows = rows_of(name)
-    lines = "\n".join(row_lines(rows.function, 1))
+    widths = rows.function.inputs
+    lines = "\n".join(
+        row_lines(
+            rows.function,
+            lambda name, k: f"{name}[sample * {widths[name]} + {k}]",
+            lambda place, value: f"X[{place}] = inside ? {value} : 0.0;",
+        )
+    )
     arrays = ", ".join(f"const double *{x}" for x in rows.function.inputs)
     helpers = "static double sign_of(double x) { return (double)((x > 0.0) - (x < 0.0)); }"
     code = f"""#define _GNU_SOURCE
 #include <math.h>
 #include <stdbool.h>
 {helpers}
-void rows({arrays}, long long sample, bool inside, double *X) {{ const int s = 0; {lines} (void)sign_of; }}"""
+void rows({arrays}, long long sample, bool inside, double *X) {{ {lines} (void)sign_of; }}"""
     source, library = tmp_path / "rows.c", tmp_path / "rows.so"
     source.write_text(code, "utf-8")
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"], check=True)

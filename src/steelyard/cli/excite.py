@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from steelyard.excitation.designed import Designed
     from steelyard.excitation.play import Play
     from steelyard.excitation.poses import Poses
+    from steelyard.excitation.search import SearchSettings
     from steelyard.robot.robot import Robot
 
 
@@ -117,6 +118,12 @@ class ExciteOptions:
     mapping: opt.MapFile = ""
     motions: Annotated[int, typer.Option(metavar="N", help="Several motions that complement each other.")] = 1
     noise: Annotated[str, typer.Option(metavar="X[,…]", help="Torque noise for the expected errors, N m (N).")] = ""
+    starts: Annotated[
+        int | None, typer.Option(metavar="N", help="Random motions that the search improves; default: 6.")
+    ] = None
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="Improve all of them at once on an NVIDIA GPU; default: 1000 of them.")
+    ] = False
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same motion.")] = 0
     time: Annotated[float | None, typer.Option(metavar="S", help="Stop searching after so many seconds.")] = None
     checkpoint: Annotated[
@@ -132,6 +139,8 @@ class ExciteOptions:
     as_json: opt.AsJson = False
 
 
+# Starts on a GPU, which takes a second or two for a six-axis arm.
+_ON_A_GPU = 1000
 _LIMITS = ("q", "dq", "ddq", "jerk", "tau", "power")
 # ExciteOptions that hold words between commas, and what `excite` calls them.
 _LISTS = {"term_names": "terms", "moving": "joints", "equations": "equations", "parameters": "parameters",
@@ -168,9 +177,20 @@ def _families(text: str) -> str | dict[str, str]:
     return {joint: kind for joint, _, kind in pairs}
 
 
+def _search(starts: int | None, gpu: bool) -> SearchSettings | None:
+    """How hard to look; None: as by default."""
+    if starts is None and not gpu:
+        return None
+    from steelyard.excitation.search import SearchSettings
+
+    return SearchSettings(starts=_ON_A_GPU if starts is None else starts, gpu=gpu)
+
+
 def _designed(o: ExciteOptions, held: ExitStack) -> Designed | Poses | Play:
-    if o.poses and (o.motion or o.targets != "csv"):
-        raise SteelyardError("Postures to stand in have no speeds; --poses does not go with --for or --motion.")
+    if o.poses and (o.motion or o.targets != "csv" or o.gpu or o.starts):
+        raise SteelyardError(
+            "Postures to stand in have no speeds; --poses does not go with --for, --motion, --starts or --gpu."
+        )
     if o.motion:
         return _play(o)
     from steelyard.excitation.designed import design_motions
@@ -195,6 +215,7 @@ def _designed(o: ExciteOptions, held: ExitStack) -> Designed | Poses | Play:
         "srdf": o.srdf or None,
         "family": _families(o.family),
         "checkpoint": o.checkpoint or None,
+        "search": _search(o.starts, o.gpu),
         **{name: lists[name] or None for name in ("joints", "equations", "parameters", "wanted")},
         **{name: getattr(o, name) for name in ("motions", *_PASSED_ON)},
     }

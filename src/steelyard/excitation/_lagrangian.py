@@ -19,10 +19,10 @@ from steelyard.ground.field import Field
 
 _Objective = Callable[[Array], tuple[float, Array]]
 
-_FIRST_PENALTY = 10.0
+FIRST_PENALTY = 10.0
 # Beyond this the subproblems become stiff; what is left of violations is taken away when the motion settles.
-_LARGEST_PENALTY = 3e3
-_GROWTH = 3.0
+LARGEST_PENALTY = 3e3
+GROWTH = 3.0
 _MEMORY = 30
 # Inequalities on the grid of one constraint.
 _MOST = 10_000_000
@@ -34,7 +34,7 @@ class Iterate:
 
     x: Array
     multipliers: list[Array] = field(default_factory=list)
-    penalty: float = _FIRST_PENALTY
+    penalty: float = FIRST_PENALTY
     violation: float = np.inf
     evaluations: int = 0
 
@@ -106,5 +106,5 @@ def step(
     violation = max([0.0, *(float(v.max(initial=0.0)) for v in values)])
     updated = [np.maximum(0.0, mu + rho * v) for mu, v in zip(multipliers, values, strict=True)]
     slow = violation > 0.25 * start.violation and violation > 1e-4
-    penalty = min(_GROWTH * rho, _LARGEST_PENALTY) if slow else rho
+    penalty = min(GROWTH * rho, LARGEST_PENALTY) if slow else rho
     return Iterate(x, updated, penalty, violation, start.evaluations + count)

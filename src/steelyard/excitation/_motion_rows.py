@@ -42,13 +42,12 @@ class TorqueRows:
         entries = place_columns(regressor, columns)
         self.names = tuple(dynamics.robot.joint_names[j] for j in joints)
         self.places = tuple(np.array(sorted(entries[j]), dtype=np.int64) for j in joints)
-        self._equations = BlockEquations([len(p) for p in self.places])
-        outputs: list[object] = []
-        for j, place, size in zip(joints, self.places, self._equations.sizes, strict=True):
-            outputs += [entries[j][int(k)] for k in place] + [0.0] * (int(size) - len(place))
-        rows = Function(
-            "rows", regressor.graph, regressor.inputs, tuple(outputs), (len(outputs),), np.arange(len(outputs))
-        )
+        self.sampled, self._equations = sampled, BlockEquations([len(p) for p in self.places])
+        own = [[entries[j][int(k)] for k in place] for j, place in zip(joints, self.places, strict=True)]
+        padded = [[*row, *[0.0] * (int(size) - len(row))] for row, size in zip(own, self._equations.sizes, strict=True)]
+        # One row behind the other; as machine code wants them, each is padded to whole tiles.
+        self.function, rows = (_joined(regressor, [x for row in all_rows for x in row]) for all_rows in (own, padded))
+        outputs = rows.outputs
         back = rows.adjoint()
         self._parts = sampled.parts(_BLOCKS)
         blocks, self._signals = self._parts[0].blocks, 3 * sampled.joints
@@ -82,6 +81,12 @@ class TorqueRows:
     def _rows_of(self, part: Sampled) -> Array:
         part.in_blocks(self._x, self._input[: part.blocks, : self._signals])
         return self._forward(part.samples)
+
+
+def _joined(regressor: Function, outputs: Sequence[object]) -> Function:
+    """Those `outputs` of the graph of a `regressor`, one after the other."""
+    count = len(outputs)
+    return Function("rows", regressor.graph, regressor.inputs, tuple(outputs), (count,), np.arange(count))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 # Views of an information matrix: in other units, another basis, or with some parameters unknown but unwanted.
 #
 # A view maps G to the matrix that a criterion looks at, and carries derivatives back. Conditioning means nothing
-# without them, so a view can say what it does.
+# without them, so a view can say what it does. Those of columns take stacks of matrices, too, wherever they lie.
 
 
 class View(Protocol):
@@ -45,11 +45,13 @@ class Linear:
         self.matrix, self.label = np.asarray(matrix, dtype=float), label
 
     def forward(self, gram: Array) -> Array:
-        out: Array = self.matrix.T @ gram @ self.matrix
+        matrix = np.asarray(self.matrix, like=gram)
+        out: Array = matrix.T @ gram @ matrix
         return out
 
     def backward(self, gram: Array, slope: Array) -> Array:
-        out: Array = self.matrix @ slope @ self.matrix.T
+        matrix = np.asarray(self.matrix, like=gram)
+        out: Array = matrix @ slope @ matrix.T
         return out
 
 
@@ -60,19 +62,20 @@ class UnitColumns:
 
     def forward(self, gram: Array) -> Array:
         scale = self._scale(gram)
-        return gram / np.outer(scale, scale)
+        out: Array = gram / scale[..., :, None] / scale[..., None, :]
+        return out
 
     def backward(self, gram: Array, slope: Array) -> Array:
         scale = self._scale(gram)
-        scaled = slope / np.outer(scale, scale)
+        scaled = slope / scale[..., :, None] / scale[..., None, :]
         # ∂/∂G_ii through both factors 1/√G_ii
-        through = np.sum(scaled * gram, axis=1) / scale**2
-        out: Array = scaled - np.diag(through)
+        through = np.sum(scaled * gram, axis=-1) / scale**2
+        out: Array = scaled - through[..., None] * np.asarray(np.eye(gram.shape[-1]), like=gram)
         return out
 
     @staticmethod
     def _scale(gram: Array) -> Array:
-        diagonal = np.diag(gram)
+        diagonal = np.diagonal(gram, axis1=-2, axis2=-1)
         return np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
 
 
@@ -168,30 +171,59 @@ def _log_largest(x: Array, sharpness: float) -> tuple[float, Array]:
     return float(np.log(x.max()) + np.log(total) / sharpness), relative / (total * x)
 
 
-def _log_cond(power: float) -> _Objective:
-    def objective(x: Array, sharpness: float) -> tuple[float, Array]:
-        high, dhigh = _log_largest(x, sharpness)
-        low, dlow = _log_largest(1.0 / x, sharpness)
-        return power * (high + low), power * (dhigh - dlow / x**2)
+@dataclass(frozen=True)
+class Norms:
+    """`high`·log‖λ‖ₚ + `low`·log‖1/λ‖ₚ − `determinant`·Σ log λ, p being the sharpness or a fixed `exponent`.
 
-    return objective
+    For whole exponents it follows from powers of G and its inverse, without eigenvalues: many motions at once.
+    """
 
+    high: float = 0.0
+    low: float = 0.0
+    exponent: float | None = None
+    determinant: float = 0.0
 
-def _log_weakest(power: float) -> _Objective:
-    def objective(x: Array, sharpness: float) -> tuple[float, Array]:
-        low, dlow = _log_largest(1.0 / x, sharpness)
-        return power * low, -power * dlow / x**2
+    def __call__(self, x: Array, sharpness: float) -> tuple[float, Array]:
+        """Of eigenvalues `x`, and the derivative."""
+        value, slope = 0.0, np.zeros_like(x)
+        p = sharpness if self.exponent is None else self.exponent
+        if self.high:
+            high, dhigh = _log_largest(x, p)
+            value, slope = value + self.high * high, slope + self.high * dhigh
+        if self.low:
+            low, dlow = _log_largest(1.0 / x, p)
+            value, slope = value + self.low * low, slope - self.low * dlow / x**2
+        if self.determinant:
+            value -= self.determinant * float(np.sum(np.log(x)))
+            slope = slope - self.determinant / x
+        return value, slope
 
-    return objective
-
-
-def _log_trace(x: Array, sharpness: float) -> tuple[float, Array]:
-    total = float(np.sum(1.0 / x))
-    return float(np.log(total)), -1.0 / (x**2 * total)
-
-
-def _minus_log_det(x: Array) -> float:
-    return -float(np.sum(np.log(x)))
+    def of_matrices(self, grams: Array, sharpness: int) -> tuple[Array, Array]:
+        """Of a stack of matrices `grams`, `(…, k, k)`, and the derivatives; `sharpness` is a whole number."""
+        p = sharpness if self.exponent is None else int(self.exponent)
+        size = grams.shape[-1]
+        trace = np.trace(grams, axis1=-2, axis2=-1)[..., None, None] / size
+        # In units of the mean eigenvalue powers neither overflow nor vanish; as in `_floored`, rounding is lifted.
+        unit = grams / trace + _FLOOR * size * np.asarray(np.eye(size), like=grams)
+        value, slope = 0.0 * trace[..., 0, 0], 0.0 * grams
+        if self.high:
+            below = np.linalg.matrix_power(unit, p - 1)
+            total = np.sum(below * unit, axis=(-2, -1))
+            value = value + self.high * np.log(total) / p
+            slope = slope + self.high * below / total[..., None, None]
+        if self.low or self.determinant:
+            inverse = np.linalg.inv(unit)
+            inverse = 0.5 * (inverse + np.swapaxes(inverse, -2, -1))
+        if self.low:
+            power = np.linalg.matrix_power(inverse, p)
+            total = np.trace(power, axis1=-2, axis2=-1)
+            value = value + self.low * np.log(total) / p
+            slope = slope - self.low * (power @ inverse) / total[..., None, None]
+        if self.determinant:
+            value = value - self.determinant * np.linalg.slogdet(unit)[1]
+            slope = slope - self.determinant * inverse
+        shift = (self.high - self.low - self.determinant * size) * np.log(trace[..., 0, 0])
+        return value + shift, slope / trace
 
 
 def condition_number(gram: Array) -> float:
@@ -203,18 +235,18 @@ def condition_number(gram: Array) -> float:
 CRITERIA: dict[str, Criterion] = {
     c.name: c
     for c in (
-        Criterion("cond", "cond₂(W)", lambda x: float(np.sqrt(x[-1] / x[0])), _log_cond(0.5)),
-        Criterion("information", "cond₂(WᵀW)", lambda x: float(x[-1] / x[0]), _log_cond(1.0)),
+        Criterion("cond", "cond₂(W)", lambda x: float(np.sqrt(x[-1] / x[0])), Norms(0.5, 0.5)),
+        Criterion("information", "cond₂(WᵀW)", lambda x: float(x[-1] / x[0]), Norms(1.0, 1.0)),
         Criterion(
             "frobenius",
             "‖WᵀW‖_F ‖(WᵀW)⁻¹‖_F",
             lambda x: float(np.sqrt(np.sum(x**2) * np.sum(x**-2.0))),
-            lambda x, _: _log_cond(1.0)(x, 2.0),  # ‖G‖_F = (Σ λ²)^½: the 2-norm of the eigenvalues
+            Norms(1.0, 1.0, exponent=2.0),  # ‖G‖_F = (Σ λ²)^½: the 2-norm of the eigenvalues
         ),
-        Criterion("d", "−log det(WᵀW)", _minus_log_det, lambda x, _: (_minus_log_det(x), -1.0 / x)),
-        Criterion("a", "trace (WᵀW)⁻¹", lambda x: float(np.sum(1.0 / x)), _log_trace),
-        Criterion("e", "λ_min(WᵀW)", lambda x: float(x[0]), _log_weakest(1.0), larger_is_better=True),
-        Criterion("sigma", "σ_min(W)", lambda x: float(np.sqrt(x[0])), _log_weakest(0.5), larger_is_better=True),
+        Criterion("d", "−log det(WᵀW)", lambda x: -float(np.sum(np.log(x))), Norms(determinant=1.0)),
+        Criterion("a", "trace (WᵀW)⁻¹", lambda x: float(np.sum(1.0 / x)), Norms(low=1.0, exponent=1.0)),
+        Criterion("e", "λ_min(WᵀW)", lambda x: float(x[0]), Norms(low=1.0), larger_is_better=True),
+        Criterion("sigma", "σ_min(W)", lambda x: float(np.sqrt(x[0])), Norms(low=0.5), larger_is_better=True),
     )
 }
 

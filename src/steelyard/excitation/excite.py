@@ -145,7 +145,7 @@ def excite(
     apart, notes = keeps_apart(robot, collision, clearance, packages, srdf)
     regions, constraints = [*stays_in(robot, box, floor, frame), *regions], [*apart, *constraints]
     if optimiser != "gradient":
-        _check_bred(optimiser, joints, posture, bandwidth_hz, scheme)
+        _check_bred(optimiser, joints, posture, bandwidth_hz, scheme, search)
         from steelyard.excitation.evolution import CovarianceAdaptation, Genetic, evolve, programs_in
 
         genome = programs_in(robot, via_points, bounds, box, frame) if via_points else family
@@ -192,9 +192,13 @@ def _family_named(kind: str, harmonics: int, duration: float) -> Family:
     return Fourier(harmonics, duration)
 
 
-def _check_bred(optimiser: str, joints: Any, posture: Any, bandwidth_hz: float | None, scheme: str) -> None:
+def _check_bred(
+    optimiser: str, joints: Any, posture: Any, bandwidth_hz: float | None, scheme: str, search: SearchSettings | None
+) -> None:
     if optimiser not in OPTIMISERS:
         raise UnknownNameError("optimiser", optimiser, OPTIMISERS)
+    if search is not None:
+        raise ExcitationError("A population is bred by generations; starts and gpu go with the optimiser gradient.")
     if joints is not None or posture is not None or bandwidth_hz is not None or scheme != "dynamic":
         raise ExcitationError(
             "Populations are bred of motions of all joints, for torque rows: joints (--moving), posture, bandwidth and "

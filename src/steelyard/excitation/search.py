@@ -38,7 +38,8 @@ class SearchSettings:
 
     A round improves each of its motions by `repeats` outer iterations of up to `iterations` steps: first `starts`
     random ones, then the best `survivors[0]` of them, and so on. Where extreme eigenvalues count, the rounds minimise
-    a p-norm of growing `sharpness` p: 4 finds good valleys, larger ones their floor.
+    a p-norm of growing `sharpness` p: 4 finds good valleys, larger ones their floor. With `gpu` all starts are
+    improved at once, on a GPU; a thousand take seconds.
     """
 
     starts: int = 6
@@ -46,6 +47,7 @@ class SearchSettings:
     sharpness: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
     repeats: int = 2
     iterations: int = 60
+    gpu: bool = False
 
     def __post_init__(self) -> None:
         if min(self.starts, *self.survivors, self.repeats, self.iterations) < 1:
@@ -208,6 +210,9 @@ class Search:
             self._tell(earlier=self.state.history)
         self.stopped = True
         with suppress(_StoppedError):
+            if self.settings.gpu and self.state.stage < self.settings.starts * self.settings.repeats:
+                self._all_starts()
+                self._report()
             while self.state.stage < self.settings.stages:
                 self._stage()
                 if self._report() and self.state.stage < self.settings.stages:
@@ -240,6 +245,33 @@ class Search:
             assert s.current is not None
             s.finished.append((rank, s.current))
         s.stage += 1
+
+    def _all_starts(self) -> None:
+        """The first round on a GPU; those that are not among the best are not heard of again."""
+        from steelyard.excitation.together.round import ManyStarts
+
+        s, own, calls = self.state, self.settings, 0
+        first = own.starts * own.repeats
+        self._start(0)
+
+        def stop() -> bool:
+            nonlocal calls
+            calls += 1
+            said = Progress.of(
+                f"Looking for a motion: {own.starts} at once", 0, own.stages, calls * own.starts, **self._shown
+            )
+            share = min(calls / (own.repeats * own.iterations), 1.0)
+            replace(said, fraction=share * first / own.stages).tell()
+            return stop_wanted()
+
+        many = ManyStarts(self.problem, self.active)
+        keep = own.members[1] if len(own.members) > 1 else 1
+        s.finished, evaluations = many.improved(
+            own.starts, self.seed, own.sharpness[0], own.repeats, own.iterations, keep, stop
+        )
+        s.evaluations, s.stage = s.evaluations + evaluations, first
+        for _, iterate in s.finished:
+            self._offer(*self.problem.candidate(iterate.x, self.active))
 
     def _start(self, k: int) -> Iterate:
         x = self.problem.random_start(np.random.default_rng([self.seed, k]))

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.dynamics.c_text import C_HELPERS, c_expression, c_literal, used_helpers
+from steelyard.dynamics.cuda.lines import device_helpers, row_lines
 from steelyard.dynamics.function import Function
-from steelyard.dynamics.graph import Node, arguments, live
 from steelyard.errors import SteelyardError
 
 # Columns and rows of a tile, samples of an instruction, threads of a warp.
@@ -93,11 +92,15 @@ def gram_plan(widths: Sequence[int]) -> GramPlan:
 
 def gram_text(function: Function, firsts: Sequence[int], plan: GramPlan) -> str:
     """CUDA for the Gram matrices of groups of a `function`'s outputs, which begin at `firsts`, laid out by `plan`."""
-    helpers = [C_HELPERS[x].replace("static", "__device__ __forceinline__") for x in sorted(used_helpers(function))]
     arrays = ", ".join(f"const double *__restrict__ {name}" for name in function.inputs)
-    body = "\n".join(f"        {line}" for line in row_lines(function, plan.line))
+    lines = row_lines(
+        function,
+        lambda name, k: f"{name}[sample * {function.inputs[name]} + {k}]",
+        lambda place, value: f"X[{place * plan.line} + s] = inside ? {value} : 0.0;",
+    )
+    body = "\n".join(f"        {line}" for line in lines)
     sums = "\n".join(_sums(plan, firsts))
-    return f"""{"".join(h + chr(10) for h in helpers)}{_MULTIPLY}{_TOTAL}
+    return f"""{device_helpers(function)}{_MULTIPLY}{_TOTAL}
 extern "C" __global__ void __launch_bounds__({plan.threads}, 1)
 grams({arrays}, const long long *__restrict__ begins, const long long *__restrict__ ends, double *__restrict__ out)
 {{
@@ -126,41 +129,6 @@ grams({arrays}, const long long *__restrict__ begins, const long long *__restric
     }}
 }}
 """
-
-
-def row_lines(function: Function, line: int) -> Iterator[str]:
-    """Lines that work out a sample's rows by a `function`, and leave each in its place of X, columns `line` apart, as
-    soon as it is known."""
-    graph, operations = function.graph, function.graph.operations
-    order = live(graph, function.outputs)
-    wanted: dict[int, list[int]] = {}
-    for place, output in zip(function.places, function.outputs, strict=True):
-        if isinstance(output, Node):
-            wanted.setdefault(output.index, []).append(int(place))
-        elif output:
-            yield f"X[{int(place) * line} + s] = inside ? {c_literal(float(output))} : 0.0;"
-    angles = {
-        kind: {arguments(operations[k])[0]: k for k in order if operations[k][0] == kind} for kind in ("sin", "cos")
-    }
-    names: dict[int, str] = {}
-    for index in order:
-        op = operations[index]
-        if op[0] == "const":
-            names[index] = c_literal(op[1])
-            continue
-        fresh = index not in names
-        names[index] = f"v{index}"
-        if op[0] == "in":
-            yield f"const double v{index} = {op[1]}[sample * {function.inputs[op[1]]} + {op[2]}];"
-        elif op[0] in angles and all(arguments(op)[0] in found for found in angles.values()):
-            if fresh:  # both at once, for little more than one
-                sine, cosine = (angles[kind][arguments(op)[0]] for kind in ("sin", "cos"))
-                names[sine], names[cosine] = f"v{sine}", f"v{cosine}"
-                yield f"double v{sine}, v{cosine};"
-                yield f"sincos({names[arguments(op)[0]]}, &v{sine}, &v{cosine});"
-        else:
-            yield f"const double v{index} = {c_expression(op[0], [names[k] for k in arguments(op)])};"
-        yield from (f"X[{place * line} + s] = inside ? v{index} : 0.0;" for place in wanted.get(index, ()))
 
 
 def _sums(plan: GramPlan, firsts: Sequence[int]) -> Iterator[str]:

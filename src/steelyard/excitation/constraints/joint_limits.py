@@ -31,34 +31,35 @@ class JointLimits:
     def __init__(self, limits: Limits, families: Sequence[Family], grid: Array, names: Sequence[str] = ()) -> None:
         self.limits, self.names = limits, tuple(names)
         self.orders = [k for k in range(4) if np.any(np.isfinite(np.concatenate(limits.bounds(k))))]
-        self._sampled = Sampled(families, grid, self.orders)
+        self.sampled = Sampled(families, grid, self.orders)
         centre, scale = zip(*(_centre_and_scale(*limits.bounds(k)) for k in self.orders), strict=True)
         still = np.zeros((len(self.orders), len(families)))
         still[:] = centre
+        self.centre_and_scale = still, np.array(scale)  # (orders, joints)
         # (signal − centre)·scale lies within ±1; what lies behind the last sample is zero and must stay so.
-        blocks = blocks_of(np.ones((self._sampled.samples, 1)))
+        blocks = blocks_of(np.ones((self.sampled.samples, 1)))
         self._centre = still.ravel()[None, :, None] * blocks
         self._scale = np.concatenate(scale)[None, :, None]
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
-        share = (self._sampled.in_blocks(x) - self._centre) * self._scale
+        share = (self.sampled.in_blocks(x) - self._centre) * self._scale
         values = np.concatenate([share.ravel() - 1.0, -share.ravel() - 1.0])
 
         def pull(multipliers: Array) -> Array:
             above, below = multipliers.reshape(2, *share.shape)
-            return self._sampled.pull((above - below) * self._scale)
+            return self.sampled.pull((above - below) * self._scale)
 
         return values, pull
 
     def drawn_back(self, x: Array, calm: Array) -> Array:
         """x with every joint's deviation from the `calm` motion scaled down until it fits, at the times of the grid."""
-        reached = (self._sampled.in_blocks(x) - self._centre) * self._scale
-        still = (self._sampled.in_blocks(calm) - self._centre) * self._scale
+        reached = (self.sampled.in_blocks(x) - self._centre) * self._scale
+        still = (self.sampled.in_blocks(calm) - self._centre) * self._scale
         over = np.abs(reached) > 1.0
         away = np.where(over, np.abs(reached - still), 1.0)
         room = np.where(over, np.maximum(1.0 - np.sign(reached) * still, 0.0) / away, 1.0)
         joints = np.minimum(room, 1.0).min(axis=(0, 2)).reshape(len(self.orders), -1).min(axis=0)
-        sizes = [f.size for f in self._sampled.families]
+        sizes = [f.size for f in self.sampled.families]
         out: Array = calm + np.repeat(joints, sizes) * (x - calm)
         return out
 

@@ -55,8 +55,8 @@ class TracedLimit:
     ) -> None:
         self.name, self.lazy, self._advice, self._metres = name, lazy, advice, metres
         self.lower, self.upper, self.scale = lower, upper, scale
-        self._inputs = list(function.inputs)
-        self._sampled = Sampled(families, grid, [_ORDER[x] for x in self._inputs])
+        self.function, self._inputs = function, list(function.inputs)
+        self.sampled = Sampled(families, grid, [_ORDER[x] for x in self._inputs])
         self._value, self._adjoint = Evaluator(function), Evaluator(function.adjoint())
         self._certifier = Certifier(function, lambda low, high: self._shares(low, high).max(axis=(0, -1)))
 
@@ -77,11 +77,11 @@ class TracedLimit:
         return shares.ravel(), pull
 
     def evaluate(self, x: Array) -> tuple[Array, Pull]:
-        signals = dict(zip(self._inputs, self._sampled.signals(x), strict=True))
+        signals = dict(zip(self._inputs, self.sampled.signals(x), strict=True))
         values, joint_pull = self._linearised(signals)
 
         def pull(multipliers: Array) -> Array:
-            return self._sampled.pull_signals([joint_pull(multipliers)])
+            return self.sampled.pull_signals([joint_pull(multipliers)])
 
         return values, pull
 

@@ -1,0 +1,122 @@
+"""What motions must keep to, for many at once: how far each goes beyond its bounds, and the pull back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.native.gram import blocks_of
+from steelyard.errors import ExcitationError
+from steelyard.excitation.constraints import Constraint, JointLimits
+from steelyard.excitation.constraints.traced_limit import TracedLimit
+from steelyard.excitation.together.device import Device
+from steelyard.excitation.together.rows import ManySampled
+from steelyard.ground.arrays import Array
+
+
+class ManyJointLimits:
+    """`JointLimits` of many motions: shares (signal − centre)·scale that must stay within ±1.
+
+    Args:
+        limits: of one motion.
+        device: where.
+    """
+
+    motions_axis = 2
+
+    def __init__(self, limits: JointLimits, device: Device) -> None:
+        self.sampled = ManySampled(limits.sampled, device)
+        # One row for each order of each joint, the same all along.
+        centre, scale = (x.reshape(self.sampled.orders, 1, -1, 1) for x in limits.centre_and_scale)
+        self._centre, self._scale = device.place(centre), device.place(scale)
+
+    def shares(self, x: Any) -> Any:
+        """`(orders, motions, joints, times)` of coefficients `x`."""
+        return (self.sampled.signals(x) - self._centre) * self._scale
+
+    def evaluate(self, x: Any) -> Any:
+        """Beyond the upper and the lower bounds, `(2, orders, motions, joints, times)`."""
+        share = self.shares(x)
+        return np.stack([share - 1.0, -share - 1.0])
+
+    def pull(self, x: Any, multipliers: Any) -> Any:
+        """Σ multiplier · ∂value/∂x of every motion, whose coefficients are `x`."""
+        return self.sampled.pull((multipliers[0] - multipliers[1]) * self._scale)
+
+    def drawn_back(self, x: Any, calm: Any) -> Any:
+        """As `JointLimits.drawn_back`: every joint's deviation from the `calm` motion scaled down until it fits."""
+        reached, still = self.shares(x), self.shares(calm[None])
+        over = np.abs(reached) > 1.0
+        away = np.where(over, np.abs(reached - still), 1.0)
+        room = np.where(over, np.maximum(1.0 - np.sign(reached) * still, 0.0) / away, 1.0)
+        joints = np.minimum(room, 1.0).min(axis=(0, 3))
+        scale = np.empty_like(x)
+        for j, part in enumerate(self.sampled.slices):
+            scale[:, part] = joints[:, j : j + 1]
+        return calm + scale * (x - calm)
+
+    def multipliers_of(self, multipliers: Array) -> Array:
+        """Those of one motion, `(2, orders, joints, times)`, in the order of the constraint's own values."""
+        flat = [blocks_of(side.reshape(-1, side.shape[-1]).T).ravel() for side in multipliers]
+        return np.concatenate(flat)
+
+
+class ManyTracedLimit:
+    """`TracedLimit` of many motions: places, torques, anything that can be written over scalars.
+
+    Args:
+        limit: of one motion.
+        device: where.
+    """
+
+    motions_axis = 1
+
+    def __init__(self, limit: TracedLimit, device: Device) -> None:
+        self.sampled, self._names = ManySampled(limit.sampled, device), list(limit.function.inputs)
+        widths = [limit.function.inputs[name] for name in self._names]
+        self._forward = device.lanes(limit.function)
+        self._backward = device.lanes(limit.function.adjoint(), outputs=widths)
+        upper, lower = (np.where(np.isfinite(x), x, 0.0)[:, None] for x in (limit.upper, limit.lower))
+        bounds = np.stack([upper, -lower])[:, None], np.isfinite(np.stack([limit.upper, limit.lower]))[:, None, :, None]
+        self._bounds, self._there = (device.place(x) for x in bounds)
+        self._scale, self._sides = device.place(limit.scale[:, None]), device.place(np.array([1.0, -1.0]))
+
+    def evaluate(self, x: Any) -> Any:
+        """Beyond the upper and the lower bounds, `(2, motions, outputs, times)`, of coefficients `x`."""
+        motions, times = len(x), self.sampled.samples
+        found = self._forward(motions, times, **dict(zip(self._names, self.sampled.signals(x), strict=True)))
+        result = found.reshape(motions, -1, times)
+        shares = (self._sides[:, None, None, None] * result - self._bounds) / self._scale
+        return np.where(self._there, shares, -1.0)
+
+    def pull(self, x: Any, multipliers: Any) -> Any:
+        """Σ multiplier · ∂value/∂x of every motion, whose coefficients are `x`."""
+        signals = self.sampled.signals(x)
+        pushed = np.where(self._there, multipliers, 0.0)
+        cotangent = (pushed[0] - pushed[1]) / self._scale
+        named = dict(zip(self._names, signals, strict=True))
+        return self.sampled.pull(
+            self._backward(len(x), self.sampled.samples, **named, cotangent=cotangent).reshape(signals.shape)
+        )
+
+    def multipliers_of(self, multipliers: Array) -> Array:
+        """Those of one motion, `(2, outputs, times)`, in the order of the constraint's own values."""
+        return np.swapaxes(multipliers, 1, 2).ravel()
+
+
+ManyLimit = ManyJointLimits | ManyTracedLimit
+
+
+def many_limits(constraints: Sequence[Constraint], device: Device) -> list[ManyLimit]:
+    """The `constraints` of a search, for many motions; own ones, which only the processor knows, are refused."""
+    out: list[ManyLimit] = []
+    for one in constraints:
+        if isinstance(one, JointLimits):
+            out.append(ManyJointLimits(one, device))
+        elif isinstance(one, TracedLimit):
+            out.append(ManyTracedLimit(one, device))
+        else:
+            raise ExcitationError(f"A GPU does not know the constraint '{one.name}'; leave the GPU out.")
+    return out

@@ -1,0 +1,139 @@
+"""Motions, their torque rows and the criterion, for a whole stack of coefficients `(motions, size)` at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.cuda.lanes import LaneGroups
+from steelyard.errors import ExcitationError
+from steelyard.excitation._motion_rows import TorqueRows
+from steelyard.excitation.criteria import Linear, Norms, UnitColumns
+from steelyard.excitation.goal import Goal
+from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.together.device import Device
+
+# Bytes of rows that are held at once; they are written and read twice by a gradient.
+_MOST_BYTES = 6 << 30
+
+
+class ManySampled:
+    """What `Sampled` is for one motion: signals `(orders, motions, joints, samples)` of coefficients, and back.
+
+    Args:
+        sampled: the families, times and orders.
+        device: where.
+    """
+
+    def __init__(self, sampled: Sampled, device: Device) -> None:
+        self.joints, self.samples, self.orders = sampled.joints, sampled.samples, len(sampled.orders)
+        ends = np.cumsum([0, *(f.size for f in sampled.families)])
+        self.size, self.slices = int(ends[-1]), [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        self._groups: list[tuple[Any, Any, list[tuple[Any, Any]]]] = []
+        for family in dict.fromkeys(sampled.families):
+            members = [j for j, f in enumerate(sampled.families) if f == family]
+            where = np.array([np.arange(ends[j], ends[j + 1]) for j in members], dtype=np.int64)
+            parts = [family.basis(sampled.times, order) for order in sampled.orders]
+            bases = [(device.place(np.ascontiguousarray(b.T)), device.place(c)) for b, c in parts]
+            self._groups.append((device.place(np.array(members)), device.place(where), bases))
+
+    def signals(self, x: Any) -> Any:
+        """The signals of motions with coefficients `x`."""
+        out = np.empty_like(x, shape=(self.orders, len(x), self.joints, self.samples))
+        for members, where, bases in self._groups:
+            own = x[:, where].reshape(-1, where.shape[1])
+            for k, (basis, still) in enumerate(bases):
+                out[k][:, members] = (own @ basis + still).reshape(len(x), -1, self.samples)
+        return out
+
+    def pull(self, bars: Any) -> Any:
+        """The transposed map: cotangents of the signals → of the coefficients."""
+        out = np.empty_like(bars, shape=(bars.shape[1], self.size))
+        for members, where, bases in self._groups:
+            total = 0.0
+            for k, (basis, _) in enumerate(bases):
+                total = total + bars[k][:, members].reshape(-1, self.samples) @ basis.T
+            out[:, where] = total.reshape(len(out), *where.shape)
+        return out
+
+
+class ManyGoal:
+    """What `Goal` is for one motion, where a GPU can do it: torque rows, criteria of norms, columns scaled.
+
+    Args:
+        goal: of one motion.
+        device: where.
+    """
+
+    def __init__(self, goal: Goal, device: Device) -> None:
+        rows = goal.observation
+        if not isinstance(rows, TorqueRows):
+            raise ExcitationError("On a GPU motions are designed for torque rows; leave the scheme or the GPU out.")
+        if not isinstance(goal.criterion.objective, Norms):
+            raise ExcitationError(f"The criterion '{goal.criterion.name}' is not known to a GPU; leave the GPU out.")
+        if not all(isinstance(view, Linear | UnitColumns) for view in goal.views):
+            raise ExcitationError("On a GPU all parameters count; leave those wanted, or the GPU, out.")
+        self.goal, self.norms, self.device = goal, goal.criterion.objective, device
+        self.sampled = ManySampled(rows.sampled, device)
+        self.widths = [len(p) for p in rows.places]
+        function, joints = rows.function, self.sampled.joints
+        self._forward = device.lanes(function, outputs=self.widths)
+        self._backward = device.lanes(function.adjoint(), {"cotangent": self.widths}, [joints] * 3)
+        self._groups = LaneGroups(self.widths)
+        self._places = [device.place(p) for p in rows.places]
+        self._prior = None if goal.prior is None else device.place(goal.prior)
+
+    def _parts(self, count: int) -> list[slice]:
+        most = max(1, _MOST_BYTES // (8 * sum(self.widths) * self.sampled.samples))
+        return [slice(k, min(k + most, count)) for k in range(0, count, most)]
+
+    def grams(self, x: Any) -> Any:
+        """The information of each motion, `(motions, columns, columns)`, without prior."""
+        return np.concatenate([self._grams(x[part])[0] for part in self._parts(len(x))])
+
+    def seen(self, grams: Any) -> Any:
+        """The matrices that the criterion looks at, of `grams`."""
+        return self._seen(grams)[-1]
+
+    def _seen(self, grams: Any) -> list[Any]:
+        steps = [grams if self._prior is None else grams + self._prior]
+        for view in self.goal.views:
+            steps.append(view.forward(steps[-1]))
+        return steps
+
+    def _grams(self, x: Any) -> tuple[Any, Any, list[Any]]:
+        signals = self.sampled.signals(x)
+        buffer = self._forward(len(x), self.sampled.samples, **_named(signals))
+        rows = self._groups.views(buffer, len(x), self.sampled.samples)
+        size = len(self.goal.columns)
+        total = np.zeros_like(x, shape=(len(x), size, size))
+        for lanes, place, square in zip(rows, self._places, self.goal.squares, strict=True):
+            total[:, place[:, None], place] += float(square) * (lanes @ np.swapaxes(lanes, 1, 2))
+        return total, signals, rows
+
+    def objective(self, x: Any, sharpness: int) -> tuple[Any, Any]:
+        """What is minimised, `(motions,)`, and its gradients `(motions, size)`."""
+        parts = [self._objective(x[part], sharpness) for part in self._parts(len(x))]
+        return np.concatenate([v for v, _ in parts]), np.concatenate([g for _, g in parts])
+
+    def _objective(self, x: Any, sharpness: int) -> tuple[Any, Any]:
+        gram, signals, rows = self._grams(x)
+        steps = self._seen(gram)
+        value, slope = self.norms.of_matrices(steps[-1], sharpness)
+        for view, before in zip(reversed(self.goal.views), reversed(steps[:-1]), strict=True):
+            slope = view.backward(before, slope)
+        bars = np.empty_like(x, shape=(self._groups.total * len(x) * self.sampled.samples,))
+        doubled = zip(
+            self._groups.views(bars, len(x), self.sampled.samples), rows, self._places, self.goal.squares, strict=True
+        )
+        for bar, lanes, place, square in doubled:
+            weights = 2.0 * float(square) * slope[:, place[:, None], place]
+            np.matmul(weights, lanes, out=bar)
+        found = self._backward(len(x), self.sampled.samples, **_named(signals), cotangent=bars)
+        return value, self.sampled.pull(found.reshape(signals.shape))
+
+
+def _named(signals: Any) -> dict[str, Any]:
+    return dict(zip(("q", "dq", "ddq"), signals, strict=True))
