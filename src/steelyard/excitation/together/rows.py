@@ -52,7 +52,7 @@ class ManySampled:
         """The transposed map: cotangents of the signals → of the coefficients."""
         out = np.empty_like(bars, shape=(bars.shape[1], self.size))
         for members, where, bases in self._groups:
-            total = 0.0
+            total: Any = 0.0
             for k, (basis, _) in enumerate(bases):
                 total = total + bars[k][:, members].reshape(-1, self.samples) @ basis.T
             out[:, where] = total.reshape(len(out), *where.shape)
