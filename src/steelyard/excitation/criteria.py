@@ -184,7 +184,7 @@ class Norms:
     determinant: float = 0.0
 
     def __call__(self, x: Array, sharpness: float) -> tuple[float, Array]:
-        """Of eigenvalues `x`, and the derivative."""
+        """Of eigenvalues `x` at a `sharpness`, and the derivative."""
         value, slope = 0.0, np.zeros_like(x)
         p = sharpness if self.exponent is None else self.exponent
         if self.high:

@@ -35,7 +35,7 @@ class LaneGroups:
         return group, k - self.firsts[group]
 
     def views(self, buffer: Any, motions: int, samples: int) -> list[Any]:
-        """A `buffer` of all groups as one array `(motions, width, samples)` for each."""
+        """A `buffer` of all groups as one array for each, of so many `motions` and `samples`."""
         ends = [first * motions * samples for first in self.firsts]
         return [
             buffer[a:b].reshape(motions, width, samples)
@@ -95,7 +95,8 @@ class GpuLanes:
         self._kernel = self._cupy.RawModule(code=text, options=("-std=c++17",)).get_function("lanes")
 
     def __call__(self, motions: int, samples: int, **inputs: Any) -> Any:
-        """The result as one buffer; `inputs` are contiguous, `(motions, width, samples)`, or buffers of groups."""
+        """The result as one buffer, for so many `motions` of so many `samples`; `inputs` are contiguous arrays in the
+        order of lanes, or buffers of groups."""
         size = self.outputs.total * motions * samples
         out = self._cupy.empty(size) if self._full else self._cupy.zeros(size)
         grid = (motions, -(-samples // _THREADS))

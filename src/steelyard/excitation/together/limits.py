@@ -37,16 +37,16 @@ class ManyJointLimits:
         return (self.sampled.signals(x) - self._centre) * self._scale
 
     def evaluate(self, x: Any) -> Any:
-        """Beyond the upper and the lower bounds, `(2, orders, motions, joints, times)`."""
+        """Beyond the upper and the lower bounds, `(2, orders, motions, joints, times)`, of coefficients `x`."""
         share = self.shares(x)
         return np.stack([share - 1.0, -share - 1.0])
 
     def pull(self, x: Any, multipliers: Any) -> Any:
-        """Σ multiplier · ∂value/∂x of every motion, whose coefficients are `x`."""
+        """Σ `multipliers` · ∂value/∂x of every motion, whose coefficients are `x`."""
         return self.sampled.pull((multipliers[0] - multipliers[1]) * self._scale)
 
     def drawn_back(self, x: Any, calm: Any) -> Any:
-        """As `JointLimits.drawn_back`: every joint's deviation from the `calm` motion scaled down until it fits."""
+        """`x` with every joint's deviation from the `calm` motion scaled down until it fits, as `JointLimits` does it."""
         reached, still = self.shares(x), self.shares(calm[None])
         over = np.abs(reached) > 1.0
         away = np.where(over, np.abs(reached - still), 1.0)
@@ -58,7 +58,7 @@ class ManyJointLimits:
         return calm + scale * (x - calm)
 
     def multipliers_of(self, multipliers: Array) -> Array:
-        """Those of one motion, `(2, orders, joints, times)`, in the order of the constraint's own values."""
+        """The `multipliers` of one motion, `(2, orders, joints, times)`, in the order of the constraint's own values."""
         flat = [blocks_of(side.reshape(-1, side.shape[-1]).T).ravel() for side in multipliers]
         return np.concatenate(flat)
 
@@ -92,7 +92,7 @@ class ManyTracedLimit:
         return np.where(self._there, shares, -1.0)
 
     def pull(self, x: Any, multipliers: Any) -> Any:
-        """Σ multiplier · ∂value/∂x of every motion, whose coefficients are `x`."""
+        """Σ `multipliers` · ∂value/∂x of every motion, whose coefficients are `x`."""
         signals = self.sampled.signals(x)
         pushed = np.where(self._there, multipliers, 0.0)
         cotangent = (pushed[0] - pushed[1]) / self._scale
@@ -102,7 +102,7 @@ class ManyTracedLimit:
         )
 
     def multipliers_of(self, multipliers: Array) -> Array:
-        """Those of one motion, `(2, outputs, times)`, in the order of the constraint's own values."""
+        """The `multipliers` of one motion, `(2, outputs, times)`, in the order of the constraint's own values."""
         return np.swapaxes(multipliers, 1, 2).ravel()
 
 
@@ -110,7 +110,7 @@ ManyLimit = ManyJointLimits | ManyTracedLimit
 
 
 def many_limits(constraints: Sequence[Constraint], device: Device) -> list[ManyLimit]:
-    """The `constraints` of a search, for many motions; own ones, which only the processor knows, are refused."""
+    """The `constraints` of a search, for many motions on a `device`; those that only the processor knows are refused."""
     out: list[ManyLimit] = []
     for one in constraints:
         if isinstance(one, JointLimits):

@@ -49,7 +49,7 @@ class ManySampled:
         return out
 
     def pull(self, bars: Any) -> Any:
-        """The transposed map: cotangents of the signals → of the coefficients."""
+        """The transposed map: cotangents of the signals, `bars`, → of the coefficients."""
         out = np.empty_like(bars, shape=(bars.shape[1], self.size))
         for members, where, bases in self._groups:
             total: Any = 0.0
@@ -90,7 +90,7 @@ class ManyGoal:
         return [slice(k, min(k + most, count)) for k in range(0, count, most)]
 
     def grams(self, x: Any) -> Any:
-        """The information of each motion, `(motions, columns, columns)`, without prior."""
+        """The information of each motion of coefficients `x`, `(motions, columns, columns)`, without prior."""
         return np.concatenate([self._grams(x[part])[0] for part in self._parts(len(x))])
 
     def seen(self, grams: Any) -> Any:
@@ -114,7 +114,7 @@ class ManyGoal:
         return total, signals, rows
 
     def objective(self, x: Any, sharpness: int) -> tuple[Any, Any]:
-        """What is minimised, `(motions,)`, and its gradients `(motions, size)`."""
+        """What is minimised at coefficients `x` and a `sharpness`, `(motions,)`, and its gradients `(motions, size)`."""
         parts = [self._objective(x[part], sharpness) for part in self._parts(len(x))]
         return np.concatenate([v for v, _ in parts]), np.concatenate([g for _, g in parts])
 
