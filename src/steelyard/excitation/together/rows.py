@@ -114,7 +114,7 @@ class ManyGoal:
         return total, signals, rows
 
     def objective(self, x: Any, sharpness: int) -> tuple[Any, Any]:
-        """What is minimised at coefficients `x` and a `sharpness`, `(motions,)`, and its gradients `(motions, size)`."""
+        """What is minimised at coefficients `x` and a `sharpness`, a number a motion, and its gradients."""
         parts = [self._objective(x[part], sharpness) for part in self._parts(len(x))]
         return np.concatenate([v for v, _ in parts]), np.concatenate([g for _, g in parts])
 
