@@ -46,7 +46,7 @@ class ManyJointLimits:
         return self.sampled.pull((multipliers[0] - multipliers[1]) * self._scale)
 
     def drawn_back(self, x: Any, calm: Any) -> Any:
-        """`x` with every joint's deviation from the `calm` motion scaled down until it fits, as `JointLimits` does it."""
+        """`x` with every joint's deviation from the `calm` motion scaled down until it fits, as for one motion."""
         reached, still = self.shares(x), self.shares(calm[None])
         over = np.abs(reached) > 1.0
         away = np.where(over, np.abs(reached - still), 1.0)
@@ -58,7 +58,7 @@ class ManyJointLimits:
         return calm + scale * (x - calm)
 
     def multipliers_of(self, multipliers: Array) -> Array:
-        """The `multipliers` of one motion, `(2, orders, joints, times)`, in the order of the constraint's own values."""
+        """The `multipliers` of one motion, `(2, orders, joints, times)`, in the constraint's own order."""
         flat = [blocks_of(side.reshape(-1, side.shape[-1]).T).ravel() for side in multipliers]
         return np.concatenate(flat)
 
@@ -110,7 +110,7 @@ ManyLimit = ManyJointLimits | ManyTracedLimit
 
 
 def many_limits(constraints: Sequence[Constraint], device: Device) -> list[ManyLimit]:
-    """The `constraints` of a search, for many motions on a `device`; those that only the processor knows are refused."""
+    """The `constraints` of a search, for many motions on a `device`; others than ours are refused."""
     out: list[ManyLimit] = []
     for one in constraints:
         if isinstance(one, JointLimits):
