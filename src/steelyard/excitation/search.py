@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate, step
+from steelyard.excitation._search_state import SearchState
 from steelyard.excitation.constraints import Constraint, JointLimits, Limits
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import SearchProblem
@@ -28,7 +29,6 @@ from steelyard.ground.progress import HowFar, is_told, tell_progress
 from steelyard.ground.untrusted import read_json
 
 _FORMAT = "steelyard-excitation-search-1"
-_OPEN = ("current", "best", "rank", "start_value")  # what may be null in a checkpoint
 _ROUNDS_OF_TIGHTENING = 5
 
 
@@ -105,49 +105,6 @@ class Progress(HowFar):
     def tell(self) -> None:
         """Tell whoever listens."""
         tell_progress(self.stage, self.fraction, self.message, self.seen)
-
-
-@dataclass
-class _State:
-    """Where a search stands; all of it goes into the checkpoint."""
-
-    stage: int = 0
-    current: Iterate | None = None
-    pool: list[tuple[float, Iterate]] = field(default_factory=list)
-    finished: list[tuple[float, Iterate]] = field(default_factory=list)
-    best: Array | None = None
-    rank: float = np.inf
-    start_value: float = np.nan
-    history: list[tuple[int, float]] = field(default_factory=list)
-    evaluations: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        lists = {x: [[rank, it.to_dict()] for rank, it in getattr(self, x)] for x in ("pool", "finished")}
-        current = None if self.current is None else self.current.to_dict()
-        best = None if self.best is None else self.best.tolist()
-        made: dict[str, Any] = plain({**vars(self), **lists, "current": current, "best": best})
-        return made
-
-    @staticmethod
-    def from_field(document: Field) -> _State:
-        d = document.table(("stage", "pool", "finished", "history", "evaluations"), _OPEN, others=True)
-
-        def ranked(entry: Field) -> list[tuple[float, Iterate]]:
-            pairs = [item.pair() for item in entry.items("motion")]
-            return [(np.inf if rank.value is None else rank.number(), Iterate.from_field(x)) for rank, x in pairs]
-
-        steps = [item.pair() for item in d["history"].items("step")]
-        return _State(
-            d["stage"].whole(),
-            Iterate.from_field(d["current"]) if "current" in d else None,
-            ranked(d["pool"]),
-            ranked(d["finished"]),
-            d["best"].array(None) if "best" in d else None,
-            d["rank"].number() if "rank" in d else np.inf,
-            d["start_value"].number() if "start_value" in d else np.nan,
-            [(n.whole(), np.nan if v.value is None else v.number()) for n, v in steps],
-            d["evaluations"].whole(),
-        )
 
 
 def check_owner(document: Field, kind: str, key: str, seed: int) -> None:
@@ -396,17 +353,17 @@ class Search:
         said = Progress.of(self._doing(s.stage), s.stage, stages, s.evaluations + count, **self._shown, **seen)
         replace(said, fraction=min((s.stage + share) / stages, 1.0)).tell()
 
-    def _restored(self) -> _State:
+    def _restored(self) -> SearchState:
         if self.checkpoint is None or not self.checkpoint.exists():
-            return _State()
+            return SearchState()
         document = read_json(self.checkpoint, ExcitationError, "delete it, or name another file", exact=True)
         check_owner(document, _FORMAT, self.key, self.seed)
-        state = _State.from_field(document)
+        state = SearchState.from_field(document)
         if not self._fits(state):
             document.fail("is damaged: it holds no state that this search can be in; delete it.")
         return state
 
-    def _fits(self, s: _State) -> bool:
+    def _fits(self, s: SearchState) -> bool:
         """Whether its motions have as many numbers as they need here, and are those that its stage goes on from."""
         x = self.problem.centre.coefficients
         sizes = [len(c.evaluate(x)[0]) for c in self.active]

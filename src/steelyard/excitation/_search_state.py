@@ -1,0 +1,58 @@
+"""`SearchState`: where a search for a motion stands, as its checkpoint keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steelyard.excitation._lagrangian import Iterate
+from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
+from steelyard.ground.files import plain
+
+_OPEN = ("current", "best", "rank", "start_value")  # what may be null in a checkpoint
+
+
+@dataclass
+class SearchState:
+    """Where a search stands; all of it goes into the checkpoint."""
+
+    stage: int = 0
+    current: Iterate | None = None
+    pool: list[tuple[float, Iterate]] = field(default_factory=list)
+    finished: list[tuple[float, Iterate]] = field(default_factory=list)
+    best: Array | None = None
+    rank: float = np.inf
+    start_value: float = np.nan
+    history: list[tuple[int, float]] = field(default_factory=list)
+    evaluations: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        lists = {x: [[rank, it.to_dict()] for rank, it in getattr(self, x)] for x in ("pool", "finished")}
+        current = None if self.current is None else self.current.to_dict()
+        best = None if self.best is None else self.best.tolist()
+        made: dict[str, Any] = plain({**vars(self), **lists, "current": current, "best": best})
+        return made
+
+    @staticmethod
+    def from_field(document: Field) -> SearchState:
+        d = document.table(("stage", "pool", "finished", "history", "evaluations"), _OPEN, others=True)
+
+        def ranked(entry: Field) -> list[tuple[float, Iterate]]:
+            pairs = [item.pair() for item in entry.items("motion")]
+            return [(np.inf if rank.value is None else rank.number(), Iterate.from_field(x)) for rank, x in pairs]
+
+        steps = [item.pair() for item in d["history"].items("step")]
+        return SearchState(
+            d["stage"].whole(),
+            Iterate.from_field(d["current"]) if "current" in d else None,
+            ranked(d["pool"]),
+            ranked(d["finished"]),
+            d["best"].array(None) if "best" in d else None,
+            d["rank"].number() if "rank" in d else np.inf,
+            d["start_value"].number() if "start_value" in d else np.nan,
+            [(n.whole(), np.nan if v.value is None else v.number()) for n, v in steps],
+            d["evaluations"].whole(),
+        )
