@@ -1,15 +1,18 @@
 """The whole loop of a watch: samples a second on one core, and the delay from a sender to what is told.
 
-    python benchmarks/watch.py            # about a minute
+    python benchmarks/watch.py            # about two minutes
     python benchmarks/watch.py --quick    # a few seconds
 
 A robot of six axes with friction and rotors, all parts that there are. Throughput is that of a replay in the batches
 that it hands over, and of samples one by one; times are the thread's own (CPU time) on one core. Delay: another process
 sends lines of JSON over TCP on this machine, 1,000 a second, each with the time at which it is sent; a sample is known
-when the last urgent part has taken it, and the difference of the two is the delay. Outputs and snapshots are written
-meanwhile. Both processes ask for real-time priority, as one would on a robot's computer; where it is refused, whatever
-else the machine does is in the delays, and the table says so. The observer in C (`steelyard export --observer`) is
-compiled by gcc and timed alone.
+when the last urgent part has taken it, and the difference of the two is the delay. Beside it stand the delay of a
+program that does nothing but receive, and how long one takes that then counts to a few thousand: both are the machine's
+own. Of the delay the watch's own part is what passes from its being woken to the sample's being known and, where it was
+busy with others when the sample was sent, until it was ready. Outputs and snapshots are written meanwhile. Sender,
+receiver and the process that sees samples ask for real-time priority (`--real-time`), as one would on a robot's
+computer; where it is refused, whatever else the machine does is in the delays, and the table says so. The observer in C
+(`steelyard export --observer`) is compiled by gcc and timed alone.
 """
 
 from __future__ import annotations
@@ -42,10 +45,13 @@ from steelyard.watch.snapshots import Snapshots
 from steelyard.watch.source import Lasting, LiveSource, SourceOptions, open_source
 
 RATE = 1000.0
+_COUNTED = range(3000)
 SENDER = """
-import json, socket, sys, time
+import json, os, socket, sys, time
 import numpy as np
 port, count, rate, path = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+if sys.argv[5] == "1":
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
 rows = np.load(path)
 n = (rows.shape[1] - 1) // 3
 ends = [json.dumps({"q": r[1:1+n].tolist(), "dq": r[1+n:1+2*n].tolist(), "tau": r[1+2*n:].tolist()})[1:] for r in rows]
@@ -99,33 +105,58 @@ def throughput(model: Model, rows: np.ndarray, size: int, names: list[str]) -> d
     return {**out, "all": sum(out.values())}
 
 
+class Woken:
+    """A selector that remembers when it began to wait, and when it was woken, now and the time before."""
+
+    def __init__(self, selector: Any) -> None:
+        self._selector, self.before, self.began, self.woken = selector, 0.0, 0.0, 0.0
+
+    def select(self, wait_s: float) -> Any:
+        self.before, self.began = self.woken, time.monotonic()
+        found = self._selector.select(wait_s)
+        self.woken = time.monotonic()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._selector, name)
+
+
 class Delays(WatchPart):
-    """The last part: how late each sample is known."""
+    """The last part: how late each sample is known, and how much of that is the watch's own: since it was woken for the
+    sample and, where it was busy with others when the sample was sent, until it was ready again."""
 
     urgent = True
 
     def __init__(self, setup: WatchSetup, count: int) -> None:
         super().__init__(setup)
-        self.found, self.count = np.zeros(count), 0
+        self.found, self.count, self.over = np.zeros((count, 2)), 0, False
+        self.source: Any = None
 
     def take(self, seen: Seen) -> None:
-        late = time.monotonic() - seen.batch.t
-        stop = min(len(self.found), self.count + len(late))
-        self.found[self.count : stop] = late[: stop - self.count]
+        now, stop = time.monotonic(), min(len(self.found), self.count + len(seen.batch))
+        sent = seen.batch.t[: stop - self.count]
+        self.found[self.count : stop, 0] = now - sent
+        wait = self.source and self.source._selector
+        if wait:
+            busy = wait.began - np.maximum(sent, wait.before)
+            self.found[self.count : stop, 1] = now - wait.woken + np.maximum(busy, 0.0)
         self.count = stop
 
     def telling(self) -> dict[str, Any]:
         return {"samples": self.count}
 
     def state(self) -> PartState:
-        return {}
+        done = self.count >= len(self.found)
+        return {"found": self.found.copy(), "count": np.array(self.count)} if done else {}
 
     def restore(self, state: PartState) -> None:
-        pass
+        self.found, self.count = state["found"], int(state["count"])
 
 
-def delays(model: Model, rows: np.ndarray, seconds: float, names: list[str], folder: Path) -> np.ndarray:
-    """Delays (s) of all samples but those of the first second."""
+def delays(
+    model: Model, rows: np.ndarray, seconds: float, names: list[str], folder: Path, ahead: bool, apart: bool = True
+) -> np.ndarray:
+    """Delays (s) of all samples but those of the first second, and what of them is the watch's own."""
     count = int(seconds * RATE)
     source = open_source("tcp:0", SourceOptions(model.robot))
     setup = WatchSetup(model)
@@ -138,48 +169,54 @@ def delays(model: Model, rows: np.ndarray, seconds: float, names: list[str], fol
     observer = MomentumObserver(model)
     watch = RobotWatch(
         Lasting(source), SampleClock(plausible_bounds(model.robot)), observer, parts, Outputs(outputs),
-        Snapshots(folder / "state", model), WatchTimes(0.2, 2.0),
+        Snapshots(folder / "state", model), WatchTimes(0.2, 2.0), apart=apart, real_time=ahead,
     )  # fmt: skip
     for k in range(0, 5000, 10):  # machine code is made when the work adds up
         seen = observer.take(SampleBatch.of_rows(rows[k : k + 10], fresh=k == 0))
         for part in parts.values():
             part.take(seen)
-    last.count = 0
     watch.turn(0.0)
+    source._selector = Woken(source._selector)  # type: ignore[attr-defined]
+    last.source, last.count = source, 0
     np.save(folder / "rows.npy", rows[:5000])
     sender = [sys.executable, "-c", SENDER, str(_port(source)), str(count), str(RATE), str(folder / "rows.npy")]
-    with subprocess.Popen(sender) as process:
-        watch.run(lambda: last.count >= count or process.poll() is not None)
+    with subprocess.Popen([*sender, str(int(ahead))]) as process:
+        watch.run(lambda: process.poll() is not None)
     return last.found[int(RATE) : last.count]
 
 
-def floor(rows: np.ndarray, seconds: float, folder: Path) -> np.ndarray:
-    """Delays of the same lines to somebody who does nothing but receive them: what this machine takes for itself."""
+def floor(rows: np.ndarray, seconds: float, folder: Path, ahead: bool) -> np.ndarray:
+    """Delays of the same lines to somebody who does nothing but receive them, and how long it takes to count then, as
+    long as a sample takes: what this machine takes for itself."""
     count = int(seconds * RATE)
-    late = np.zeros(count)
+    late = np.zeros((count, 2))
     np.save(folder / "rows.npy", rows[:5000])
     with socket.create_server(("127.0.0.1", 0)) as server:
         place = [str(server.getsockname()[1]), str(count), str(RATE), str(folder / "rows.npy")]
-        with subprocess.Popen([sys.executable, "-c", SENDER, *place]):
+        with subprocess.Popen([sys.executable, "-c", SENDER, *place, str(int(ahead))]):
             connection, _ = server.accept()
             done = 0
             while done < count and (data := connection.recv(1 << 18)):
                 now = time.monotonic()
                 for line in data.split(b"\n")[:-1]:
                     if line.startswith(b'{"t": '):
-                        late[done] = now - float(line[6 : line.index(b",")])
+                        late[done, 0] = now - float(line[6 : line.index(b",")])
+                        sum(_COUNTED)
+                        late[done, 1] = time.monotonic() - now
                         done += 1
             connection.close()
     return late[int(RATE) : done]
 
 
-def real_time() -> bool:
-    """Whether this process, and those that it starts, go before all ordinary ones."""
+def real_time(wanted: bool) -> bool:
+    """Go before all ordinary processes, or no longer; whether that is so."""
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+        os.sched_setscheduler(
+            0, *((os.SCHED_FIFO, os.sched_param(10)) if wanted else (os.SCHED_OTHER, os.sched_param(0)))
+        )
     except (AttributeError, OSError):
         return False
-    return True
+    return wanted
 
 
 def _port(source: LiveSource) -> int:
@@ -194,11 +231,10 @@ def main() -> None:
     rows = motion(model, 20_000 if quick else 100_000)
     names = list(WATCH_PARTS)
     with tempfile.TemporaryDirectory() as folder:
-        ahead = real_time()
-        bare = floor(rows, 3.0 if quick else 11.0, Path(folder))
-        late = delays(model, rows, 5.0 if quick else 31.0, names, Path(folder))
-        if ahead:
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        ahead = real_time(True)
+        bare, counted = floor(rows, 5.0 if quick else 31.0, Path(folder), ahead).T
+        real_time(False)
+        late, own = delays(model, rows, 5.0 if quick else 61.0, names, Path(folder), ahead).T
     one_core()
     speeds = {}
     for size in (1, 20, 500):
@@ -209,7 +245,7 @@ def main() -> None:
     ]
     show("A watch of six axes: µs of one core a sample", heads, table)
     shares = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "all": 1.0}
-    found = {"received alone": bare, "known": late}
+    found = {"received alone": bare, "counting then": counted, "known": late, "of that, the watch's own": own}
     quantiles = {
         what: {name: 1e3 * float(np.quantile(x, share)) for name, share in shares.items()} for what, x in found.items()
     }

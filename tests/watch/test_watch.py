@@ -258,6 +258,59 @@ def test_a_live_watch_survives_every_kind_of_sender_and_tells_of_each(tmp_path: 
     assert all(event.alarm for event in kept.events if event.kind == "stale")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere samples are seen in the same process")
+def test_samples_are_seen_in_a_process_of_their_own_that_lives_and_dies_with_the_watch(tmp_path: Path) -> None:
+    place, told = tmp_path / "robot", tmp_path / "told.jsonl"
+    common = [f"unix:{place}", "--every", "0.05", "--snapshot", "0.1", "--state", str(tmp_path / "state")]
+    common += ["--parts", "contact,load", "--to", f"jsonl={told}"]
+    lines = json_lines(samples(2000))
+
+    def connected() -> socket.socket:
+        made = socket.socket(socket.AF_UNIX)
+        wait_for(lambda: place.exists() and made.connect_ex(str(place)) == 0)
+        return made
+
+    def last() -> dict[str, Any]:
+        found = [json.loads(text) for text in told.read_text().splitlines()] if told.exists() else []
+        reports = [line for line in found if "counts" in line]
+        return reports[-1] if reports else {"counts": {}}
+
+    def kept() -> int:
+        try:
+            with np.load(tmp_path / "state" / "state.npz") as state:
+                return int(json.loads(str(state["counts"]))["samples"])
+        except (OSError, KeyError):
+            return 0
+
+    def twins(process: subprocess.Popen[str]) -> list[int]:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        return [int(pid) for pid in children.split()]
+
+    process = started(*common)
+    with connected() as sender:
+        (twin,) = twins(process)
+        sender.sendall(b"".join(lines[:500]) + b"nonsense\n" + b"".join(lines[500:1000]))
+        wait_for(lambda: last()["counts"].get("samples") == 1000)
+        assert last()["counts"]["not understood"] == 1
+        assert last()["load"]["carries"] is None  # a second is too short to say; but the part has seen it
+        wait_for(lambda: kept() == 1000)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not Path(f"/proc/{twin}").exists())
+    process = started(*common)
+    with connected() as sender:
+        sender.sendall(b"".join(lines[1000:1500]))
+        wait_for(lambda: kept() == 1500)
+        os.kill(*twins(process), signal.SIGKILL)
+        wait_for(lambda: "has died" in told.read_text())
+    with connected() as sender:  # to the process that is left
+        sender.sendall(b"".join(lines[1500:]))
+        wait_for(lambda: last()["counts"].get("samples") == 2000)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert last()["t"] == pytest.approx(1.999)
+
+
 def test_a_part_and_an_output_that_fail_do_not_take_the_others_with_them(log: Path) -> None:
     class Broken(Summed):
         def take(self, seen: Seen) -> None:

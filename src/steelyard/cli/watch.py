@@ -66,6 +66,10 @@ class WatchOptions:
     ] = ""
     snapshot: Annotated[float, typer.Option(metavar="S", help="Between two snapshots.", min=0.1)] = 2.0
 
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Samples of a running robot go before all else this machine does.")
+    ] = False
+
     def settings(self) -> WatchSettings:
         """What the watch is made with."""
         from steelyard.watch.loop import WatchTimes
@@ -86,6 +90,7 @@ class WatchOptions:
             stale_s=self.stale,
             options={"adapt": self.adapt} if self.adapt else {},
             times=WatchTimes(self.every, self.snapshot),
+            real_time=self.real_time,
         )
 
 

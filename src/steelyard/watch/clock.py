@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 from itertools import pairwise
+from operator import le
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +35,8 @@ LATE_S = 1.0
 _FAR_S = 86400.0
 # The period is the median of so many steps: few at first, for no robot waits.
 _FIRST, _WINDOW = 16, 256
+# A robot that runs: so few samples are batches of one, since what is made for many takes longer than they do.
+_ALONE = 4
 # Beyond these no joint of a robot is (rad, m; their derivative; N m, N), and no clock of seconds.
 _MOST_TIME, _MOST_POSITION, _MOST_SPEED, _MOST_TORQUE = 1e12, 1e5, 1e4, 1e7
 # Beyond so many times its stated limit, a velocity or torque was not measured but mistaken.
@@ -68,11 +72,16 @@ class SampleClock:
 
     def __init__(self, bounds: Array, hold: int = 0, gap_s: float = 0.0, tally: Tally | None = None) -> None:
         self.bounds, self.hold, self.gap_s = np.asarray(bounds, dtype=float), hold, gap_s
+        self._most = self.bounds.tolist()
         self.tally = tally or Tally()
         self.period, self.last, self._fresh = 0.0, float("nan"), True
         self._steps: list[float] = []
         self._held = np.zeros((0, len(self.bounds)))
         self._limit, self._same = gap_s or _LONG_S, 0.0
+
+    @property
+    def joints(self) -> int:
+        return (len(self.bounds) - 1) // 3
 
     def cut(self) -> None:
         """The next sample begins a fresh batch: the source was lost meanwhile, or this process began anew."""
@@ -80,6 +89,8 @@ class SampleClock:
 
     def take(self, rows: Array) -> list[SampleBatch]:
         """The batches that can be told after more `rows` have come, (samples, 1 + 3 joints): t, q, dq, tau."""
+        if len(rows) <= _ALONE and not self.hold:
+            return [batch for k, values in enumerate(rows.tolist()) for batch in self._alone(rows[k : k + 1], values)]
         good = np.abs(rows) <= self.bounds
         if not good.all():
             rows = self._without_bad(rows, np.asarray(good.all(axis=1)))
@@ -100,7 +111,7 @@ class SampleClock:
             self.tally.count("not finite", "A sample holds what is not a number (NaN, inf); it is left out.", missing)
         if missing < len(bad):
             column = int(np.argmax((np.abs(bad) > self.bounds).any(axis=0)))
-            joints = (len(self.bounds) - 1) // 3
+            joints = self.joints
             what = (
                 f"the {('position', 'velocity', 'torque')[(column - 1) // joints]} of joint {(column - 1) % joints + 1}"
             )
@@ -131,16 +142,22 @@ class SampleClock:
         self._held = waiting[sorted(k for _, k in heap)]
         return waiting[gone]
 
+    def _alone(self, row: Array, values: list[float]) -> list[SampleBatch]:
+        """The batch of one sample, a `row` of these `values`; none where it is left out."""
+        if not all(map(le, map(abs, values), self._most)):
+            self._without_bad(row, np.zeros(1, dtype=bool))
+            return []
+        breaks: list[int] = []
+        kept = self._one_by_one(values[:1], 0, breaks)
+        if len(self._steps) >= (_WINDOW if self.period else _FIRST):
+            self._know_period()
+        self.tally.count("samples", times=len(kept))
+        return [SampleBatch.of_rows(row, bool(breaks))] if kept else []
+
     def _cut_at_breaks(self, rows: Array) -> list[SampleBatch]:
         t = rows[:, 0]
         kept: list[int] = []
         breaks: list[int] = []  # by the place among those that are kept
-        if len(t) == 1:  # a robot that runs: the rest would take longer than the sample itself
-            kept = self._one_by_one([float(t[0])], 0, breaks)
-            if len(self._steps) >= (_WINDOW if self.period else _FIRST):
-                self._know_period()
-            self.tally.count("samples", times=len(kept))
-            return [SampleBatch.of_rows(rows, fresh=bool(breaks))] if kept else []
         start = 0
         while start < len(t):
             stop = min(len(t), start + (_WINDOW if self.period else _FIRST) - len(self._steps))
@@ -199,7 +216,7 @@ class SampleClock:
         return kept
 
     def _know_period(self) -> None:
-        self.period = float(np.median(self._steps))
+        self.period = median(self._steps)
         self._steps.clear()
         self._limit = self.gap_s or max(_FEW * self.period, min(_MANY * self.period, _LONG_S))
         self._same = _SAME * self.period

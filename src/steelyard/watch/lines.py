@@ -25,6 +25,7 @@ MOST_LINE = 1 << 16
 _MOST_KINDS = 64
 _MOST_COLUMNS = 2048
 _NUMBERS = {float, int}
+_decoded = json.JSONDecoder().raw_decode
 _WORDS = {
     "t": ("t", "time", "stamp"),
     "q": ("q", "position", "positions"),
@@ -121,7 +122,10 @@ class LineDecoder:
         self._values = []
 
     def _json(self, line: bytes) -> tuple[LiveColumns, list[float]]:
-        data = json.loads(line.decode("utf-8"))
+        text = line.decode("utf-8").strip()
+        data, end = _decoded(text)
+        if end != len(text):
+            raise ValueError("more than one value")
         if "q" not in data or "dq" not in data or "tau" not in data or "t" not in data:
             data = {word: data[name] for word, names in _WORDS.items() for name in names if name in data}
         q, dq, tau, t = data["q"], data["dq"], data["tau"], data.get("t")

@@ -10,16 +10,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from steelyard.watch.apart import watched_apart
+from steelyard.watch.aside import WatchAside, added, show_part, states_of
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.clock import SampleClock
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.parts import PartState, WatchEvent, WatchPart
-from steelyard.watch.patient import PatientParts
 from steelyard.watch.snapshots import Snapshots
 from steelyard.watch.source import Lasting
 from steelyard.watch.tally import Tally
@@ -28,6 +29,25 @@ from steelyard.watch.tally import Tally
 _GIVE_WAY_S = 1e-4
 # So long a read waits for samples; then it is looked whether something is due.
 _WAIT_S = 0.05
+
+
+class Resting(Protocol):
+    """Who gets what the loop has seen, and does the rest."""
+
+    def seen(self, seen: Seen) -> None:
+        """Samples that were `seen`."""
+
+    def happened(self, event: WatchEvent) -> None:
+        """An `event`."""
+
+    def reported(self, made: WatchReport) -> None:
+        """A report, as far as it was `made`."""
+
+    def kept(self, known: PartState) -> None:
+        """Keep the state that is `known`."""
+
+    def tell(self) -> None:
+        """Pass on what there is to say."""
 
 
 class Observing(Protocol):
@@ -68,6 +88,8 @@ class RobotWatch:
         snapshots: where its state is kept; None for nowhere.
         times: how often.
         now: a clock that never goes back, s.
+        apart: samples are seen in a process of their own, which nothing else delays (`steelyard.watch.apart`).
+        real_time: that process asks to go before all ordinary ones.
     """
 
     def __init__(
@@ -80,17 +102,21 @@ class RobotWatch:
         snapshots: Snapshots | None = None,
         times: WatchTimes = WatchTimes(),  # noqa: B008
         now: Callable[[], float] = time.monotonic,
+        apart: bool = False,
+        real_time: bool = False,
     ) -> None:
         self.source, self.clock, self.observer, self.outputs = source, clock, observer, outputs
         self.parts, self.snapshots, self.times = dict(parts), snapshots, times
         self.tally = Tally()
         self.t = float("nan")
         self._now, self._stale = now, False
-        self._patient = PatientParts(self._show_patient, source.source.live, self._missed, self._failed)
+        self._apart, self._real_time = apart, real_time
+        self.aside = WatchAside(self.parts, outputs, snapshots, source.source.live)
+        self.rest: Resting = self.aside  # who gets what was seen: here, or in the process that this one was made by
         self._before: dict[str, int] = {}  # counts of the processes before this one
         self._tell_at, self._snap_at = -np.inf, now() + times.snapshot_s
-        if snapshots is not None:
-            self._go_on(snapshots.read())
+        if snapshots is not None and (state := snapshots.read()) is not None:
+            self.go_on(state)
 
     # ------------------------------------------------------------ one turn after the other
 
@@ -101,21 +127,20 @@ class RobotWatch:
         before = sys.getswitchinterval()
         sys.setswitchinterval(_GIVE_WAY_S)
         try:
-            while not stopped() and self.turn():
-                pass
-            for batch in self.clock.end():
-                self._take(batch)
-            self._patient.wait()
-            self._tell_events()
-            self.outputs.told(self.report())
+            made = watched_apart(self, stopped, self._real_time) if self._apart else None
+            if made is None:
+                while not stopped() and self.turn():
+                    pass
+                self.finish()
+                made = self.made()
+            self.aside.wait()
+            self.aside.tell()
+            self.outputs.told(self.aside.whole(made))
             if self.snapshots is not None:
                 self.snapshots.write(self.state())
         finally:
-            self._patient.close()
             self.source.close()
-            self.outputs.close()
-            if self.snapshots is not None:
-                self.snapshots.close()
+            self.aside.close()
             sys.setswitchinterval(before)
             gc.unfreeze()
 
@@ -135,114 +160,79 @@ class RobotWatch:
         clock = now if self.source.source.live else self.t
         if not clock < self._tell_at:
             self._tell_at = clock + self.times.tell_s
-            self._report_soon()
+            self.rest.reported(self.made())
         if self.snapshots is not None and now >= self._snap_at:
             self._snap_at = now + self.times.snapshot_s
-            self._keep_soon()
+            self.rest.kept(self.urgent_state())
         return True
+
+    def finish(self) -> None:
+        """No more will come: take what the clock still holds back."""
+        for batch in self.clock.end():
+            self._take(batch)
+        self._tell_events()
 
     def _take(self, batch: SampleBatch) -> None:
         seen = self.observer.take(batch)
-        self.t = float(batch.t[-1])
+        self.t = batch.rows.item(len(batch) - 1, 0)
         for name, part in list(self.parts.items()):
             if part.urgent:
-                self._show(name, part, seen)
-        self._patient.see(seen)
-        self.outputs.took(seen)
+                show_part(self.parts, name, seen, self._failed)
+        self.rest.seen(seen)
 
-    def _show_patient(self, seen: Seen) -> None:
-        for name, part in list(self.parts.items()):
-            if not part.urgent:
-                self._show(name, part, seen)
-                for event in part.fetch_events():
-                    self.outputs.happened(event)
-
-    def _show(self, name: str, part: WatchPart, seen: Seen) -> None:
-        try:
-            part.take(seen)
-        except Exception as why:  # a part that fails must not blind the others
-            self.parts.pop(name, None)
-            self._failed(why, f"The part '{name}'", "; the watch goes on without it")
-
-    def _failed(self, why: Exception, what: str = "A part's report", then: str = "") -> None:
-        message = f"{what} has failed ({type(why).__name__}: {why}){then}."
-        self.outputs.happened(WatchEvent(self.t, "failed", message, alarm=True))
+    def _failed(self, why: str) -> None:
         self.tally.count("parts failed")
-
-    def _missed(self) -> None:
-        self.tally.count("missed by parts", "Samples come faster than all parts can take them; some miss some.")
-
-    def _report_soon(self) -> None:
-        """Tell what is known now: urgent parts at once, the others when they have seen as much."""
-        told = self._told(True)
-        made = WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self.counts(), told)
-        self._patient.then(lambda: self.outputs.told(replace(made, parts={**told, **self._told(False)})))
-
-    def _keep_soon(self) -> None:
-        """Keep the state of now, in the same way: samples need not wait for the disk."""
-        known = self._state_of(True)
-
-        def keep() -> None:
-            assert self.snapshots is not None
-            try:
-                self.snapshots.write({**known, **self._state_of(False)})
-            except OSError as why:
-                self.tally.count("not kept", f"The state cannot be kept ({why.strerror or why}); make room.")
-
-        self._patient.then(keep)
+        self.rest.happened(WatchEvent(self.t, "failed", why, alarm=True))
 
     def _tell_events(self) -> None:
         for part in list(self.parts.values()):
             if part.urgent:
                 for event in part.fetch_events():
-                    self.outputs.happened(event)
-        for tally in (self.source.source.tally, self.clock.tally, self.outputs.tally, self.tally):
+                    self.rest.happened(event)
+        for tally in (self.source.source.tally, self.clock.tally, self.tally):
             for sentence in tally.fetch():
-                self.outputs.happened(WatchEvent(self.t, "source", sentence))
+                self.rest.happened(WatchEvent(self.t, "source", sentence))
+        self.rest.tell()
         stale = self.source.stale
         if stale != self._stale:
             self._stale = stale
             self.tally.count("stale", times=int(stale))
             old = f"There are no samples for {self.source.age_s:.1f} s: what is told is stale."
             kind, message = ("stale", old) if stale else ("fresh", "There are samples again.")
-            self.outputs.happened(WatchEvent(self.t, kind, message, alarm=stale))
+            self.rest.happened(WatchEvent(self.t, kind, message, alarm=stale))
 
     # ------------------------------------------------------------ what it knows
 
     def report(self) -> WatchReport:
         """What is told now."""
-        self._patient.wait()
-        told = {**self._told(True), **self._told(False)}
-        stale = self.source.stale
-        return WatchReport(self.t, stale, self.source.age_s, self.clock.period, self.counts(), told)
+        self.aside.wait()
+        return self.aside.whole(self.made())
 
-    def _told(self, urgent: bool) -> dict[str, dict[str, Any]]:
-        return {name: part.telling() for name, part in list(self.parts.items()) if part.urgent == urgent}
+    def made(self) -> WatchReport:
+        """The report of what is known here."""
+        told = {name: part.telling() for name, part in list(self.parts.items()) if part.urgent}
+        return WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self._counts(), told)
 
     def counts(self) -> dict[str, int]:
         """Samples, and what was wrong with others, by kind; of the processes before this one, too."""
-        out = dict(self._before)
-        for tally in (self.clock.tally, self.source.source.tally, self.outputs.tally, self.tally):
-            for kind, count in list(tally.counts.items()):
-                out[kind] = out.get(kind, 0) + count
-        return out
+        return self.aside.counts(self._counts())
+
+    def _counts(self) -> dict[str, int]:
+        return added(self._before, self.clock.tally, self.source.source.tally, self.tally)
 
     def state(self) -> PartState:
         """All that another process needs to go on."""
-        self._patient.wait()
-        return {**self._state_of(True), **self._state_of(False)}
+        self.aside.wait()
+        return self.aside.whole_state(self.urgent_state())
 
-    def _state_of(self, urgent: bool) -> PartState:
-        """The state of parts that are urgent, with all that is not a part's; or of the others."""
-        holders: dict[str, Any] = {f"part {name}": part for name, part in self.parts.items() if part.urgent == urgent}
-        if urgent:
-            holders |= {"clock": self.clock, "observer": self.observer, "source": self.source.source}
-        out = {f"{name}/{key}": np.array(x) for name, holder in holders.items() for key, x in holder.state().items()}
-        return {**out, "counts": np.array(json.dumps(self.counts())), "t": np.array(self.t)} if urgent else out
+    def urgent_state(self) -> PartState:
+        """The state of all but what is done aside."""
+        more = {"clock": self.clock, "observer": self.observer, "source": self.source.source}
+        counts = np.array(json.dumps(self._counts()))
+        return {**states_of(self.parts, True, **more), "counts": counts, "t": np.array(self.t)}
 
-    def _go_on(self, state: PartState | None) -> None:
-        if state is None:
-            return
+    def go_on(self, state: PartState) -> None:
+        """Go on from a `state`, of all parts or of some."""
         holders: dict[str, Any] = {"clock": self.clock, "observer": self.observer}
         holders |= {f"part {name}": part for name, part in self.parts.items()}
 

@@ -48,6 +48,7 @@ class WatchSettings:
         gap_s: a longer step of the clock is a gap; 0: by the period that is seen.
         stale_s: after so long without samples what is told is stale.
         times: how often is told and kept.
+        real_time: samples of a running robot are seen with real-time priority.
         options: further settings of parts, by name.
     """
 
@@ -63,6 +64,7 @@ class WatchSettings:
     gap_s: float = 0.0
     stale_s: float = 0.5
     times: WatchTimes = field(default_factory=WatchTimes)
+    real_time: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -108,4 +110,7 @@ def make_watch(given: str, sources: Sequence[str], settings: WatchSettings) -> t
     lasting = Lasting(source, settings.stale_s)
     observer = MomentumObserver(watched.model, cutoff)
     served = Outputs(outputs, waits=not source.live)
-    return RobotWatch(lasting, clock, observer, parts, served, snapshots, settings.times), told
+    return RobotWatch(
+        lasting, clock, observer, parts, served, snapshots, settings.times, apart=source.apart,
+        real_time=settings.real_time,
+    ), told  # fmt: skip

@@ -53,21 +53,16 @@ class MomentumObserver:
 
     def take(self, batch: SampleBatch) -> Seen:
         """What is seen of the next `batch`."""
-        count, n = len(batch), self._n
+        count = len(batch)
         if count == 0:
-            none = np.zeros((0, n))
-            return Seen(batch, none, none, none, none)
+            return Seen.of_found(batch, np.zeros((0, 4 * self._n)))
+        rows, given = batch.rows, self._scan.sample
+        last, self._time = self._time, rows.item(count - 1, 0)
         if count == 1:
-            given = self._scan.sample
-            given[0], given[1] = self.first_interval(batch, self._time)
-            given[2] = self.rate
-            given[3 : 3 + n], given[3 + n : 3 + 2 * n], given[3 + 2 * n :] = batch.q[0], batch.dq[0], batch.tau[0]
-            found = self._scan.step()
-        else:
-            clock = self.intervals(batch, self._time)
-            found = self._scan(np.concatenate([clock, batch.q, batch.dq, batch.tau], axis=1))
-        self._time = float(batch.t[-1])
-        return Seen(batch, found[:, :n], found[:, n : 2 * n], found[:, 2 * n : 3 * n], found[:, 3 * n :])
+            given[0], given[1] = self.first_interval(batch, last)
+            given[2], given[3:] = self.rate, rows[0, 1:]
+            return Seen.of_found(batch, self._scan.step())
+        return Seen.of_found(batch, self._scan(np.concatenate([self.intervals(batch, last), rows[:, 1:]], axis=1)))
 
     def intervals(self, batch: SampleBatch, last: float) -> Array:
         """What a step needs of the clock, (samples, 3): the time since the sample before, s; 1 where there is none; K.
@@ -84,7 +79,7 @@ class MomentumObserver:
     @staticmethod
     def first_interval(batch: SampleBatch, last: float) -> tuple[float, float]:
         """Of the first sample of a `batch` after a sample at the time `last`, s: time since it, and 1 for none."""
-        return (1.0, 1.0) if batch.fresh or last != last else (float(batch.t[0]) - last, 0.0)
+        return (1.0, 1.0) if batch.fresh or last != last else (batch.rows.item(0) - last, 0.0)
 
     def state(self) -> PartState:
         """All that the next sample needs, as arrays."""

@@ -130,9 +130,7 @@ class Outputs:
         self._waits = waits
         self._queue: queue.Queue[tuple[str, Any] | None] = queue.Queue(_MOST_WAITING)
         self._wants = any(member.wants_samples for member in members)
-        self._thread = threading.Thread(target=self._serve, daemon=True, name="watch outputs")
-        if self.members:
-            self._thread.start()
+        self._thread: threading.Thread | None = None  # begins with the first that is passed on
 
     def took(self, seen: Seen) -> None:
         """Pass on samples that were `seen`, where somebody wants them."""
@@ -150,6 +148,9 @@ class Outputs:
     def _put(self, what: str, value: Any) -> None:
         if not self.members:
             return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, daemon=True, name="watch outputs")
+            self._thread.start()
         if self._waits:
             self._queue.put((what, value))
             return
@@ -175,7 +176,7 @@ class Outputs:
 
     def close(self) -> None:
         """Write what still waits, and end all outputs."""
-        if self._thread.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
         for member in list(self.members):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
 from steelyard.watch.batch import Seen, joined
 
@@ -22,7 +21,7 @@ class PatientParts:
         show: lets these parts see some samples.
         threaded: in a thread of its own, so that urgent parts never wait for it; else at once, as a replay wants it.
         missed: called when samples are left out, since too many wait.
-        failed: called with the error where what was asked for failed.
+        failed: called with a sentence where what was asked for failed.
     """
 
     def __init__(
@@ -30,18 +29,17 @@ class PatientParts:
         show: Callable[[Seen], None],
         threaded: bool,
         missed: Callable[[], None],
-        failed: Callable[[Exception], None],
+        failed: Callable[[str], None],
     ) -> None:
         self._show, self._missed, self._failed = show, missed, failed
         self._held, self._count, self._gap = list[Seen](), 0, False
         self._queue: queue.SimpleQueue[Seen | Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, daemon=True, name="watch patient parts")
-        if threaded:
-            self._thread.start()
+        self._thread: threading.Thread | None = None
+        self._threaded = threaded
 
     def see(self, seen: Seen) -> None:
         """Let them see these samples, now or soon; `seen` follows what they were given before."""
-        if not self._thread.is_alive():
+        if not self._runs():
             self._hold(seen)
             if self._count >= _TOGETHER:
                 self._catch_up()
@@ -50,12 +48,12 @@ class PatientParts:
             self._missed()
         else:
             if self._gap:
-                self._gap, seen = False, replace(seen, batch=replace(seen.batch, fresh=True))
+                self._gap, seen = False, seen.anew()
             self._queue.put(seen)
 
     def then(self, do: Callable[[], None]) -> None:
         """`do` this when they have seen all that they were given so far."""
-        if self._thread.is_alive():
+        if self._runs():
             self._queue.put(do)
         else:
             self._catch_up()
@@ -70,9 +68,17 @@ class PatientParts:
     def close(self) -> None:
         """The same, and no more will come."""
         self.wait()
-        if self._thread.is_alive():
+        self._threaded = False
+        if self._thread is not None:
             self._queue.put(None)
             self._thread.join()
+
+    def _runs(self) -> bool:
+        """Whether the thread runs. It begins with the first that is asked for: a process with threads has no twin."""
+        if self._thread is None and self._threaded:
+            self._thread = threading.Thread(target=self._serve, daemon=True, name="watch patient parts")
+            self._thread.start()
+        return self._thread is not None and self._thread.is_alive()
 
     def _hold(self, seen: Seen) -> None:
         if seen.batch.fresh or self._count >= _AT_MOST:
@@ -96,4 +102,4 @@ class PatientParts:
                 try:
                     item()
                 except Exception as why:  # a part that cannot tell must not silence the others
-                    self._failed(why)
+                    self._failed(f"A part's report has failed ({type(why).__name__}: {why}).")

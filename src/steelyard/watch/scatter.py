@@ -30,7 +30,7 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, dot, exp, maximum, minimum, sign, sqrt
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.watch.batch import Seen
+from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.model import WatchedModel
 from steelyard.watch.observer import MomentumObserver, dry_friction
 from steelyard.watch.parts import PartState
@@ -79,6 +79,11 @@ class Excused:
         return np.asarray(self.found[:, 2 * self.joints : -1].reshape(len(self.found), self.joints, len(CAUSES)))
 
     @property
+    def largest(self) -> float:
+        """The largest of `most`."""
+        return float(self.found.item(-1) if len(self.found) == 1 else self.most.max())
+
+    @property
     def most(self) -> Array:
         """What is beyond as a part of its limit, the largest of all joints, (samples,)."""
         return self.found[:, -1]
@@ -100,27 +105,24 @@ class Scatter:
     def __init__(self, watched: WatchedModel, observer: MomentumObserver, squares: Array | None = None) -> None:
         self._watched, self._observer, self._n = watched, observer, watched.model.robot.dof
         self._scan = Scan(_scattered(observer, np.ones((self._n, len(CAUSES))) if squares is None else squares))
-        self._time = np.full(2, np.nan)  # of the last sample, and the number of its stretch of posture
+        self._last, self._stretch = math.nan, math.nan  # time of the last sample, number of its stretch of posture
         self._parameters = np.zeros(self._n)  # variance by the errors of parameters, of that posture
 
     def take(self, seen: Seen, touched: bool = False) -> Excused:
         """What is excused at every sample of `seen`; `touched` says that a contact goes on."""
         b, n, count = seen.batch, self._n, len(seen.batch)
-        parameters = self._postures(seen)
+        rows, last = b.rows, self._last
+        parameters = self._postures(b)
+        self._last = rows.item(count - 1, 0)
         if count == 1:
             given = self._scan.sample
-            given[0], given[1] = self._observer.first_interval(b, float(self._time[0]))
-            given[2], given[3], given[4] = self._observer.rate, touched, b.t[0]
-            rows = given[5:].reshape(7, n)
-            rows[0], rows[1], rows[2], rows[6] = b.q[0], b.dq[0], b.tau[0], parameters[0]
-            rows[3], rows[4], rows[5] = seen.e[0], seen.d[0], seen.r[0]
-            found = self._scan.step()
-        else:
-            clock, flag = self._observer.intervals(b, float(self._time[0])), np.full((count, 1), float(touched))
-            parts = [clock, flag, b.t[:, None], b.q, b.dq, b.tau, seen.e, seen.d, seen.r]
-            found = self._scan(np.concatenate([*parts, np.broadcast_to(parameters, (count, n))], axis=1))
-        self._time[0] = b.t[-1]
-        return Excused(n, found)
+            given[0], given[1] = self._observer.first_interval(b, last)
+            given[2], given[3], given[4 : 5 + 3 * n] = self._observer.rate, touched, rows[0]
+            given[5 + 3 * n : -n], given[-n:] = seen.found[0, n:], parameters[0]
+            return Excused(n, self._scan.step())
+        clock, flag = self._observer.intervals(b, last), np.full((count, 1), float(touched))
+        parts = [clock, flag, rows, seen.found[:, n:], np.broadcast_to(parameters, (count, n))]
+        return Excused(n, self._scan(np.concatenate(parts, axis=1)))
 
     @property
     def quiet(self) -> float:
@@ -132,14 +134,16 @@ class Scatter:
         rest; and it is quiet."""
         self._scan.state[-3:] = 0.0, np.inf, t
 
-    def _postures(self, seen: Seen) -> Array:
+    def _postures(self, batch: SampleBatch) -> Array:
         """What the errors of parameters make of the torque, worked out at the first sample of each stretch."""
-        batch = seen.batch
-        before = math.nan if batch.fresh else self._time[1]
-        if len(batch) == 1 and math.floor(batch.t[0] / _POSTURE_SECONDS) == before:  # as nearly always
+        before = math.nan if batch.fresh else self._stretch
+        if len(batch) == 1:
+            stretch = batch.rows.item(0) // _POSTURE_SECONDS
+            if stretch != before:
+                self._stretch, self._parameters = stretch, self._watched.torque_variance(batch.q, batch.dq)[0]
             return self._parameters[None]
-        number = np.floor(batch.t / _POSTURE_SECONDS)
-        self._time[1] = number[-1]
+        number = batch.t // _POSTURE_SECONDS
+        self._stretch = float(number[-1])
         new = np.flatnonzero(np.diff(number, prepend=before) != 0.0)
         at = np.zeros(len(batch), dtype=int)
         at[new] = np.arange(1, len(new) + 1)
@@ -150,18 +154,19 @@ class Scatter:
 
     def state(self) -> PartState:
         """All that the next sample needs, as arrays."""
-        return {"scatter": np.concatenate([self._time, self._parameters, self._scan.state])}
+        return {"scatter": np.concatenate([[self._last, self._stretch], self._parameters, self._scan.state])}
 
     def restore(self, state: PartState) -> None:
         """Go on from a `state` of the same model."""
         kept, n = np.array(state["scatter"], dtype=float), self._n
         if len(kept) != 2 + n + len(self._scan.state):
             raise SteelyardError("The state is that of a watch of another model; begin anew.")
-        self._time, self._parameters, self._scan.state[:] = kept[:2].copy(), kept[2 : 2 + n].copy(), kept[2 + n :]
+        self._last, self._stretch = float(kept[0]), float(kept[1])
+        self._parameters, self._scan.state[:] = kept[2 : 2 + n].copy(), kept[2 + n :]
 
 
 def _scattered(observer: MomentumObserver, squares: Array) -> Function:
-    """One step. `sample`: h, whether it begins, K, whether touched, t; q, dq, tau, e, d, r, variance by parameters. The
+    """One step. `sample`: h, whether it begins, K, whether touched, t; q, dq, tau, d, e, r, variance by parameters. The
     state: measured and model torque, velocity; slow, near rest, model torque, jerk and offset, smoothed; all slow,
     smoothed; how long all stand; the floor of what is felt, and when it was last there.
     """
@@ -172,7 +177,7 @@ def _scattered(observer: MomentumObserver, squares: Array) -> Function:
     def step(sample: Vector, state: Vector) -> dict[tuple[int], Scalar]:
         h, begins, rate, touched, t = sample[:5]
         goes_on = 1.0 - begins
-        q, dq, tau, e, d, r, parameters = (sample[5 + k * n : 5 + (k + 1) * n] for k in range(7))
+        q, dq, tau, d, e, r, parameters = (sample[5 + k * n : 5 + (k + 1) * n] for k in range(7))
         tau0, torque0, dq0, still0, near0, carried0, jerked0, offset0 = (state[k * n : (k + 1) * n] for k in range(8))
         slow = [maximum(sign(v - absolute(x)), 0.0) for v, x in zip(limits, dq, strict=True)]
         standing: Scalar = 1.0

@@ -62,6 +62,7 @@ class LiveSource(ABC):
     description: ClassVar[str] = ""  # in a few words, for the list of sources
     example: ClassVar[str] = ""
     live: ClassVar[bool] = True  # it does not wait: where nothing comes, something is wrong
+    apart: ClassVar[bool] = False  # may be read in a process of its own: it has neither threads nor libraries that do
     silent_s: ClassVar[float] = 0.0  # opened anew after so long without a word; 0: never
 
     def __init__(self, address: str, options: SourceOptions) -> None:

@@ -34,6 +34,7 @@ class RtdeSource(LiveSource):
 
     description = "Universal Robots' RTDE"
     example = "rtde:HOST"
+    apart = True
     silent_s = 2.0
     _socket: socket.socket | None = None
 

@@ -18,6 +18,7 @@ class StandardInput(LiveSource):
 
     description = "JSON lines or CSV on standard input"
     example = "-"
+    apart = True
 
     def open(self) -> None:
         self._decoder = LineDecoder(self.options, self.tally)

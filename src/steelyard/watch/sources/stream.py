@@ -52,6 +52,8 @@ class _Sender:
 class Listening(LiveSource):
     """A socket at which senders may come and go; their samples go the same way."""
 
+    apart = True
+
     def open(self) -> None:
         self._server = self.bound()
         self._server.setblocking(False)
@@ -115,6 +117,7 @@ def _prepare(connection: socket.socket) -> None:
 class Connecting(LiveSource):
     """A socket of somebody else's, who sends."""
 
+    apart = True
     silent_s = 10.0
     _sender: _Sender | None = None
 

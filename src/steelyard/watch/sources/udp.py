@@ -21,6 +21,7 @@ class UdpListener(LiveSource):
 
     description = "datagrams with JSON lines or CSV"
     example = "udp:PORT"
+    apart = True
     _socket: socket.socket | None = None
 
     def open(self) -> None:

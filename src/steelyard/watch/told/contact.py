@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike
-from steelyard.ground.arrays import Array
 from steelyard.ground.untrusted import read_json
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.model import WatchedModel, watched_model
@@ -52,7 +51,7 @@ class ContactPart(WatchPart):
         # Whether it is touched, since when, when that was found, when it was last felt, and how strongly at most.
         self._touched, self._since, self._found, self._loud, self._peak = False, np.nan, np.nan, -np.inf, 0.0
         # External torque less what friction explains, and what its limit is made of.
-        self._now: tuple[Array, Array] = np.zeros(n), np.zeros((n, len(CAUSES)))
+        self._now = Excused(n, np.zeros((1, n * (2 + len(CAUSES)) + 1)))
         # The causes times these add up to the square of the limit; joints whose torque is not used have none.
         self._squares = self.calibration.coefficients * self._limits[:, None] ** 2
         self._squares[~self._used] = [NO_LIMIT**2 if name in ("moving", "resting") else 0.0 for name in CAUSES]
@@ -73,23 +72,22 @@ class ContactPart(WatchPart):
             end = count if change is None else change + 1
             if end < count:  # the rest goes another way
                 self._scatter.restore(kept)
-                self._scatter.take(_part(seen, 0, end), self._touched)
-            self._now = excused.beyond[end - 1].copy(), excused.causes[end - 1].copy()
+                self._scatter.take(seen.part(0, end), self._touched)
+            self._now = Excused(excused.joints, excused.found[end - 1 : end])
             if change is not None:
                 self._turn(float(seen.batch.t[change]))
             if end == count:
                 return
-            seen = _part(seen, end, count)
+            seen = seen.part(end, count)
 
     def _change(self, batch: SampleBatch, excused: Excused) -> int | None:
         """The first sample at which a contact begins, or ends; None where nothing changes. What is needed of the
         samples until then is kept: when it was last felt, and the strongest moment."""
+        if not self._touched and excused.largest <= 1.0:
+            return None
         most, t = excused.most, batch.t
         if not self._touched:
-            begun = most > 1.0
-            if not begun.any():
-                return None
-            k = int(np.argmax(begun))
+            k = int(np.argmax(most > 1.0))
             self._loud, self._peak = float(t[k]), 0.0
             self._strongest(batch, excused, k)
             return k
@@ -145,8 +143,8 @@ class ContactPart(WatchPart):
 
     def telling(self) -> dict[str, Any]:
         """External torque and its limits (N m, N), whether something touches the robot, and where."""
-        beyond, causes = self._now
-        limits = np.sqrt((causes * self._squares).sum(axis=1))
+        beyond = self._now.beyond[0]
+        limits = np.sqrt((self._now.causes[0] * self._squares).sum(axis=1))
         told: dict[str, Any] = {
             "external_torque": [float(x) for x in beyond],
             "limit": [float(x) if x < NO_LIMIT else 0.0 for x in limits],
@@ -162,16 +160,16 @@ class ContactPart(WatchPart):
     def state(self) -> PartState:
         """All that it has learnt, as arrays."""
         times = [float(self._touched), self._since, self._found, self._loud, self._peak, self.contacts]
-        rows = np.concatenate([self._now[0][None], self._now[1].T, self._at_peak])
-        return {**self._scatter.state(), "times": np.array(times, dtype=float), "rows": rows}
+        own = {"times": np.array(times, dtype=float), "now": self._now.found, "at_peak": self._at_peak}
+        return {**self._scatter.state(), **own}
 
     def restore(self, state: PartState) -> None:
         """Go on from a `state` made for the same model."""
         self._scatter.restore(state)
         touched, self._since, self._found, self._loud, self._peak, contacts = (float(x) for x in state["times"])
         self._touched, self.contacts = bool(touched), int(contacts)
-        rows = np.array(state["rows"], dtype=float)
-        self._now, self._at_peak = (rows[0], rows[1:-3].T), rows[-3:]
+        self._now = Excused(self._robot.dof, np.array(state["now"], dtype=float))
+        self._at_peak = np.array(state["at_peak"], dtype=float)
 
 
 def contact_calibration(setup: WatchSetup, watched: WatchedModel) -> Calibration:
@@ -189,10 +187,3 @@ def contact_calibration(setup: WatchSetup, watched: WatchedModel) -> Calibration
         if len(found) == len(residuals) and all(isinstance(x, int | float) for x in found):
             residuals = [float(x) for x in found]
     return rough_calibration(watched, residuals, USUAL_CUTOFF_HZ)
-
-
-def _part(seen: Seen, first: int, last: int) -> Seen:
-    """Some of the samples that were seen."""
-    b, cut = seen.batch, slice(first, last)
-    batch = SampleBatch(b.t[cut], b.q[cut], b.dq[cut], b.tau[cut], b.fresh and first == 0)
-    return Seen(batch, seen.p[cut], seen.d[cut], seen.e[cut], seen.r[cut])
