@@ -174,6 +174,7 @@ class RemoteBytes(io.RawIOBase):
         self._size, self._at = int(place.stat().st_size), 0
         self._held: OrderedDict[int, bytes] = OrderedDict()  # by their first byte, the last used last
         self._expected: list[tuple[int, int]] = []
+        self._least = AHEAD
         self._many = bool(getattr(system, "async_impl", False))
         with told(place, error):
             # Exactly what is asked for: that is held here.
@@ -209,6 +210,15 @@ class RemoteBytes(io.RawIOBase):
                 merged.append((start, stop))
         self._expected = merged if self._many and sum(b - a for a, b in merged) <= HELD_BYTES else []
 
+    @contextmanager
+    def looking_far(self) -> Iterator[None]:
+        """In here small reads are many and follow one another with gaps: what is fetched for one serves some."""
+        self._least = AHEAD if self._expected or not self._many else FARTHEST
+        try:
+            yield
+        finally:
+            self._least = AHEAD
+
     def readinto(self, buffer: Any) -> int:
         """Fill the `buffer`, but for the end of the file; how many bytes that were."""
         view, wanted = memoryview(buffer), min(len(buffer), max(0, self._size - self._at))
@@ -235,7 +245,7 @@ class RemoteBytes(io.RawIOBase):
                 self._hold(start, piece, stop - start)
             return self._piece(at, count)
         before = next((len(x) for start, x in reversed(self._held.items()) if start + len(x) == at), 0)
-        length = count if count >= AHEAD else max(AHEAD, min(2 * before, FARTHEST))
+        length = count if count >= AHEAD else max(self._least, min(2 * before, FARTHEST))
         length = min(length, self._size - at)
         with told(self._place, self._error):
             self._file.seek(at)

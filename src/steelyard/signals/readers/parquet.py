@@ -66,7 +66,7 @@ class ParquetReader(LogReader):
         if (columns, groups.start, groups.stop) in self._looked_at:
             return
         try:
-            with self._plain_bytes() as plain:
+            with self._plain_bytes() as plain, nullcontext() if self._bytes is None else self._bytes.looking_far():
                 odd = odd_page(plain, _numbers(file.schema, columns), groups.start, groups.stop)
         except LogError:
             raise
