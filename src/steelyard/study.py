@@ -95,10 +95,8 @@ class Study:
         if not sources:
             raise SteelyardError("There is no log to identify from.")
         sources, beginnings, coming = _begun(sources)
-        for one in beginnings:
-            if needs_torque and one.tau is not None and not np.any(one.tau):
-                name = one.meta.get("source", "The log")
-                raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
+        if needs_torque:
+            refuse_without_torque(beginnings)
         mounted = as_logged(robot, beginnings)
         settings = preparation or Preparation()
         bound = identification_terms(mounted, terms)
@@ -302,6 +300,14 @@ class Study:
     def velocity(self) -> str:
         """Where the velocities came from."""
         return " and ".join(sorted({m.velocity for k in range(len(self.logs)) for m in self.first_motions(k)}))
+
+
+def refuse_without_torque(logs: Iterable[Log]) -> None:
+    """Refuse `logs` whose torques are all zero."""
+    for one in logs:
+        if one.tau is not None and not np.any(one.tau):
+            name = one.meta.get("source", "The log")
+            raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
 
 
 def _begun(logs: Sequence[Source]) -> tuple[tuple[Source, ...], tuple[Log, ...], dict[int, Iterator[Log]]]:

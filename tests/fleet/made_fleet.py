@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from steelyard.dynamics.model import Model
 from steelyard.parameters import terms
@@ -52,3 +55,27 @@ def made_log(seed: int, model: Model | None = None, samples: int = 1500, rate_hz
     tau = model.torque(q, dq, -(amplitude * RATES[:, None] ** 2 * np.sin(angle)).sum(1))
     tau += 0.03 * np.std(tau, axis=0) * rng.normal(size=tau.shape)
     return Log(model.robot.joint_names, t, q, dq=dq, tau=tau)
+
+
+def write_log(path: Path, log: Log) -> None:
+    """A log as a Parquet file, with columns that are recognised."""
+    assert log.dq is not None
+    assert log.tau is not None
+    columns = {"t": log.t}
+    for name, signal in (("q", log.q), ("dq", log.dq), ("tau", log.tau)):
+        columns |= {f"{name}{j + 1}": signal[:, j] for j in range(signal.shape[1])}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+def write_fleet(folder: Path, robots: int = 3, logs: int = 4, samples: int = 1500) -> Path:
+    """A folder with a model, its robots, which differ in their viscous friction, and their logs, day by day."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "planar.urdf").write_text(URDF, "utf-8")
+    for r in range(robots):
+        for k in range(logs):
+            write_log(
+                folder / f"arm{r}" / f"2026-01-{k + 1:02d}.parquet",
+                made_log(100 * r + k, truth(0.6 + 0.1 * r), samples),
+            )
+    return folder

@@ -91,6 +91,8 @@ STAGES = {
         "it found.",
         "friction": "Measure friction over velocity, joint by joint or drive by drive, and find the law behind it.",
         "payload": "Weigh what a robot carries: mass, centre of gravity and inertia, with error bars.",
+        "fleet": "Identify a fleet: many logs of many robots, on all cores or several machines; tomorrow only what is "
+        "new.",
         "local": "Models for parts of the workspace: motions, identification, validation, recalibration.",
         "local design": "Design a motion inside every region, to be played on the robot.",
         "local identify": "Identify one model per region, from logs of each or on a simulated robot.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -198,7 +198,10 @@ class LogFactors:
         if head.get("sha256") != hashlib.sha256(body).hexdigest():
             raise FactorsError("The factors are not whole; they are made anew.")
         text, _, numbers = body.partition(b"\n")
-        return _made(json.loads(text), np.frombuffer(numbers, "<f8").astype(float))
+        try:
+            return _made(json.loads(text), np.frombuffer(numbers, "<f8").astype(float))
+        except (KeyError, TypeError, ValueError) as error:  # whole, but nothing that we wrote
+            raise FactorsError(f"These are no factors of a log ({error}); they are made anew.") from None
 
 
 _PLAIN = ("row_period_s", "samples", "duration_s", "skipped", "logs")
@@ -246,20 +249,29 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
 # ---------------------------------------------------------------- from a log
 
 
-def log_factors(study: Study, beta: Array, residual_std: Array, check: bool = True) -> LogFactors:
+def log_factors(
+    study: Study,
+    beta: Array,
+    residual_std: Array,
+    channels: bool = True,
+    check: Callable[[LogFactors], bool] | None = None,
+) -> LogFactors:
     """The factors of the one log of `study`, from the pass that `identify` makes.
 
     Args:
         study: of one log, with the terms, base parameters and preparation of its model.
         beta: base parameters that stand for what the log does not show.
         residual_std: of each equation, as a first guess of the weights in the log's own fit.
-        check: also look at the log as `check_log` does.
+        channels: also look at the channels of the log, piece by piece, for what is wrong with them.
+        check: says of the factors whether the log is to be looked at as `check_log` does, which takes several times as
+            long as the factors; None: it is not.
     """
-    seen = [(len(log), float(log.t[-1] - log.t[0])) for log in study.beginnings]
+    first = study.beginnings[0]
+    seen = [(len(first), float(first.t[-1] - first.t[0]))]
 
     def look(robot: Robot, piece: Log) -> Sequence[Finding]:
         seen.append((len(piece), float(piece.t[-1] - piece.t[0])))
-        return found_later(robot, piece) if check else ()
+        return found_later(robot, piece) if channels else ()
 
     with one_blas_thread():
         study = replace(study, look=look)
@@ -284,8 +296,15 @@ def log_factors(study: Study, beta: Array, residual_std: Array, check: bool = Tr
             samples=sum(samples for samples, _ in seen),
             duration_s=sum(duration for _, duration in seen),
         )
-        checks = check_study(study) if check else ()
-    return replace(made, findings=tuple(plain(asdict(f)) for one in checks for f in one.entries if f.severity != "ok"))
+        found: list[Finding] = []
+        if check is not None and check(made):
+            found = [f for f in check_study(study)[0].entries if f.severity != "ok"]
+        elif channels:
+            known = [f for f in first.findings if f.rank > 1]
+            found = list(
+                {f.key: f for f in reversed([*known, *found_later(study.robot, first), *study.later(0)])}.values()
+            )
+    return replace(made, findings=tuple(plain(asdict(f)) for f in found))
 
 
 def skipped_log(reason: str) -> LogFactors:

@@ -1,0 +1,278 @@
+"""Where the work of a fleet is done: in this process, or by workers of Dask, here or on other machines.
+
+Work is a function of plain values and many items. Items are handed out a few ahead of the workers, so that neither the
+scheduler nor this process ever holds many; what a worker that dies had is done again by another; a scheduler that is
+lost is sought again, and all that it owed is handed out anew. Results come as they are ready: whoever joins them puts
+them in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from steelyard.errors import SteelyardError
+from steelyard.ground.extras import import_extra
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+# Items per core that wait at a worker or for one: enough that none is idle, few enough to hold.
+_AHEAD = 2
+# Deaths of workers, one after the other, that an item may see before it is given up.
+_DEATHS = 3
+# Seconds to wait for a scheduler that answers, for its first worker, and for one that was lost.
+_CONNECT_S, _WORKERS_S, _LOST_S = 10.0, 60.0, 60.0
+# A worker of this machine that died is back within so many seconds, or its keeper is dead, too.
+_SHORT_S = 10.0
+# How often a lost scheduler is sought again before anything has come back from it.
+_RETURNS = 5
+# What a worker of the local cluster may have in memory: it is ended beyond, and what it did is done again, or given up.
+MEMORY_LIMIT = "1GiB"
+
+
+class EngineError(SteelyardError):
+    """The scheduler or its workers are gone, or cannot do the work; the items are not to blame."""
+
+
+class GivenUpError(SteelyardError):
+    """An item during which workers died again and again."""
+
+
+class Engine(ABC):
+    """Runs functions over items; used as a context, which ends what it started."""
+
+    dashboard: str = ""
+
+    @abstractmethod
+    def results(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    ) -> Iterator[tuple[_Item, _Result | GivenUpError]]:
+        """Each item with what the function makes of it, as they are ready.
+
+        Args:
+            function: of a module, of plain values; it may be called again for an item, elsewhere.
+            items: asked for one by one, a few ahead of the work.
+        """
+
+    @property
+    @abstractmethod
+    def cores(self) -> int:
+        """How many items are worked on at once."""
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class HereEngine(Engine):
+    """In this process, one after the other."""
+
+    def results(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    ) -> Iterator[tuple[_Item, _Result | GivenUpError]]:
+        for item in items:
+            yield item, function(item)
+
+    @property
+    def cores(self) -> int:
+        return 1
+
+
+class DaskEngine(Engine):
+    """By workers of Dask distributed.
+
+    Args:
+        address: of a scheduler that runs, such as "tcp://host:8786"; "": a cluster of this machine's cores, which goes
+            away with the context.
+        workers: of that cluster; None: one for every core that this process may use.
+    """
+
+    def __init__(self, address: str = "", workers: int | None = None) -> None:
+        self.address = address
+        self.workers = workers or _own_cores()
+        what = "Working on several cores or machines (steelyard[fleet]; --workers 0 does without)"
+        self._distributed = import_extra("distributed", "fleet", what)
+        self._client: Any = None
+        self._cluster: Any = None
+        self._seen, self._cores = 0.0, self.workers
+        self._lost = 0
+        self._short: float | None = None  # since when workers are lacking
+        # What dies and comes back is told by the run itself, once, at its end.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+    def __enter__(self) -> DaskEngine:
+        self._connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+
+    def _connect(self) -> None:
+        import dask
+
+        asked: dict[str, Any] = {"timeout": _CONNECT_S, "set_as_default": False}
+        dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
+        try:
+            if not self.address:
+                self._cluster = self._distributed.LocalCluster(
+                    n_workers=self.workers, threads_per_worker=1, processes=True, memory_limit=MEMORY_LIMIT,
+                    host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+                )  # fmt: skip
+            self._client = self._distributed.Client(self._cluster or self.address, **asked)
+        except (OSError, ValueError, TypeError, TimeoutError) as error:
+            self._leave()
+            if not self.address:
+                raise EngineError(f"No cluster could be started on this machine ({error}); use --workers 0.") from None
+            raise EngineError(
+                f"{self.address}: no scheduler answers there; start one (dask scheduler), or leave --scheduler out."
+            ) from None
+        self.dashboard = str(self._client.dashboard_link or "")
+        self._wait_for_workers()
+
+    def _wait_for_workers(self) -> None:
+        until = time.monotonic() + _WORKERS_S
+        while not self._client.ncores():
+            if time.monotonic() > until:
+                self._leave()
+                raise EngineError(f"{self.address}: the scheduler has no workers; start some (dask worker ADDRESS).")
+            time.sleep(0.1)
+
+    def _leave(self) -> None:
+        client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
+        with contextlib.suppress(Exception):  # it may be gone already, in any way
+            if client is not None:
+                client.close(timeout=5.0)
+        with contextlib.suppress(Exception):
+            if cluster is not None:
+                cluster.close(timeout=10.0)
+
+    @property
+    def cores(self) -> int:
+        if self._client is not None and time.monotonic() - self._seen > 5.0:  # workers come and go
+            with contextlib.suppress(Exception):
+                self._cores = sum(self._client.ncores().values()) or self._cores
+            self._seen = time.monotonic()
+        return self._cores
+
+    # ---------------------------------------------------------------- handing out
+
+    def results(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    ) -> Iterator[tuple[_Item, _Result | GivenUpError]]:
+        coming = iter(items)
+        waiting: dict[Any, tuple[_Item, int]] = {}
+        ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def hand_out(item: _Item, deaths: int = 0) -> None:
+            future = self._client.submit(function, item, pure=False)
+            waiting[future] = item, deaths
+            future.add_done_callback(ready.put)
+
+        more = True
+        try:
+            while True:
+                while more and len(waiting) < _AHEAD * self.cores + 2:
+                    try:
+                        hand_out(next(coming))
+                    except StopIteration:
+                        more = False
+                if not waiting:
+                    return
+                try:
+                    future = ready.get(timeout=1.0)
+                except queue.Empty:
+                    future = None
+                known = future is not None and future in waiting  # others are of a scheduler that is gone
+                outcome: Any = self._outcome(future) if known else _LOST if self._is_gone() else None
+                if isinstance(outcome, _Lost):
+                    owed, waiting = list(waiting.values()), {}
+                    self._return()
+                    for one in owed:
+                        hand_out(*one)
+                if not known or isinstance(outcome, _Lost):
+                    continue
+                item, deaths = waiting.pop(future)
+                future.release()
+                if isinstance(outcome, GivenUpError) and deaths + 1 < _DEATHS:
+                    hand_out(item, deaths + 1)
+                    continue
+                self._lost = 0
+                yield item, outcome
+        finally:
+            for future in waiting:
+                with contextlib.suppress(Exception):
+                    future.cancel()
+
+    def _outcome(self, future: Any) -> Any:
+        """What a future holds, or in what way it failed."""
+        try:
+            return future.result(timeout=_LOST_S)
+        except self._distributed.scheduler.KilledWorker:
+            return GivenUpError("The processes that worked on it died, one after the other; it may be too large.")
+        except (OSError, TimeoutError, self._distributed.client.FutureCancelledError):
+            return _LOST
+        except Exception as error:
+            if type(error).__name__ in ("CancelledError", "CommClosedError"):
+                return _LOST
+            raise EngineError(
+                f"The workers cannot do the work ({type(error).__name__}: {error}); install the same version of "
+                "Steelyard there as here."
+            ) from None
+
+    def _is_gone(self) -> bool:
+        """Whether the scheduler is lost, or lacks workers for longer than they take to come back."""
+        with contextlib.suppress(Exception):
+            if self._client.status == "running" and len(self._client.ncores()) >= (1 if self.address else self.workers):
+                self._short = None
+                return False
+        now = time.monotonic()
+        self._short = now if self._short is None else self._short
+        return bool(self._client.status != "running" or now - self._short > (_WORKERS_S if self.address else _SHORT_S))
+
+    def _return(self) -> None:
+        """Find the scheduler again, or start the local one anew."""
+        self._lost, self._short = self._lost + 1, None
+        self._leave()
+        until = time.monotonic() + _LOST_S
+        while self._lost <= _RETURNS:
+            try:
+                self._connect()
+                return
+            except EngineError:
+                if time.monotonic() > until:
+                    break
+                time.sleep(1.0)
+        where = self.address or "this machine"
+        raise EngineError(f"The scheduler at {where} was lost and does not come back; run it again when it is there.")
+
+
+class _Lost:
+    """Nothing came back, since the connection is gone."""
+
+
+_LOST = _Lost()
+
+
+def _own_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def make_engine(workers: int | None = None, scheduler: str = "") -> Engine:
+    """The engine that was asked for.
+
+    Args:
+        workers: processes of this machine; 0: none but this one; None: one for every core.
+        scheduler: the address of a scheduler that runs, instead.
+    """
+    if scheduler and workers is not None:
+        raise SteelyardError("--scheduler brings its own workers; leave --workers out.")
+    return DaskEngine(scheduler, workers) if scheduler or workers != 0 else HereEngine()

@@ -1,0 +1,228 @@
+"""What a worker does: functions of plain values alone, which may run anywhere and again, and always give the same.
+
+Nothing is written here. Whoever asked gets bytes back and keeps them, so that workers need no disk in common.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.errors import SteelyardError, UnreachableError
+from steelyard.fleet.mapped import LogFactors, log_factors, merge_factors, skipped_log
+from steelyard.fleet.settings import TRIED, ModelSettings, ModelStudy, alike_logs, beginning_of, choose_settings
+from steelyard.fleet.storage import content_identity, how_it_lies
+from steelyard.ground.arrays import one_heap
+from steelyard.ground.remote import any_path, is_url, shown_address
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Log
+from steelyard.signals.mapping import LogMapping
+from steelyard.signals.source import open_log
+
+# The physics of so many models is kept ready; one takes some tens of megabytes.
+_MODELS = 8
+_ready: dict[str, ModelStudy] = {}
+
+
+@dataclass(frozen=True)
+class LogTask:
+    """One log to be mapped.
+
+    Attributes:
+        url: where it lies.
+        mapping: what its columns mean.
+        settings_key: of its model's settings.
+        model: these and the robot, packed: unpacked where a worker does not have them yet.
+        identity: what stands for its content (`storage.identity`), where that is known.
+        check: "all" looks at the log as `check` does, "some" where it is unlike the others, "none" not at all.
+    """
+
+    url: str
+    mapping: LogMapping
+    settings_key: str
+    model: bytes
+    identity: str = ""
+    check: str = "some"
+
+
+@dataclass(frozen=True)
+class LogDone:
+    """What became of a log.
+
+    Attributes:
+        data: its factors, as bytes.
+        identity: what stands for its content; "" where it could not be read.
+        place: how the file lies, by which a change is told.
+        lasting: whether it would come out the same tomorrow; not so where a place did not answer.
+        skipped: why it could not be used; "" where it was.
+        samples: of the log.
+        seconds: that it took.
+        peak_bytes: the largest size that the worker's process had so far.
+        worker: the process, for tables.
+    """
+
+    data: bytes
+    identity: str
+    place: dict[str, Any]
+    lasting: bool
+    skipped: str
+    samples: int
+    seconds: float
+    peak_bytes: int
+    worker: str
+
+
+def packed_model(robot: Robot, settings: ModelSettings) -> bytes:
+    """A `robot`, as described, and its `settings`, for tasks."""
+    return pickle.dumps((robot, settings))
+
+
+def map_log(task: LogTask) -> LogDone:
+    """The factors of a log, by the settings of its model; of one that cannot be used, the reason.
+
+    Args:
+        task: which log.
+    """
+    begun, name, place, lasting = time.monotonic(), task.identity, {}, True
+    shown = shown_address(task.url)
+    with on_one_thread():
+        try:
+            place = how_it_lies(task.url)
+            name = name or content_identity(task.url, place)
+            made = _mapped(task)
+            if how_it_lies(task.url) != place:
+                raise UnreachableError(f"{shown}: was written to while it was read; run again when it is whole.")
+        except UnreachableError as error:
+            made, lasting = skipped_log(str(error)), False
+        except SteelyardError as error:
+            # What lies elsewhere may be read tomorrow; a file of this machine that did not change stays what it is.
+            made, lasting = skipped_log(_named(shown, error)), not is_url(task.url) and place == _place_now(task.url)
+        except OSError as error:
+            made, lasting = skipped_log(f"{shown}: cannot be read ({error.strerror or error})."), False
+        except MemoryError:
+            made, lasting = skipped_log(f"{shown}: there is not enough memory for it."), False
+        except Exception as error:  # a fault of ours, or of a library, on this log: the others are not to suffer
+            made, lasting = skipped_log(f"{shown}: could not be mapped ({type(error).__name__}: {error})."), False
+    seconds = time.monotonic() - begun
+    return LogDone(
+        made.to_bytes(), name, place, lasting, made.skipped, made.samples, seconds, peak_bytes(), worker_name()
+    )  # fmt: skip
+
+
+def _mapped(task: LogTask) -> LogFactors:
+    ready = _ready_model(task)
+    study = ready.study_of(open_log(any_path(task.url), ready.study.robot, task.mapping))
+    wanted = {"all": lambda _: True, "some": ready.is_unlike}.get(task.check)
+    return log_factors(study, ready.beta, np.array(ready.settings.residual_std), task.check != "none", wanted)
+
+
+def _ready_model(task: LogTask) -> ModelStudy:
+    if task.settings_key not in _ready:
+        if not _ready:
+            one_heap()
+        while len(_ready) >= _MODELS:
+            del _ready[next(iter(_ready))]
+        _ready[task.settings_key] = ModelStudy(*pickle.loads(task.model))
+    return _ready[task.settings_key]
+
+
+@dataclass(frozen=True)
+class ChoiceTask:
+    """Logs from which the settings of a model are chosen.
+
+    Attributes:
+        model: its name.
+        robot: as described.
+        logs: location, mapping of each, in the order in which they are tried.
+        options: of `identify`.
+    """
+
+    model: str
+    robot: Robot
+    logs: tuple[tuple[str, LogMapping], ...]
+    options: Mapping[str, Any]
+
+
+def choose_model(task: ChoiceTask) -> ModelSettings | str:
+    """The settings that the first logs of a `task` that can be used lead to; where none can, the reason of the last."""
+    usable: list[tuple[str, Log]] = []
+    last = f"Model '{task.model}' has no log."
+    with on_one_thread():
+        for url, mapping in task.logs:
+            try:
+                source = open_log(any_path(url), task.robot, mapping)
+                usable.append((shown_address(url), beginning_of(source)))
+            except SteelyardError as error:
+                last = _named(shown_address(url), error)
+            except Exception as error:
+                last = f"{shown_address(url)}: cannot be read ({type(error).__name__}: {error})."
+            if len(usable) == TRIED:
+                break
+        try:
+            fit = alike_logs(task.robot, usable)
+            return choose_settings(task.model, task.robot, fit, **task.options) if fit else last
+        except SteelyardError as error:
+            return f"Model '{task.model}': {error}"
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """Factors to be merged, as bytes, in their order; and the `key` of what comes of it."""
+
+    key: str
+    parts: tuple[bytes, ...]
+
+
+def merge_entries(task: MergeTask) -> bytes:
+    """The factors of several logs, or of several merged before (the parts of `task`), as one."""
+    with on_one_thread():
+        return merge_factors([LogFactors.from_bytes(part) for part in task.parts]).to_bytes()
+
+
+@contextmanager
+def on_one_thread() -> Iterator[None]:
+    """In here machine code runs on one thread: every core has a worker of its own."""
+    before = os.environ.get("STEELYARD_THREADS")
+    os.environ["STEELYARD_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["STEELYARD_THREADS"]
+        else:
+            os.environ["STEELYARD_THREADS"] = before
+
+
+def _named(shown: str, error: SteelyardError) -> str:
+    """What is wrong with a log, with its name."""
+    return str(error) if shown in str(error) else f"{shown}: {error}"
+
+
+def _place_now(url: str) -> dict[str, Any]:
+    try:
+        return how_it_lies(url)
+    except SteelyardError:
+        return {}
+
+
+def peak_bytes() -> int:
+    """The largest size that this process had in memory so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if os.uname().sysname == "Darwin" else 1024 * peak)
+
+
+def worker_name() -> str:
+    """This process, by its machine and number."""
+    return f"{socket.gethostname()}:{os.getpid()}"

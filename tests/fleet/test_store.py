@@ -1,0 +1,142 @@
+"""What is kept is whole, and its own; what is not is noticed; a disk that is full ends nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from steelyard.errors import SteelyardError
+from steelyard.fleet.mapped import skipped_log
+from steelyard.fleet.settings import content_key
+from steelyard.fleet.store import FactorStore
+
+ONE, OTHER = skipped_log("one").to_bytes(), skipped_log("other").to_bytes()
+KEY, KEY2 = content_key("a"), content_key("b")
+
+
+def entry(root: Path, key: str) -> Path:
+    return root / "factors" / key[:2] / key[2:]
+
+
+def test_an_entry_is_found_again(tmp_path: Path) -> None:
+    FactorStore(tmp_path / "s").put(KEY, ONE)
+    again = FactorStore(tmp_path / "s")
+    found = again.get(KEY)
+    assert found is not None
+    assert found.skipped == "one"
+    assert again.get(KEY2) is None
+    assert again.tally.mended == 0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda good: good[: len(good) // 2],
+        lambda good: b"",
+        lambda good: good[:-1] + b"x",
+        lambda good: KEY2.encode() + good[64:],
+        lambda good: b"something else",
+        lambda good: KEY.encode() + b"\n" + ONE.replace(b'"version": 1', b'"version": 0'),
+    ],
+    ids=["torn", "empty", "one byte", "foreign", "rubbish", "older"],
+)
+def test_what_is_torn_or_foreign_is_noticed_and_made_anew(tmp_path: Path, spoil) -> None:
+    FactorStore(tmp_path).put(KEY, ONE)
+    path = entry(tmp_path, KEY)
+    path.write_bytes(spoil(path.read_bytes()))
+    again = FactorStore(tmp_path)
+    assert again.get(KEY) is None
+    assert again.tally.mended == 1
+    again.put(KEY, ONE)
+    assert FactorStore(tmp_path).get(KEY) is not None
+
+
+def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(b"")
+    with pytest.raises(SteelyardError, match="holds other things"):
+        FactorStore(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["photo.jpg"]
+
+
+def test_identities_hold_while_a_file_lies_as_it_did(tmp_path: Path) -> None:
+    store, old = FactorStore(tmp_path), {"size": 3, "mtime_ns": 10**18, "inode": 7}
+    store.remember("/logs/a", old, "hash")
+    store.save_identities()
+    again = FactorStore(tmp_path)
+    assert again.identity("/logs/a", old) == "hash"
+    assert again.knows_size(3)
+    assert not again.knows_size(4)
+    for changed in ({"size": 4}, {"mtime_ns": 10**18 + 1}, {"inode": 8}):
+        assert again.identity("/logs/a", {**old, **changed}) is None
+    assert again.identity("/logs/b", old) is None
+
+
+def test_a_file_written_just_now_is_not_trusted_by_its_time(tmp_path: Path) -> None:
+    store, fresh = FactorStore(tmp_path), {"size": 3, "mtime_ns": time.time_ns(), "inode": 7}
+    store.remember("/logs/a", fresh, "hash")
+    assert store.identity("/logs/a", fresh) is None
+
+
+FULL = """
+import resource, sys, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+from pathlib import Path
+from steelyard.fleet.mapped import skipped_log
+from steelyard.fleet.store import FactorStore
+from steelyard.fleet.settings import content_key
+store = FactorStore(Path(sys.argv[1]), most_held=100_000)
+small, large = skipped_log("small").to_bytes(), skipped_log("x" * 20_000).to_bytes()
+store.put(content_key(1), small)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+store.put(content_key(2), large)
+assert store.get(content_key(2)).skipped == "x" * 20_000, "held"
+assert store.trouble and store.tally.unkept == 1 and store.tally.written == 1
+print(store.trouble)
+for k in range(3, 9):
+    store.put(content_key(k), large)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes are POSIX")
+def test_a_full_disk_leaves_no_torn_entry_and_ends_in_a_sentence(tmp_path: Path) -> None:
+    """In a process that may not write more than 10 kB to a file: what cannot be kept is held, up to a limit."""
+    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True)
+    assert "cannot be written any more" in done.stdout
+    assert "make room and run it again" in done.stderr.splitlines()[-1]
+    again = FactorStore(tmp_path)
+    assert again.get(content_key(1)) is not None
+    assert again.get(content_key(2)) is None
+    assert again.tally.mended == 0, "nothing torn was left"
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and "steelyard-new" in p.name]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from steelyard.fleet.mapped import LogFactors, skipped_log
+from steelyard.fleet.store import FactorStore
+from steelyard.fleet.settings import content_key
+store = FactorStore(Path(sys.argv[1]))
+for _ in range(40):
+    for k in range(10):
+        key, data = content_key(k), skipped_log(str(k) * 50_000)
+        found = store.get(key)
+        assert found is None or found.skipped == data.skipped
+        store.put(key, data.to_bytes())
+        store.remember(f"/logs/{k}", {"size": k, "mtime_ns": 0, "inode": 1}, str(k))
+    store.save_identities()
+assert store.tally.mended == 0, store.tally
+"""
+
+
+def test_two_runs_on_one_store_see_whole_entries_only(tmp_path: Path) -> None:
+    both = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], env=os.environ) for _ in range(2)]
+    assert [p.wait(60) for p in both] == [0, 0]
+    again = FactorStore(tmp_path)
+    assert all(again.get(content_key(k)) is not None for k in range(10))
+    assert again.identity("/logs/3", {"size": 3, "mtime_ns": 0, "inode": 1}) == "3"
