@@ -103,7 +103,7 @@ def _log_folders(folder: Path, robot: Robot, lists: dict[str, Any], spaced: byte
 
 def _bags(folder: Path, robot: Robot, log: Log) -> Iterator[Target]:
     """Bags of ROS 2 and ROS 1."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "signals"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     try:
         from bags import joint_states, write_bag, write_bag1
     finally:

@@ -55,6 +55,11 @@ def test_identify_leaves_closed_what_most_identifications_never_enter() -> None:
     assert not {m for m in modules if m.startswith(("steelyard.estimation.kalman", "steelyard.estimation.neural"))}
 
 
+def test_a_fleet_of_files_on_this_machine_needs_nothing_that_speaks_to_a_network() -> None:
+    modules = loaded_by("from steelyard.fleet.written import read_written\nfrom steelyard.signals.read import read_log")
+    assert not {"fsspec", "aiohttp", "s3fs", "dask", "distributed", "llvmlite", "rich", "plotly"} & modules
+
+
 def test_a_function_keeps_its_name_whoever_imported_its_file_first() -> None:
     script = "import steelyard.excitation.excite\nfrom steelyard.excitation import excite\nassert callable(excite)"
     assert "steelyard.excitation.excite" in loaded_by(script)
