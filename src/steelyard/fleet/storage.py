@@ -73,6 +73,23 @@ def is_pattern(location: str) -> bool:
     return any(sign in shown_address(location).partition("::")[0] for sign in WILD)
 
 
+# File systems whose listings are remembered: what they say of an object is then known without asking for it.
+_listed: dict[int, Any] = {}
+
+
+def look_anew() -> None:
+    """Forget what folders elsewhere held when they were last looked at."""
+    for system in _listed.values():
+        system.invalidate_cache()
+    _listed.clear()
+
+
+def _listing(location: str) -> tuple[Any, str]:
+    system, path = file_system(location, FleetError)
+    _listed[id(system)] = system
+    return system, path
+
+
 def files_at(location: str) -> list[str]:
     """The logs at a `location`, in order: the file itself, those of a pattern, or all in a folder and below it.
 
@@ -101,9 +118,8 @@ def files_at(location: str) -> list[str]:
 def children(location: str) -> tuple[list[str], list[str]]:
     """The names of the folders and of the files in the folder at `location`, in order, without hidden ones."""
     if is_url(location):
-        system, path = file_system(location, FleetError)
+        system, path = _listing(location)
         with told(shown_address(location), FleetError):
-            system.invalidate_cache(path)
             entries = [
                 (str(entry["name"]).rstrip("/").rpartition("/")[2], entry["type"] == "directory")
                 for entry in system.ls(path, detail=True)
@@ -121,9 +137,8 @@ def children(location: str) -> tuple[list[str], list[str]]:
 def _below(location: str) -> Iterator[str]:
     """All logs in a folder and below it."""
     if is_url(location):
-        system, path = file_system(location, FleetError)
+        system, path = _listing(location)
         with told(shown_address(location), FleetError):
-            system.invalidate_cache(path)
             found = [str(name) for name in system.find(path)]
         base = str(path).rstrip("/")
         for name in found:
@@ -145,7 +160,7 @@ def _below(location: str) -> Iterator[str]:
 
 
 def _remote_matches(pattern: str) -> list[str]:
-    system, path = file_system(pattern, FleetError)
+    system, path = _listing(pattern)
     with told(shown_address(pattern), FleetError):
         return [_address(pattern, str(name)) for name in system.glob(path)]
 

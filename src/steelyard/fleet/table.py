@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import RobotError, UnknownNameError, unfit_for_a_name
-from steelyard.fleet.storage import FleetError, location_in, read_location
+from steelyard.fleet.storage import FleetError, location_in, look_anew, read_location
 from steelyard.ground.files import plain
 from steelyard.ground.remote import any_path, is_url, shown_address
 from steelyard.ground.untrusted import read_bytes
@@ -249,4 +249,5 @@ def read_fleet(source: str | os.PathLike[str]) -> Fleet:
     """
     from steelyard.fleet.written import read_written
 
+    look_anew()
     return read_written(os.fspath(source))

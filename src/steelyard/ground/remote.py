@@ -340,6 +340,8 @@ def _sentence(why: BaseException, place: RemoteFile | str, error: type[Steelyard
     broken = any(isinstance(code, int) and code >= 500 for code in codes)
     if codes & {404, 410} or (isinstance(why, FileNotFoundError | KeyError) and not silent and not broken):
         return error(f"{place}: there is no such file; check the address.")
+    if type(why).__name__ == "FileExpired":
+        return error(f"{place}: was changed while it was read; read it again.")
     if type(why).__name__ in ("BadZipFile", "ReadError"):
         return error(f"{place}: is not a readable archive, or is cut short; write or copy it again.")
     if isinstance(why, ImportError):
