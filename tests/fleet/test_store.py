@@ -122,7 +122,7 @@ from steelyard.fleet.mapped import LogFactors, skipped_log
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]))
-for _ in range(40):
+for _ in range(15):
     for k in range(10):
         key, data = content_key(k), skipped_log(str(k) * 50_000)
         found = store.get(key)

@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 # Items per core that wait at a worker or for one: enough that none is idle, few enough to hold.
 _AHEAD = 2
-# Deaths of workers, one after the other, that an item may see before it is given up.
+# Deaths of workers that an item may see before it is suspected, and again when it is tried alone.
 _DEATHS = 3
 # Seconds to wait for a scheduler that answers, for its first worker, and for one that was lost.
 _CONNECT_S, _WORKERS_S, _LOST_S = 10.0, 60.0, 60.0
@@ -107,7 +107,8 @@ class DaskEngine(Engine):
         self._lost = 0
         self._short: float | None = None  # since when workers are lacking
         # What dies and comes back is told by the run itself, once, at its end.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
     def __enter__(self) -> DaskEngine:
         self._connect()
@@ -168,16 +169,17 @@ class DaskEngine(Engine):
     def results(
         self, function: Callable[[_Item], _Result], items: Iterable[_Item]
     ) -> Iterator[tuple[_Item, _Result | GivenUpError]]:
-        coming = iter(items)
-        waiting: dict[Any, tuple[_Item, int]] = {}
+        coming, more = iter(items), True
+        waiting: dict[Any, _Item] = {}
+        suspects: list[_Item] = []  # died with their workers, or with those of an item beside them
         ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-        def hand_out(item: _Item, deaths: int = 0) -> None:
+        def hand_out(item: _Item) -> None:
             future = self._client.submit(function, item, pure=False)
-            waiting[future] = item, deaths
+            waiting[future] = item
             future.add_done_callback(ready.put)
 
-        more = True
+        alone = False
         try:
             while True:
                 while more and len(waiting) < _AHEAD * self.cores + 2:
@@ -185,6 +187,9 @@ class DaskEngine(Engine):
                         hand_out(next(coming))
                     except StopIteration:
                         more = False
+                if not waiting and suspects:
+                    alone = True
+                    hand_out(suspects.pop(0))
                 if not waiting:
                     return
                 try:
@@ -196,14 +201,14 @@ class DaskEngine(Engine):
                 if isinstance(outcome, _Lost):
                     owed, waiting = list(waiting.values()), {}
                     self._return()
-                    for one in owed:
-                        hand_out(*one)
+                    for item in owed:
+                        hand_out(item)
                 if not known or isinstance(outcome, _Lost):
                     continue
-                item, deaths = waiting.pop(future)
+                item = waiting.pop(future)
                 future.release()
-                if isinstance(outcome, GivenUpError) and deaths + 1 < _DEATHS:
-                    hand_out(item, deaths + 1)
+                if isinstance(outcome, GivenUpError) and not alone:
+                    suspects.append(item)
                     continue
                 self._lost = 0
                 yield item, outcome

@@ -273,8 +273,6 @@ class _Gathering:
                     self._logs[k] = skipped_log(f"{self.fleet.logs[k].shown}: {made}")
                 else:
                     self._take(k, made)
-                if done % 256 == 0:
-                    self.store.save_identities()
                 pace = self.tally.samples / max(time.monotonic() - begun, 1e-9)
                 said = f"{done:,} of {total:,} logs, {pace:,.0f} samples/s {engine.dashboard}".rstrip()
                 tell_progress("Mapping the logs", 0.1 + 0.9 * done / total, said)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from steelyard.errors import SteelyardError
 from steelyard.fleet.mapped import FactorsError, LogFactors
@@ -24,6 +25,8 @@ from steelyard.ground.places import abandoned
 _MARK = "steelyard fleet store 1\n"
 # A file that was written less than so long before it was hashed may be written again within its clock's tick.
 _SETTLED_S = 2.0
+# A journal that nobody wrote to for a day is of a run that was killed.
+_LONG_AGO_S = 86_400.0
 # What a run holds in memory, in bytes, once its store cannot be written.
 MOST_HELD = 1_000_000_000
 
@@ -54,7 +57,9 @@ class FactorStore:
     _held: dict[str, bytes] = field(default_factory=dict)
     _size: int = 0
     _identities: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _changed: set[str] = field(default_factory=set)
+    _told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _new: set[str] = field(default_factory=set)
+    _journal: IO[bytes] | None = None
     _sizes: set[Any] | None = None
 
     def __post_init__(self) -> None:
@@ -73,6 +78,7 @@ class FactorStore:
                 for left in abandoned(folder):
                     with contextlib.suppress(OSError):
                         left.path.unlink()
+            self._read_journals()
         except OSError as error:
             raise SteelyardError(
                 f"{self.root}: cannot be used as a store ({error.strerror}); name another place by --store."
@@ -121,7 +127,7 @@ class FactorStore:
                 self.tally.written += 1
                 return
             except OSError as error:
-                self.trouble = f"{self.root}: cannot be written any more ({error.strerror})"
+                self._in_trouble(error)
         if self.root is not None:
             self.tally.unkept += 1
         if key not in self._held:
@@ -132,6 +138,9 @@ class FactorStore:
                 f"{self.trouble}, and there is no memory to go on without it; make room and run it again: what is in "
                 "the store is not made anew."
             )
+
+    def _in_trouble(self, error: OSError) -> None:
+        self.trouble = f"{self.root}: cannot be written any more ({error.strerror})"
 
     def _path(self, key: str) -> Path:
         assert self.root is not None
@@ -159,47 +168,90 @@ class FactorStore:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.root / name, json.dumps(value, indent=1, allow_nan=False) + "\n")
         except OSError as error:
-            self.trouble = f"{self.root}: cannot be written any more ({error.strerror})"
+            self._in_trouble(error)
 
     # ---------------------------------------------------------------- which file has which content
 
     def identity(self, url: str, place: Mapping[str, Any]) -> str | None:
         """What stands for the content of the file at `url` as it was when it lay as `place` says (`how_it_lies`); None:
         not known."""
-        known = self._shard(url).get(url)
-        return known["identity"] if known and known["place"] == dict(place) else None
+        for known in (self._told.get(url), self._shard(url).get(url)):
+            if known is not None and known["place"] == dict(place):
+                return str(known["identity"])
+        return None
 
     def remember(self, url: str, place: Mapping[str, Any], identity: str) -> None:
-        """That `identity` stands for the content of the file at `url`, lying as `place` says."""
+        """That `identity` stands for the content of the file at `url`, lying as `place` says.
+
+        It is written to a journal at once, so that a run that is killed loses nothing of what it did.
+        """
         if time.time() - place.get("mtime_ns", 0) * 1e-9 < _SETTLED_S:
             return
-        self._shard(url)[url] = {"place": dict(place), "identity": identity}
-        self._changed.add(self._shard_name(url))
+        self._told[url] = entry = {"place": dict(place), "identity": identity}
+        self._new.add(url)
+        if self.root is None or self.trouble:
+            return
+        try:
+            if self._journal is None:
+                (self.root / "identities").mkdir(exist_ok=True)
+                self._journal = (self.root / "identities" / f"{secrets.token_hex(8)}.jsonl").open("xb", buffering=0)
+            self._journal.write(json.dumps([url, entry]).encode() + b"\n")
+        except OSError as error:
+            self._in_trouble(error)
 
     def knows_size(self, size: int) -> bool:
         """Whether a file that is so many bytes long (`size`) is remembered: others cannot be known by another name."""
         if self._sizes is None:
             names = [] if self.root is None else [f"identities/{p.name}" for p in self.root.glob("identities/??.json")]
-            shards = (self._loaded(name) for name in names)
+            shards = (self._told, *map(self._loaded, names))
             self._sizes = {entry["place"].get("size") for shard in shards for entry in shard.values()}
         return size in self._sizes
 
     def save_identities(self) -> None:
-        """Write down what was remembered. What another run wrote meanwhile may be lost: then a file is hashed again."""
-        for name in sorted(self._changed):
-            self.put_document(name, {**(self.document(name) or {}), **self._identities[name]})
-        self._changed.clear()
+        """Put what was remembered in order, and the journal away. What another run writes meanwhile may be lost: then a
+        file is hashed again."""
+        changed: dict[str, dict[str, Any]] = {}
+        for url in sorted(self._new):
+            changed.setdefault(self._shard_name(url), {})[url] = self._told[url]
+        for name, entries in changed.items():
+            self.put_document(name, {**(self._sound(self.document(name)) or {}), **entries})
+            self._identities.pop(name, None)
+        if self._journal is not None:
+            self._journal.close()
+            if not self.trouble:
+                Path(self._journal.name).unlink(missing_ok=True)
+        self._journal = None
+        self._new.clear()
+
+    def _read_journals(self) -> None:
+        """Of runs that were killed, or are still under way; one of long ago is put in order, and away."""
+        assert self.root is not None
+        for path in self.root.glob("identities/*.jsonl"):
+            with contextlib.suppress(OSError):
+                for line in path.read_bytes().splitlines():
+                    with contextlib.suppress(ValueError, TypeError):
+                        url, entry = json.loads(line)  # the last one may be torn
+                        if self._sound({url: entry}) is not None:
+                            self._told[url] = entry
+                            self._new.add(url)
+                if time.time() - path.stat().st_mtime > _LONG_AGO_S:
+                    path.unlink()
 
     def _shard(self, url: str) -> dict[str, Any]:
         return self._loaded(self._shard_name(url))
 
     def _loaded(self, name: str) -> dict[str, Any]:
         if name not in self._identities:
-            found = self.document(name)
-            sound = isinstance(found, dict) and all(isinstance(x, dict) and {"place", "identity"} <= set(x)
-                                                    for x in found.values())  # fmt: skip
-            self._identities[name] = found if sound else {}
+            self._identities[name] = self._sound(self.document(name)) or {}
         return self._identities[name]
+
+    def _sound(self, found: Any) -> dict[str, Any] | None:
+        """What was found, if it is what is written here."""
+        sound = isinstance(found, dict) and all(
+            isinstance(x, dict) and isinstance(x.get("place"), dict) and isinstance(x.get("identity"), str)
+            for x in found.values()
+        )
+        return found if sound else None
 
     def _shard_name(self, url: str) -> str:
         return f"identities/{content_key(url)[:2]}.json"
