@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from datetime import UTC, datetime
 
@@ -13,11 +14,13 @@ from log_files import columns, motion, real_logs, write_parquet
 from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
+from steelyard.fleet.fleet import identify_fleet
 from steelyard.fleet.storage import FleetError, content_identity, files_at, how_it_lies
 from steelyard.fleet.table import read_fleet
 from steelyard.ground.remote import any_path
 from steelyard.signals.read import read_log
 from steelyard.signals.source import open_log
+from tests.fleet.made_fleet import write_fleet
 
 ARM = """<robot name="arm"><link name="base"/><link name="upper"><visual><geometry>
 <mesh filename="http://127.0.0.1:1/never-fetched.stl"/></geometry></visual>
@@ -110,6 +113,63 @@ def test_objects_are_told_apart_without_reading_them(bucket, folder):
     assert [one == other for one, other in zip(before, after, strict=True)] == [True, False, True, True]
     system.pipe_file(urls[1], changed)
     assert [content_identity(log.url) for log in read_fleet("s3://arms/").logs] == before
+
+
+def test_a_fleet_in_a_bucket_is_identified_as_one_on_a_disk(bucket, tmp_path):
+    """The same factors to the bit; a second run asks for no log; a vanished and a broken one are listed."""
+    import s3fs
+
+    write_fleet(tmp_path / "logs", robots=2, logs=2, samples=600)
+    system = s3fs.S3FileSystem()
+    system.mkdir("planar")
+    for file in sorted((tmp_path / "logs").rglob("*.*")):
+        system.put(str(file), f"planar/{file.relative_to(tmp_path / 'logs')}")
+    given = {"workers": 0, "plain": True, "check": "none"}
+    near = identify_fleet(tmp_path / "logs", store=tmp_path / "near", **given).factors
+    far = identify_fleet("s3://planar/", store=tmp_path / "far", **given).factors
+    assert {name: x.to_bytes() for name, x in near.robots.items()} == {n: x.to_bytes() for n, x in far.robots.items()}
+
+    begun = len(bucket.requests)
+    again = identify_fleet("s3://planar/", store=tmp_path / "far", **given).factors
+    assert (again.tally.kept, again.tally.mapped) == (4, 0)
+    assert not [path for _, path, _ in bucket.requests[begun:] if path.endswith(".parquet")]
+
+    (tmp_path / "table.csv").write_text(
+        "robot,model,log\na,s3://planar/planar.urdf,s3://planar/arm0/\na,s3://planar/planar.urdf,s3://planar/gone.csv\n"
+        "a,s3://planar/planar.urdf,s3://planar/broken.parquet\n"
+    )
+    system.pipe_file("planar/broken.parquet", (tmp_path / "logs/arm1/2026-01-01.parquet").read_bytes()[:-50])
+    some = identify_fleet(tmp_path / "table.csv", store=tmp_path / "far", **given).factors
+    skipped = {log.url: log.skipped for log in some.logs if log.skipped}
+    assert sorted(skipped) == ["s3://planar/broken.parquet", "s3://planar/gone.csv"]
+    assert "cut short" in skipped["s3://planar/broken.parquet"]
+    assert "no such file" in skipped["s3://planar/gone.csv"]
+    assert some.robots["a"].samples == near.robots["arm0"].samples
+
+
+def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypatch):
+    """Exit code 2, and a line that names what is wrong."""
+    from typer.testing import CliRunner
+
+    from steelyard.cli import app
+
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    with http_server(folder) as served:
+        for source, words in {
+            "http://127.0.0.1:1/fleet.toml": "cannot be reached",
+            f"{served.url}/secret.toml": "no permission",
+            f"{served.url}/none.csv": "no such file",
+            "s3://nobody/": "no such",
+            "s3://arms/*.toml": "no such",
+            "gs://bucket/fleet.toml": "gcsfs",
+            "s4://bucket/fleet.toml": "s4",
+            str(tmp_path / "none.toml"): "no such file",
+        }.items():
+            done = CliRunner().invoke(app, ["fleet", source, "-o", str(tmp_path / "run")])
+            assert done.exit_code == 2, source
+            said = " ".join(done.output.split())
+            assert words in said, said
+            assert not (tmp_path / "run").exists()
 
 
 def test_a_table_behind_http_names_what_lies_beside_it(folder, tmp_path):
