@@ -81,7 +81,7 @@ class Excused:
     @property
     def largest(self) -> float:
         """The largest of `most`."""
-        return float(self.found.item(-1) if len(self.found) == 1 else self.most.max())
+        return float(self.found.item(-1) if len(self.found) == 1 else np.fmax.reduce(self.most))
 
     @property
     def most(self) -> Array:

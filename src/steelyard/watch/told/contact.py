@@ -83,7 +83,7 @@ class ContactPart(WatchPart):
     def _change(self, batch: SampleBatch, excused: Excused) -> int | None:
         """The first sample at which a contact begins, or ends; None where nothing changes. What is needed of the
         samples until then is kept: when it was last felt, and the strongest moment."""
-        if not self._touched and excused.largest <= 1.0:
+        if not (self._touched or excused.largest > 1.0):
             return None
         most, t = excused.most, batch.t
         if not self._touched:
