@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 # Bytes of a packet, and of all that may wait to be taken: some seconds of six axes at 1 kHz.
 _PACKET, _KEPT = 1 << 15, 1 << 22
+_MOST_WAITING = 1000
 # Samples are sent together, so many or what has come within this time (s).
 _TOGETHER, _SOON_S = 32, 0.02
 # Rubbish is collected so often (s), right after a sample, when the next is not due yet.
@@ -96,7 +97,7 @@ class _Passed:
     def tell(self) -> None:
         if self._count and time.monotonic() - self._since > _SOON_S:
             self._flush()
-        if self.missed:
+        if self.missed and not self._waiting:
             missed, self.missed = self.missed, 0
             self.send("missed", missed)
         self._send_waiting()
@@ -104,6 +105,9 @@ class _Passed:
     def send(self, what: str, value: Any) -> None:
         """A message, in as many packets as it takes, behind the samples that came before it."""
         self._flush()
+        if len(self._waiting) > _MOST_WAITING and what != "ended":  # nobody listens: a later one says more
+            self.missed += 1
+            return
         held = pickle.dumps((what, value), pickle.HIGHEST_PROTOCOL)
         pieces = [held[k : k + _PACKET] for k in range(0, len(held), _PACKET)]
         for k, piece in enumerate(pieces):
@@ -141,8 +145,7 @@ def watched_apart(watch: RobotWatch, stopped: Callable[[], bool], real_time: boo
         here.close()
         _be_twin(watch, there, real_time)
     there.close()
-    with here:
-        return _serve(watch, here, twin, stopped)
+    return _serve(watch, here, twin, stopped)
 
 
 def _be_twin(watch: RobotWatch, link: socket.socket, real_time: bool) -> None:
@@ -218,6 +221,7 @@ def _serve(watch: RobotWatch, link: socket.socket, twin: int, stopped: Callable[
             last = value if what == "kept" else last
             getattr(aside, what)(value)
     finally:
+        link.close()  # so that the twin, if it still has something to say, does not wait for an ear
         with contextlib.suppress(OSError):
             os.kill(twin, signal.SIGTERM)
         os.waitpid(twin, 0)
