@@ -26,8 +26,9 @@ def design(joints: int) -> FleetDesign:
         of += [f"joint{j + 1}"] * (LINKS + len(OWN))
         names += [f"b{j + 1}{c}" for c in "xyz"] + [f"{kind}{j + 1}" for kind in OWN]
     units = ("kg m²", "kg m", "kg m", "N m s", "N m", "N m") * joints
-    return FleetDesign(tuple(names), units, tuple(range(len(names))), tuple(kinds), tuple(of),
-                       tuple(f"joint{j + 1}" for j in range(joints)))  # fmt: skip
+    equations = tuple(f"joint{j + 1}" for j in range(joints))
+    friction = ((False,) * LINKS + (True, True, False)) * joints
+    return FleetDesign(tuple(names), units, tuple(range(len(names))), tuple(kinds), tuple(of), equations, friction)
 
 
 @dataclass

@@ -74,7 +74,7 @@ class Informed:
     def __init__(self, design: FleetDesign, logs: Sequence[LogFactors]) -> None:
         self.design = design
         p, E = design.rank, len(design.equations)
-        total, weighted = np.zeros((2, E, p + 1, p + 1))
+        total, weighted = np.zeros((2, E, p + 1, p + 1))  # per row, and by the noise
         ratios: list[list[float]] = [[] for _ in range(E)]
         redness, counted = np.zeros((2, E, p))
         for log in logs:
@@ -89,8 +89,8 @@ class Informed:
                     ratios[e].append(ratio)
         self.common = np.array([max(float(np.exp(np.mean(np.log(r)))), 1.0) if r else 1.0 for r in ratios])
         self.redness = redness / np.maximum(counted, 1.0)
+        self.grams = total / max(len(logs), 1)
         self.scales = design.scales(total)
-        self.seen = total.sum(axis=0).diagonal()[:p] > 0.0
         H, b = weighted[:, :p, :p].sum(axis=0), weighted[:, :p, p].sum(axis=0)
         _, inverse = _root(H)
         self.beta = inverse.T @ (inverse @ b)
@@ -105,10 +105,10 @@ class Informed:
 
     def _ratios(self, log: LogFactors, meats: Array) -> list[float]:
         """How much more the scores of each equation scatter than the spectrum of its residuals says; 0: not known."""
-        scatters = log.scatters(self.design.independent)
         out = []
-        for own, noise, count in zip(scatters, meats, log.stretches, strict=True):
-            v, w = np.diag(noise), np.diag(own)
+        for equation, scores, noise, count in zip(log.equations, log.scores, meats, log.stretches, strict=True):
+            own, where = equation.among(self.design.independent)
+            v, w = np.diag(noise)[where], np.sum(scores[:, own] ** 2, axis=0)
             known = v > 0.0
             out.append(mean_ratio(w[known] / v[known], count - 1.0) if known.any() and count > 1 else 0.0)
         return out

@@ -58,6 +58,7 @@ class FleetDesign:
         kinds: of each: "links" where all robots of a model share it, else the kind of its term.
         joints: of each, the joint it belongs to.
         equations: names of the joints whose torque is used.
+        friction: whether each takes energy out of the robot, as friction does.
         load: what a load's parameters add to the base parameters, `(base parameters, load parameters)`.
         load_names: of a load's parameters.
         load_link: the name of the link that carries it.
@@ -69,6 +70,7 @@ class FleetDesign:
     kinds: tuple[str, ...]
     joints: tuple[str, ...]
     equations: tuple[str, ...]
+    friction: tuple[bool, ...]
     load: Array = field(default_factory=lambda: np.zeros((0, 0)))
     load_names: tuple[str, ...] = ()
     load_link: str = ""
@@ -81,6 +83,7 @@ class FleetDesign:
         joints = [robot.joint_names[min(k // 10, robot.dof - 1)] for k in range(links)]
         kinds += base.terms.per_parameter(lambda term, _: LINKS_KIND if term.inertial else term.kind)
         joints += base.terms.per_parameter(lambda _, c: c.name or robot.joint_names[c.index])
+        rubs = [False] * links + base.terms.per_parameter(lambda term, _: term.dissipative)
         parents = {link.parent for link in robot.links}
         tips = [n for n in range(len(robot.links)) if n not in parents]
         own = [k for k in range(10 * tips[-1], 10 * tips[-1] + 10) if np.any(base.matrix[:, k])] if tips else []
@@ -91,6 +94,7 @@ class FleetDesign:
             tuple(kinds[k] for k in base.independent),
             tuple(joints[k] for k in base.independent),
             tuple(equations),
+            tuple(rubs[k] for k in base.independent),
             base.matrix[:, own],
             tuple(base.parameters[k].name for k in own),
             robot.links[tips[-1]].name if tips else "",

@@ -9,7 +9,6 @@ times as good as one. The theory stands in docs/theory/fleets.md.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,24 +20,17 @@ from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.possible.physical import nearest_possible
-from steelyard.fleet._arrow import Arrow, Solved, covariances, log_variance, own_answer, score_step
+from steelyard.fleet._arrow import Arrow, Solved, covariances, log_variance, own_answer
+from steelyard.fleet._between import between_variances, of_log, of_logs
 from steelyard.fleet._information import Information, Informed
 from steelyard.fleet.effects import LINKS_KIND, EffectGroup, FleetDesign
 from steelyard.fleet.mapped import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.base_parameters import BaseParameters
 
-# Variances are estimated from so many robots and logs at most, evenly chosen: more of them would not be known better
-# than is of use.
-_ROBOTS, _LOGS = 256, 800
-# Logs of one robot differ by less than robots do.
-_LOG_PART = 0.3
-# A load that the table calls another may change the torque by as much as this part.
-_OTHER_LOAD = 0.3
 # Robots differ for sure where a likelihood ratio says so that chance exceeds once in 400 (half of a χ² of one degree,
 # since no variance is negative): there are dozens of kinds and joints.
 _SURE = 7.9
-_ROUNDS, _STILL = 25, 0.03
 
 
 @dataclass(frozen=True)
@@ -177,6 +169,15 @@ class PooledFleet:
         """The effects, scaled to parts of the torque, `(coordinates, effects)`."""
         return self.design.ways * self.informed.scales
 
+    def information(self, log: LogFactors, other_load: bool = False) -> Information:
+        """What a usable log says by itself.
+
+        Args:
+            log: of one of the robots.
+            other_load: whether it has another load than the robot usually has.
+        """
+        return of_log(self.informed, log, other_load)
+
     def sharper(self, own: bool | None = None) -> float:
         """How much smaller error bars are than by each robot's own logs: the median over robots and parameters.
 
@@ -235,10 +236,10 @@ def pool(
         for log in usable:
             of_robot[log.robot].append(log)
         counting = {n: of_robot[n] for n in names if n not in outside}
-        between_robots, between_logs, told, evidence = _variances(informed, counting)
+        between_robots, between_logs, told, evidence = between_variances(informed, counting)
         none = np.zeros((design.size, design.size))
         nothing = Information(none, none[0], none, 0.0)
-        made = [sum(_of_logs(informed, of_robot[n], between_logs), nothing) for n in names]
+        made = [sum(of_logs(informed, of_robot[n], between_logs), nothing) for n in names]
         arrow = _arrow(informed, made, [n not in outside and bool(of_robot[n]) for n in names])
         found = arrow.solved(between_robots)
         K = np.array([i.widened for i in made])
@@ -259,88 +260,9 @@ def pool(
     )  # fmt: skip
 
 
-def _of_logs(informed: Informed, logs: Sequence[LogFactors], between_logs: Array) -> list[Information]:
-    """The information of a robot's logs, each blurred by what varies from log to log."""
-    design, out = informed.design, []
-    ways = design.ways * informed.scales
-    v = between_logs[design.group_of]
-    kept = v > 0.0
-    for log, other in zip(logs, _other_loads(logs), strict=True):
-        info = informed.of(log)
-        if other:
-            load = ways[:, design.size :]
-            info = info.blurred(load, np.full(load.shape[1], _OTHER_LOAD**2))
-        out.append(info.blurred(ways[:, kept], v[kept]))
-    return out
-
-
-def _other_loads(logs: Sequence[LogFactors]) -> list[bool]:
-    """Of a robot's logs, whether each has another load than most of them."""
-    counts = Counter(log.load or "" for log in logs)
-    usual = max(sorted(counts), key=lambda name: counts[name], default="")
-    return [(log.load or "") != usual for log in logs]
-
-
 def _arrow(informed: Informed, robots: Sequence[Information], counts: Sequence[bool]) -> Arrow:
     design = informed.design
     return Arrow.of(robots, design.ways * informed.scales, design.group_of, design.rank, counts)
-
-
-def _variances(informed: Informed, of_robot: dict[str, list[LogFactors]]) -> tuple[Array, ...]:
-    """Between robots and between logs, by group; of the former the degrees of freedom and the evidence."""
-    design = informed.design
-    groups = design.groups
-    expected = np.array([g.expected for g in groups])
-    names = [n for n, logs in of_robot.items() if logs]
-    names = [names[k] for k in np.unique(np.linspace(0, len(names) - 1, min(len(names), _ROBOTS)).astype(int))]
-    most = max(_LOGS // len(names), 2)
-    none = np.zeros(len(groups))
-    chosen = [_of_logs(informed, _evenly(of_robot[n], most), none) for n in names]
-    ways = design.ways * informed.scales
-    varies = np.array([g.per_log for g in groups])[design.group_of] & np.any(ways != 0.0, axis=0)
-    several = any(len(logs) > 1 for logs in chosen)
-    v = (0.3 * expected) ** 2
-    w = np.where([g.per_log for g in groups], (0.3 * _LOG_PART * expected) ** 2, 0.0) if several else none
-    J, h = (np.concatenate([[getattr(i, name) for i in logs] for logs in chosen]) for name in ("J", "h"))
-    of_log = np.repeat(np.arange(len(names)), [len(logs) for logs in chosen])
-    told = none
-    # Links may well be equal; nothing else is, to the last digit.
-    avoid = np.where([g.kind == LINKS_KIND for g in groups], 0.02, 0.5)
-    for _ in range(_ROUNDS):
-        B = ways[:, varies] * np.sqrt(w[design.group_of[varies]])
-        JB = J @ B
-        inner = np.linalg.inv(np.eye(B.shape[1]) + B.T @ JB)
-        back = inner @ np.swapaxes(JB, 1, 2)
-        folded_J, folded_h = np.zeros((len(names), *J.shape[1:])), np.zeros((len(names), h.shape[1]))
-        np.add.at(folded_J, of_log, J - JB @ back)
-        np.add.at(folded_h, of_log, h - np.einsum("lda,la->ld", JB @ inner, np.einsum("da,ld->la", B, h)))
-        arrow = Arrow(folded_J, folded_h, ways, design.group_of, design.rank, np.ones(len(names), dtype=bool))
-        found = arrow.solved(v)
-        step, told = score_step(found.u, found.variance_u, v, design.group_of, expected, avoid)
-        more = np.zeros(len(groups))
-        if several:
-            V = found.Q + found.F @ found.cov_mu @ np.swapaxes(found.F, 1, 2)
-            rest = h - np.einsum("lde,le->ld", J, found.x[of_log])
-            root = np.sqrt(w[design.group_of[varies]])
-            u = np.einsum("lab,lb->la", inner, np.einsum("da,ld->la", B, rest)) * root
-            own = np.diagonal(inner, axis1=1, axis2=2)
-            variance = (own + np.einsum("lad,lde,lae->la", back, V[of_log], back, optimize=True)) * root**2
-            more = _log_step(u, variance, w, design.group_of[varies], _LOG_PART * expected, avoid)
-        v, w = v * np.exp(step), w * np.exp(more)
-        if max(np.max(np.abs(step)), np.max(np.abs(more))) < _STILL:
-            break
-    return v, w, told, arrow.evidence(v)
-
-
-def _log_step(u: Array, variance: Array, w: Array, group_of: NDArray[np.int64], expected: Array, avoid: Array) -> Array:
-    """A step of the variances between logs, of the groups that have one."""
-    safe = np.where(w > 0.0, w, 1.0)
-    step, _ = score_step(u, variance, safe, group_of, expected, avoid)
-    return np.where(w > 0.0, step, 0.0)
-
-
-def _evenly(logs: Sequence[LogFactors], most: int) -> list[LogFactors]:
-    return [logs[k] for k in np.unique(np.linspace(0, len(logs) - 1, min(len(logs), most)).astype(int))]
 
 
 def _hidden(beta: Array, V: Array, found: Solved) -> tuple[Array, Array]:
