@@ -75,6 +75,7 @@ class RemoteFile:
 
     def __init__(self, url: str, error: type[SteelyardError] = LogError) -> None:
         self.url, self._error = url, error
+        self._pieces: OrderedDict[int, bytes] = OrderedDict()  # as in `RemoteBytes`, for whoever opens it again
 
     def __str__(self) -> str:
         return shown_address(self.url)
@@ -134,7 +135,7 @@ class RemoteFile:
     def open(self, mode: str = "rb", buffering: int = -1) -> Any:
         """Its bytes, to be read in any order; `mode` and `buffering` as those of `Path`, of which it knows "rb"."""
         assert mode == "rb", "what lies elsewhere is read, never written"
-        return RemoteBytes(self, *self._system, self._error)
+        return RemoteBytes(self, *self._system, self._error, self._pieces)
 
     def read_bytes(self, most: int) -> bytes:
         """All of it, which may be at most so many (`most`) bytes."""
@@ -159,20 +160,24 @@ AnyPath = Path | RemoteFile
 
 
 class RemoteBytes(io.RawIOBase):
-    """The bytes of a remote file: what was fetched last is held, up to `HELD_BYTES`, and nothing is fetched unasked.
+    """The bytes of a remote file: what was fetched last is held, up to `HELD_BYTES`; nothing is fetched unasked.
 
     Args:
         place: the file.
         system: fsspec's file system.
         path: in it.
         error: as in `RemoteFile`.
+        held: pieces that were fetched before, by their first byte, the last used last.
     """
 
-    def __init__(self, place: RemoteFile, system: Any, path: str, error: type[SteelyardError]) -> None:
+    def __init__(
+        self, place: RemoteFile, system: Any, path: str, error: type[SteelyardError], held: OrderedDict[int, bytes]
+    ) -> None:
         super().__init__()
+        self._file: Any = None
         self._place, self._system, self._path, self._error = place, system, path, error
         self._size, self._at = int(place.stat().st_size), 0
-        self._held: OrderedDict[int, bytes] = OrderedDict()  # by their first byte, the last used last
+        self._held = held
         self._expected: list[tuple[int, int]] = []
         self._least = AHEAD
         self._many = bool(getattr(system, "async_impl", False))
@@ -264,8 +269,7 @@ class RemoteBytes(io.RawIOBase):
             self._held.popitem(last=False)
 
     def close(self) -> None:
-        if not self.closed:
-            self._held.clear()
+        if not self.closed and self._file is not None:
             self._file.close()
         super().close()
 
