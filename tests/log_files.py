@@ -22,6 +22,15 @@ def chain(*names: str, slides: tuple[str, ...] = ()) -> Robot:
     return Robot("chain", tuple(joints), tuple(links))
 
 
+# One joint; the mesh is never fetched.
+URDF = """<robot name="arm"><link name="base"/><link name="upper"><visual><geometry>
+<mesh filename="http://127.0.0.1:1/never-fetched.stl"/></geometry></visual>
+<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" effort="9" velocity="3"/></joint></robot>
+"""
+
+
 def motion(joints: int = 2, samples: int = 50, period: float = 0.01) -> dict[str, np.ndarray]:
     """t, q, dq, tau of a plausible motion."""
     t = np.arange(samples) * period

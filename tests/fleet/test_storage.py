@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bags import joint_states, write_bag
 from elsewhere import http_server, s3_environment, s3_server
-from log_files import columns, motion, real_logs, write_parquet
+from log_files import URDF, columns, motion, real_logs, write_parquet
 from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
@@ -22,12 +22,6 @@ from steelyard.signals.read import read_log
 from steelyard.signals.source import open_log
 from tests.fleet.made_fleet import write_fleet
 
-ARM = """<robot name="arm"><link name="base"/><link name="upper"><visual><geometry>
-<mesh filename="http://127.0.0.1:1/never-fetched.stl"/></geometry></visual>
-<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
-<limit lower="-2" upper="2" effort="9" velocity="3"/></joint></robot>
-"""
 DAYS = ("2026-03-01", "2026-03-02")
 
 
@@ -35,7 +29,7 @@ DAYS = ("2026-03-01", "2026-03-02")
 def folder(tmp_path_factory):
     """A robot with Parquet files, one with bags, and their description and mapping."""
     where = tmp_path_factory.mktemp("fleet")
-    (where / "arm.urdf").write_text(ARM)
+    (where / "arm.urdf").write_text(URDF)
     (where / "mapping.toml").write_text('joints = ["shoulder"]\n')
     (where / "a-1").mkdir()
     (where / "a-2").mkdir()

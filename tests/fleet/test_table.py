@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from log_files import columns, motion, write_csv, write_parquet
+from log_files import URDF, columns, motion, write_csv, write_parquet
 from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError
@@ -17,14 +17,6 @@ from steelyard.fleet.table import FleetModel, read_fleet
 from steelyard.robot.library import builtin
 from steelyard.signals.read import read_log
 
-ARM = """<robot name="arm"><link name="base"/><link name="upper"><visual><geometry>
-<mesh filename="http://127.0.0.1:1/never-fetched.stl"/></geometry></visual>
-<inertial><mass value="2"/><origin xyz="0.1 0 0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
-</link>
-<joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
-<limit lower="-2" upper="2" effort="9" velocity="3"/></joint></robot>
-"""
-
 
 def day(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
@@ -33,7 +25,7 @@ def day(text: str) -> float:
 @pytest.fixture
 def folder(tmp_path):
     """Two robots with two logs each, named by their days, and one mapping that all share."""
-    (tmp_path / "arm.urdf").write_text(ARM)
+    (tmp_path / "arm.urdf").write_text(URDF)
     (tmp_path / "mapping.toml").write_text('position = ["q1"]\ntorque = ["tau1"]\n')
     for robot in ("a-1", "a-2"):
         (tmp_path / robot).mkdir()
@@ -105,12 +97,24 @@ def test_a_folder_of_each_model(folder, tmp_path):
     several = tmp_path / "several"
     for model in ("short", "long"):
         (several / model / f"{model}-1").mkdir(parents=True)
-        (several / model / "robot.urdf").write_text(ARM)
+        (several / model / "robot.urdf").write_text(URDF)
         write_csv(several / model / f"{model}-1" / "run.csv", columns(motion(joints=1)))
     (several / "notes").mkdir()
     fleet = read_fleet(several)
     assert fleet.robots == {"long-1": "long", "short-1": "short"}
     assert fleet.logs_of("long-1")[0].date is None
+
+
+def test_what_runs_left_and_links_in_circles_are_passed_over(folder):
+    before = heads(read_fleet(folder))
+    (folder / "a-1" / "old-run").mkdir()
+    (folder / "a-1" / "old-run" / "manifest.json").write_text("{}")
+    write_csv(folder / "a-1" / "old-run" / "logs.csv", columns(motion(joints=1)))
+    (folder / "a-1" / "_aside").mkdir()
+    write_csv(folder / "a-1" / "_aside" / "run.csv", columns(motion(joints=1)))
+    (folder / "a-1" / "again").symlink_to(folder / "a-1")
+    (folder / "a-2" / "notes.md").write_text("nothing")
+    assert heads(read_fleet(folder)) == before
 
 
 def test_a_fleet_travels_to_another_process(folder):
@@ -124,6 +128,9 @@ def test_a_fleet_travels_to_another_process(folder):
         ("run-2026-03-01.csv", "2026-03-01"),
         ("20260301_0630.mcap", "2026-03-01T06:30"),
         ("s3://b/2020-01-01/x-2026-03-01T06-30-15.parquet", "2026-03-01T06:30:15"),
+        ("rosbag2_2026_03_01-06_30_15_0.mcap", "2026-03-01T06:30:15"),
+        ("2026-03-01_12345.csv", "2026-03-01"),
+        ("2026.03.01_12.csv", "2026-03-01"),
         ("run-20261399.csv", None),
         ("1202603011.csv", None),
         ("/2026-03-01/run.csv", None),

@@ -188,6 +188,15 @@ class TestRefusals:
         with http_server(folder, ranges=False) as served:
             refused(lambda: open_reader(f"{served.url}/run.parquet"), "range requests", error=LogError)
 
+    def test_an_archive_that_swells(self, tmp_path):
+        with (
+            zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+            archive.open("run.csv", "w") as file,
+        ):
+            for _ in range(300):
+                file.write(bytes(1 << 20))
+        refused(lambda: open_reader(f"zip://run.csv::{tmp_path}/a.zip"), "more than a log would", error=LogError)
+
     def test_an_archive_that_is_none(self, tmp_path):
         (tmp_path / "a.zip").write_bytes(b"no archive")
         refused(lambda: open_reader(f"zip://run.csv::{tmp_path}/a.zip"), "archive", error=LogError)

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from steelyard.fleet.storage import FleetError
 
 _PLACES = re.compile(r"\{(robot|date)(?::([^{}]*))?\}")
-# 2026-03-01, 20260301, with hours and minutes behind it or without; between no other digits.
-_DATE = r"(?:19|20)\d\d-?(?:0\d|1[0-2])-?(?:[0-2]\d|3[01])(?:[T_-]?[0-2]\d[-:]?[0-5]\d(?:[-:]?[0-5]\d)?)?"
+# 2026-03-01, 20260301, 2026_03_01-06_30_00 (as rosbag2 calls its bags), with hours and minutes or without.
+_DAY = r"(?:19|20)\d\d[-_.]?(?:0\d|1[0-2])[-_.]?(?:[0-2]\d|3[01])"
+_DATE = rf"{_DAY}(?:[T_-]?[0-2]\d[-_:.]?[0-5]\d(?:[-_:.]?[0-5]\d)?)?"
 _IN_NAME = re.compile(rf"(?<!\d)({_DATE})(?!\d)")
 _DIGITS = {"%Y": 4, **dict.fromkeys(("%y", "%m", "%d", "%H", "%M", "%S"), 2), "%j": 3}
 

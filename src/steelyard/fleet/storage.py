@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import LogError, SteelyardError
+from steelyard.ground.folders import MANIFEST
 from steelyard.ground.remote import RemoteFile, any_path, content_hash, file_system, is_url, shown_address, told
 from steelyard.ground.untrusted import read_bytes
 from steelyard.signals.table import READERS, has_reader
@@ -134,8 +135,8 @@ def children(location: str) -> tuple[list[str], list[str]]:
     return [name for name, folder in seen if folder], [name for name, folder in seen if not folder]
 
 
-def _below(location: str) -> Iterator[str]:
-    """All logs in a folder and below it."""
+def _below(location: str, seen: set[str] | None = None) -> Iterator[str]:
+    """All logs in a folder and below it; a folder that links lead to again counts once."""
     if is_url(location):
         system, path = _listing(location)
         with told(shown_address(location), FleetError):
@@ -146,17 +147,19 @@ def _below(location: str) -> Iterator[str]:
             if not any(part.startswith((".", "_")) for part in inside) and has_reader(Path(inside[-1])):
                 yield _address(location, name)
         return
-    if not os.path.isdir(location):
+    seen = set() if seen is None else seen
+    if not os.path.isdir(location) or os.path.realpath(location) in seen:
         return
+    seen.add(os.path.realpath(location))
     if any(kind.folders and kind.claims(Path(location)) for kind in READERS.values()):
         yield location  # a bag, or a file for each signal: the folder is the log
         return
     folders, files = children(location)
-    if "fleet.json" in files:  # somebody's results
+    if MANIFEST in files:  # somebody's results
         return
     yield from (os.path.join(location, name) for name in files if has_reader(Path(name)))
     for name in folders:
-        yield from _below(os.path.join(location, name))
+        yield from _below(os.path.join(location, name), seen)
 
 
 def _remote_matches(pattern: str) -> list[str]:

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
+from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.ground.extras import how_to_install, import_extra
 
 # What may be named, and the package that speaks it. fsspec knows more, among them what unpacks programs: none of those.
@@ -129,8 +130,14 @@ class RemoteFile:
         folder = self.is_dir()
         if not folder and self.info.get("size") is None:
             raise self._error(f"{self}: its server does not tell its size; copy it to where that is known.")
+        packed = self.info.get("compress_size")  # of a file in an archive
+        size = int(self.info.get("size") or 0)
+        if packed is not None and size > max(BUDGET, MOST_TIMES_SMALLER * packed):
+            raise self._error(
+                f"{self}: unpacks from {packed / 1e6:.3g} MB to {size / 1e6:.3g} MB, more than a log would."
+            )
         kind = stat.S_IFDIR if folder else stat.S_IFREG
-        return SimpleNamespace(st_size=int(self.info.get("size") or 0), st_mode=kind | 0o444)
+        return SimpleNamespace(st_size=size, st_mode=kind | 0o444)
 
     def open(self, mode: str = "rb", buffering: int = -1) -> Any:
         """Its bytes, to be read in any order; `mode` and `buffering` as those of `Path`, of which it knows "rb"."""
