@@ -95,6 +95,7 @@ BAD = {
     "too few joints": (b'{"t":1,"q":[1,2],"dq":[1,2],"tau":[1,2]}', "other joints"),
     "too few columns": (b"1,2,3,4", "other joints"),
     "a million joints": (MANY, "too long"),
+    "beyond all floats": (b'{"t":1,"q":[1' + b"0" * 400 + b',2,3],"dq":[1,2,3],"tau":[1,2,3]}', "not understood"),
     "too many digits": (b'{"t":1,"q":[1' + b"0" * 5000 + b',2,3],"dq":[1,2,3],"tau":[1,2,3]}', "not understood"),
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ MOST_LINE = 1 << 16
 # Kinds of lines (names of joints, headers) that a sender may have; each takes a millisecond to find out.
 _MOST_KINDS = 64
 _MOST_COLUMNS = 2048
-_NUMBERS = {float, int}
+_NUMBERS = {float}
 _decoded = json.JSONDecoder().raw_decode
 _WORDS = {
     "t": ("t", "time", "stamp"),
