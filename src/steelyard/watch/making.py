@@ -95,7 +95,7 @@ def make_watch(given: str, sources: Sequence[str], settings: WatchSettings) -> t
         if not Path(path).exists():
             raise SteelyardError(f"'{path}' is no log that exists; only logs are watched one after the other.")
     source = open_source("\n".join(sources), options)
-    setup = WatchSetup(watched.model, watched.run, settings.false_alarms_hz, options=settings.options)
+    setup = WatchSetup(watched.model, watched.run, settings.false_alarms_hz, None, settings.options, watched)
     if settings.calibration:
         setup = replace(setup, calibration=read_calibration(settings.calibration))
     cutoff = contact_calibration(setup, watched).cutoff_hz

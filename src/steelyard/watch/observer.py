@@ -13,6 +13,7 @@ operations in the same order.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class MomentumObserver:
         if not (math.isfinite(cutoff_hz) and cutoff_hz > 0.0):
             raise SteelyardError(f"The observer's low-pass needs a positive frequency in Hz, not {cutoff_hz:g}.")
         self.model, self.cutoff_hz = model, cutoff_hz
-        self.balance = momentum_balance(regrouped(model))
+        self.balance = _lean_balance(model)
         self._scan = Scan(_observed(self.balance, model.robot.dof))
         self.rate = 2.0 * math.pi * cutoff_hz
         self._n, self._time = model.robot.dof, math.nan
@@ -91,6 +92,12 @@ class MomentumObserver:
         if len(kept) != len(self._scan.state) + 1:
             raise SteelyardError("The state is that of an observer of another model; begin anew.")
         self._scan.state[:], self._time = kept[:-1], float(kept[-1])
+
+
+@lru_cache(maxsize=4)
+def _lean_balance(model: Model) -> MomentumBalance:
+    """Once for all observers of a model."""
+    return momentum_balance(regrouped(model))
 
 
 def dry_friction(model: Model, balance: MomentumBalance, q: Vector) -> list[Scalar]:

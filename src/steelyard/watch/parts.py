@@ -58,6 +58,7 @@ class WatchSetup:
         false_alarms_hz: how often a part may be wrong in time, per second: one a day is 1/86400.
         calibration: what the watch was calibrated by, as `steelyard watch --calibrate` wrote it; None for none.
         options: further settings, by name.
+        watched: the model with what is known of its errors (`WatchedModel`), where it was read already.
     """
 
     model: Model
@@ -65,6 +66,7 @@ class WatchSetup:
     false_alarms_hz: float = 1.0 / 86400.0
     calibration: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    watched: Any = None
 
 
 class WatchPart(ABC):

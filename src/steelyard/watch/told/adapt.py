@@ -9,20 +9,19 @@ the time becomes a part of it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
-from steelyard.estimation.recursion.forgetting import Directional
-from steelyard.estimation.recursion.stream import Recursive, recursive
-from steelyard.export.sidecar import model_to_sidecar
-from steelyard.export.urdf import model_to_urdf
 from steelyard.ground.folders import run_folder
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.watch.batch import Seen
 from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
+
+if TYPE_CHECKING:
+    from steelyard.estimation.recursion.stream import Recursive
 
 # At most so many samples a second (1/s): robots move by a few Hz, and recursive least squares costs 30 µs a sample.
 _RATE_HZ = 100.0
@@ -56,6 +55,9 @@ class AdaptPart(WatchPart):
 
     @staticmethod
     def _begin(model: Model) -> Recursive:
+        from steelyard.estimation.recursion.forgetting import Directional
+        from steelyard.estimation.recursion.stream import recursive
+
         base = base_parameters(model.robot, model.terms)
         beta = base.values(model.theta)
         return recursive(
@@ -98,6 +100,9 @@ class AdaptPart(WatchPart):
         return Model(given.robot, given.terms, self._run.theta)
 
     def _write(self) -> None:
+        from steelyard.export.sidecar import model_to_sidecar
+        from steelyard.export.urdf import model_to_urdf
+
         model = self.model
         try:
             with run_folder(self._folder, overwrite=True) as folder:

@@ -40,7 +40,7 @@ class ContactPart(WatchPart):
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)
         given: ModelLike = setup.model if setup.run is None else setup.run
-        watched = watched_model(given)
+        watched: WatchedModel = setup.watched or watched_model(given)
         self._robot = watched.model.robot
         self.calibration = contact_calibration(setup, watched)
         observer = MomentumObserver(watched.model, self.calibration.cutoff_hz)
