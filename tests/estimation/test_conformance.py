@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,16 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 
 NAMES = estimator_names()
 every = pytest.mark.parametrize("name", NAMES)
+# Eight filters are pairs: a step by derivatives or by points of three rules, a covariance whole or as a root. Three of
+# them stand for all here; test_kalman.py holds all eight to the truth, and roots to what is whole.
+_SAME_PARTS = {"srekf", "ckf", "srckf", "cdkf", "srcdkf"}
+
+
+def or_proof(name: str, *more: int) -> Any:
+    return pytest.param(name, *more, marks=[pytest.mark.proof] if name in _SAME_PARTS else [])
+
+
+every_part = pytest.mark.parametrize("name", [or_proof(n) for n in NAMES])
 
 
 def case_of(name: str, which: int):
@@ -40,7 +51,7 @@ def case_of(name: str, which: int):
     return s, s.case(s.robots[which])
 
 
-@pytest.mark.parametrize(("name", "which"), [(n, k) for n in NAMES for k in range(len(subject(n).robots))])
+@pytest.mark.parametrize(("name", "which"), [or_proof(n, k) for n in NAMES for k in range(len(subject(n).robots))])
 def test_clean_data_give_back_the_known_parameters(name: str, which: int) -> None:
     s, c = case_of(name, which)
     found = s.estimator.fit(s.clean(s.robots[which]), c.base)
@@ -49,7 +60,7 @@ def test_clean_data_give_back_the_known_parameters(name: str, which: int) -> Non
     assert found.result is Result.CONVERGED or (found.result, s.estimator.family) == (Result.OVERCONFIDENT, "filter")
 
 
-@every
+@every_part
 def test_the_full_parameters_have_the_base_parameters(name: str) -> None:
     s = subject(name)
     c = s.home
@@ -57,11 +68,10 @@ def test_the_full_parameters_have_the_base_parameters(name: str) -> None:
         assert np.allclose(c.base.matrix @ found.theta, found.beta, rtol=1e-9, atol=1e-12)
 
 
-# The square-root forms and the other rules of points go the same way as ekf and ukf, and take 5 s each.
-_SLOW = {"srekf", "srukf", "srckf", "srcdkf", "ckf", "cdkf"}
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.proof) if n in _SLOW else n for n in NAMES])
+# Two logs each: of the filters ekf and ukf.
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.proof) if n == "srukf" else or_proof(n) for n in NAMES]
+)
 def test_the_order_of_rows_matters_only_where_the_class_says_so(name: str) -> None:
     s = subject(name)
     first, other = (s.estimator.fit(data, s.home.base) for data in s.two_orders())
@@ -74,7 +84,7 @@ def test_the_order_of_rows_matters_only_where_the_class_says_so(name: str) -> No
     assert np.allclose(other.standard_errors, error, rtol=1e-5)
 
 
-@every
+@every_part
 def test_units_of_torque_do_not_matter(name: str) -> None:
     s = subject(name)
     one, milli = fitted(name), s.estimator.fit(s.noisy(scale=1000.0), s.home.base)
@@ -84,7 +94,7 @@ def test_units_of_torque_do_not_matter(name: str) -> None:
     assert np.allclose(milli.residual_std, factor * one.residual_std, rtol=1e-5)
 
 
-@every
+@every_part
 def test_the_same_data_give_the_same_bytes(name: str) -> None:
     one, two = fitted(name), fitted.__wrapped__(name)
     assert one.beta.tobytes() == two.beta.tobytes()
@@ -128,7 +138,7 @@ def test_error_bars_are_there_and_tell_how_far_the_truth_is(name: str) -> None:
         assert low < np.sqrt(np.mean(((found.beta - c.beta) / bars) ** 2)) < high
 
 
-@every
+@every_part
 def test_the_physically_possible_form_is_what_the_class_says(name: str) -> None:
     s, known = subject(name), ESTIMATORS[name]
     c = s.home

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import prrrp_case as prrrp
 import pytest
 from experiment_cases import loop_case
+from subjects import fitted
 
 from steelyard.estimation import (
     EstimationError,
@@ -40,12 +40,6 @@ def rotradi():
 
 def noisy() -> Experiment:
     return rotradi().experiment(rotradi().log(1e-4, 0.02))
-
-
-@cache
-def fitted(name: str):
-    """From least squares on the noisy log; kept, since several tests look at it."""
-    return make_experiment_estimator(name).fit(noisy(), rotradi().base)
 
 
 def error(found, case) -> float:

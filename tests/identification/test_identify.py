@@ -77,14 +77,15 @@ def test_the_exported_urdf_has_the_models_torques(found: Identification, tmp_pat
         assert np.max(np.abs(rigid.inverse_dynamics(q, dq, ddq, theta) - theirs)) < 1e-9 * np.max(np.abs(theirs))
 
 
-def test_choices_are_checked(found: Identification) -> None:
-    log = simulated_log(sy.Model.nominal(builtin("rotradi")), 1)
+def test_choices_are_checked() -> None:
+    t, any_ = np.arange(100.0), np.random.default_rng(0).normal(size=(100, 7))
+    log = Log(builtin("rotradi").joint_names, t, any_[:, :3], tau=any_[:, :3])
     with pytest.raises(sy.SteelyardError, match="Known: dynamic"):
         identify(builtin("rotradi"), log, scheme="dynamics")
     with pytest.raises(sy.SteelyardError, match="Did you mean 'wls'"):
         identify(builtin("rotradi"), log, estimator="wsl")
     with pytest.raises(sy.SteelyardError, match="The log has joints"):
-        identify(builtin("szabo3r"), simulated_log(sy.Model.nominal(builtin("arm7")), 1))
+        identify(builtin("szabo3r"), Log(builtin("arm7").joint_names, t, any_, tau=any_))
 
 
 def _written(path: Path) -> sy.Robot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ _FLAGS = [
 def one_process_aside() -> Iterator[None]:
     """All studios of these tests share one process for small computations: to start it takes longer than most tests."""
     aside = pytest.importorskip("steelyard.studio.aside")
+    gc.collect()
+    gc.freeze()  # every studio that ends looks for garbage, and thousands of tests have left what stays
     shared, made, close = aside.AsideProcess(None), aside.AsideProcess._made, aside.AsideProcess.close
     aside.AsideProcess._made = lambda self: made(self if getattr(self, "alone", False) else shared)
     aside.AsideProcess.close = lambda self: close(self) if getattr(self, "alone", False) else None
