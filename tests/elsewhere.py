@@ -19,10 +19,12 @@ class Served:
     Attributes:
         url: where it is.
         requests: method, path and bytes of each answer.
+        drops: how many of the next requests are left without an answer.
     """
 
     url: str
     requests: list[tuple[str, str, int]] = field(default_factory=list)
+    drops: int = 0
 
     @property
     def gets(self) -> int:
@@ -46,6 +48,10 @@ def http_server(folder: Path, ranges: bool = True) -> Iterator[Served]:
         do_HEAD = do_GET
 
         def _answer(self, body: bool) -> None:
+            if body and served.drops:
+                served.drops -= 1
+                self.close_connection = True
+                return
             path = folder / self.path.partition("?")[0].lstrip("/")
             data, code = (path.read_bytes(), 200) if path.is_file() else (b"", 404)
             if "secret" in self.path:

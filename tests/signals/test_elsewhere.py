@@ -123,6 +123,12 @@ def test_a_bucket_hands_out_pieces(bucket, folder):
     assert 0 < bucket.total - begun < 0.8 * (folder / "run.parquet").stat().st_size + 10_000
 
 
+def test_a_connection_that_breaks_is_made_again(http, folder):
+    http.drops = 1
+    same(read_log(f"{http.url}/run.parquet", ROBOT), read_log(folder / "run.parquet", ROBOT))
+    assert http.drops == 0
+
+
 def test_copies_of_other_formats_go_when_their_reader_goes(http):
     reader = open_reader(f"{http.url}/run.npz")
     copy = reader.path

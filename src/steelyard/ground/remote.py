@@ -11,8 +11,9 @@ import io
 import os
 import re
 import stat
+import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -36,6 +37,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a drive of Windows has one l
 _QUERY = re.compile(r"(https?://[^?]*)\?(?:(?!::).)*")
 # A server that does not answer is told within a minute, and not after the quarter of an hour that back-ends may take.
 _CONNECT_S, _READ_S = 10.0, 60.0
+_PAUSES_S = (0.1, 1.0)  # before a file that was found, and then did not come, is asked for again
 # Bytes that a small read fetches; where reads follow one another, twice as many each time, up to the second.
 AHEAD, FARTHEST = 1 << 16, 1 << 22
 # Bytes of a file that are held at most, beside what is being read.
@@ -250,20 +252,29 @@ class RemoteBytes(io.RawIOBase):
                 return start, self._held[start]
         if any(start <= at < stop for start, stop in self._expected):
             ranges, self._expected = self._expected, []
-            with told(self._place, self._error):
-                starts, stops = zip(*ranges, strict=True)
-                pieces = self._system.cat_ranges([self._path] * len(ranges), list(starts), list(stops))
+            starts, stops = zip(*ranges, strict=True)
+            paths = [self._path] * len(ranges)
+            pieces = self._fetched(lambda: self._system.cat_ranges(paths, list(starts), list(stops), on_error="raise"))
             for (start, stop), piece in zip(ranges, pieces, strict=True):
                 self._hold(start, piece, stop - start)
             return self._piece(at, count)
         before = next((len(x) for start, x in reversed(self._held.items()) if start + len(x) == at), 0)
         length = count if count >= AHEAD else max(self._least, min(2 * before, FARTHEST))
         length = min(length, self._size - at)
-        with told(self._place, self._error):
-            self._file.seek(at)
-            piece = self._file.read(length)
+        piece = self._fetched(lambda: (self._file.seek(at), self._file.read(length))[1])
         self._hold(at, piece, length)
         return at, piece
+
+    def _fetched(self, fetch: Callable[[], Any]) -> Any:
+        """What `fetch` brings, which a connection that breaks may hinder once or twice."""
+        for pause_s in _PAUSES_S:
+            try:
+                with told(self._place, self._error):
+                    return fetch()
+            except UnreachableError:
+                time.sleep(pause_s)
+        with told(self._place, self._error):
+            return fetch()
 
     def _hold(self, start: int, piece: bytes, length: int) -> None:
         if len(piece) != length:
@@ -351,6 +362,10 @@ def _sentence(why: BaseException, place: RemoteFile | str, error: type[Steelyard
     broken = any(isinstance(code, int) and code >= 500 for code in codes)
     if codes & {404, 410} or (isinstance(why, FileNotFoundError | KeyError) and not silent and not broken):
         return error(f"{place}: there is no such file; check the address.")
+    if isinstance(why, ValueError) and "range" in str(why):
+        return error(
+            f"{place}: its server hands out no parts of files (range requests); serve it otherwise, or copy it."
+        )
     if type(why).__name__ == "FileExpired":
         return error(f"{place}: was changed while it was read; read it again.")
     if type(why).__name__ in ("BadZipFile", "ReadError"):
