@@ -14,6 +14,7 @@ from steelyard.cli.deliver import deliver
 
 if TYPE_CHECKING:
     from steelyard.fleet.fleet import FleetOutcome
+    from steelyard.fleet.robot_page import RobotOfFleet
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class FleetOptions:
         str,
         typer.Argument(
             metavar="FLEET", help="Robots, models and logs: a TOML file, a table (.csv, .parquet) or a folder, here or "
-            "elsewhere (URL).",
+            "elsewhere (URL); with --robot the folder of a run.",
         ),
     ]  # fmt: skip
     output: opt.Output = ""
@@ -56,6 +57,12 @@ class FleetOptions:
     plain: Annotated[bool, typer.Option("--plain", help="Take the default terms as they are, without a search.")] = (
         False
     )
+    robot: Annotated[
+        str,
+        typer.Option(
+            metavar="ID", help="One robot of a run that is there, on a page of its own; nothing is read anew."
+        ),
+    ] = ""
     overwrite: opt.Overwrite = False
     as_json: opt.AsJson = False
 
@@ -64,7 +71,16 @@ class FleetOptions:
 @opt.taking(FleetOptions)
 def fleet(o: FleetOptions) -> None:
     """Identify a fleet: many logs of many robots, on all cores or several machines; tomorrow only what is new."""
-    deliver(lambda: _found(o), o.output, o.overwrite, o.as_json)
+    if o.robot:
+        deliver(lambda: _one_robot(o), o.output, o.overwrite, o.as_json)
+    else:
+        deliver(lambda: _found(o), o.output, o.overwrite, o.as_json)
+
+
+def _one_robot(o: FleetOptions) -> RobotOfFleet:
+    from steelyard.fleet.robot_page import robot_of_run
+
+    return robot_of_run(o.fleet, o.robot)
 
 
 def _found(o: FleetOptions) -> FleetOutcome:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from steelyard.errors import UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.fleet.gathering import FleetFactors, gather_fleet
+from steelyard.fleet.models import FoundModel, file_names, find_model, model_files
+from steelyard.fleet.results import fleet_tables, table_files
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.table import Fleet, read_fleet
-from steelyard.ground.outcome import Content, Outcome, json_text
-from steelyard.ground.progress import Watch, watched
+from steelyard.ground.outcome import Content, Presentation, Viewed, json_text
+from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.reasons import explained
+from steelyard.ground.remote import is_url, shown_address
 from steelyard.parameters.terms import TermsLike
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 CHECKS = ("some", "all", "none")
 
 
 @dataclass(frozen=True, eq=False)
-class FleetOutcome(Outcome):
+class FleetOutcome(Viewed):
     """What a fleet's logs told.
 
     Attributes:
@@ -40,6 +43,50 @@ class FleetOutcome(Outcome):
     factors: FleetFactors
 
     @property
+    def models(self) -> Mapping[str, FoundModel]:
+        """What follows of each model's robots, by the model's name; worked out when it is first asked for."""
+        return self._found[0]
+
+    @property
+    def silent(self) -> Mapping[str, str]:
+        """Models of which nothing can be said, and why."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, FoundModel], dict[str, str]]:
+        own, begun = self.factors, time.monotonic()
+        models: dict[str, FoundModel] = {}
+        silent = {
+            name: next(log.skipped for log in own.logs_of(name))
+            for name in own.fleet.models
+            if name not in own.settings
+        }
+        for name, study in own.studies.items():
+            robots = [robot for robot, model in own.fleet.robots.items() if model == name]
+            tell_progress(f"Comparing the robots of '{name}'")
+            try:
+                models[name] = find_model(name, study.study.base, own.logs_of(name), robots)
+            except SteelyardError as why:
+                silent[name] = str(why)
+        own.tally.seconds["comparing"] = time.monotonic() - begun
+        return models, silent
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """The tables of the run folder, as those of `pyarrow` (`steelyard.fleet.results`)."""
+        robots = self.factors.fleet.robots
+        made = (robot for model in self.models.values() for robot in model.estimates)
+        files = {robot: f"models/{self._called[robot]}.urdf" for robot in made}
+        return fleet_tables(robots, self.factors.logs, tuple(self.models.values()), files)
+
+    @cached_property
+    def _called(self) -> dict[str, str]:
+        """What the files of every robot are called, and of every model, by its name after a slash."""
+        fleet = self.factors.fleet
+        stems = file_names([*fleet.robots, *fleet.models])
+        return dict(zip((*fleet.robots, *(f"/{name}" for name in fleet.models)), stems, strict=True))
+
+    @property
     def skipped(self) -> dict[str, str]:
         """The logs that could not be used, by where they lie, and why."""
         shown = {log.url: log.shown for log in self.factors.fleet.logs}
@@ -49,8 +96,8 @@ class FleetOutcome(Outcome):
         own = self.factors
         logs = [
             {
-                "robot": log.robot, "log": log.url, "date": log.date, "temperature": log.temperature, "load": log.load,
-                "samples": log.samples, "duration_s": log.duration_s, "skipped": log.skipped,
+                "robot": log.robot, "log": shown_address(log.url), "date": log.date, "temperature": log.temperature,
+                "load": log.load, "samples": log.samples, "duration_s": log.duration_s, "skipped": log.skipped,
                 "residual_std": dict(zip((e.name for e in log.equations), log.residual_std.tolist(), strict=True)),
                 "findings": len(log.findings),
             }
@@ -66,19 +113,27 @@ class FleetOutcome(Outcome):
                    "chosen_from": made.chosen_from}
             for name, made in own.settings.items()
         }  # fmt: skip
+        drifts = [d.sentence for model in self.models.values() for d in model.drift.drifts]
         document = {"schema": 1, "fleet": own.fleet.source, "models": models, "robots": robots, "logs": logs}
+        document |= {"changes": drifts, "without_models": dict(self.silent)}
         return explained({**document, "run": asdict(own.tally)}, self.why_null)
 
     def files(self) -> dict[str, Content]:
-        return {
+        out: dict[str, Content] = {
             f"settings/{name}.json": json_text(explained(made.to_json(), _NULL_SETTINGS))
             for name, made in self.factors.settings.items()
         }
+        out |= table_files(self.tables)
+        for name, model in self.models.items():
+            described = self.factors.fleet.models[name].description
+            source = Path(described) if not is_url(described) and os.path.isfile(described) else None
+            out |= model_files(model, {**self._called, "": self._called[f"/{name}"]}, source)
+        return out
 
-    def tell(self, out: Console, folder: str = "") -> None:
-        from steelyard.fleet.page import print_fleet
+    def view(self) -> Presentation:
+        from steelyard.fleet.page import fleet_report, print_fleet
 
-        print_fleet(self, out, folder)
+        return fleet_report, print_fleet
 
 
 _NULL_SETTINGS = {"terms/*/where": "On every joint.", "preparation/*": "By the rule."}

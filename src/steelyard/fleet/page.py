@@ -1,9 +1,25 @@
-"""How a fleet is shown on a terminal."""
+"""A fleet as a page, a list of sections, and in a few lines on a terminal."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from steelyard.fleet.drift import FALSE_DRIFTS
+from steelyard.fleet.sections import (
+    differences_section,
+    drift_section,
+    findings_section,
+    fleet_scores_section,
+    map_section,
+    unused_section,
+)
+from steelyard.ground.numbers import number
+from steelyard.report.elements import Html, TableCell, callout, commands, join, table_html
+from steelyard.report.html import Section, Verdict, render_report
 from steelyard.report.terminal import say
 
 if TYPE_CHECKING:
@@ -11,8 +27,100 @@ if TYPE_CHECKING:
 
     from steelyard.fleet.fleet import FleetOutcome
 
-# Of logs that could not be used, so many are named.
-_NAMED = 10
+# Of logs that could not be used, so many are named; so many of what changed.
+_NAMED, _FIRST = 10, 5
+
+
+def fleet_report(found: FleetOutcome) -> str:
+    """The page of what was `found`, self-contained."""
+    tables, models = found.tables, found.models
+    sections: list[Section | None] = [
+        map_section(tables),
+        drift_section(tables, FALSE_DRIFTS),
+        differences_section(tables),
+        fleet_scores_section(tables),
+        unused_section(tables),
+        findings_section(tables),
+        _next(found),
+        _how(found),
+    ]
+    names = ", ".join(models)
+    return render_report(
+        f"Fleet: {names}",
+        [s for s in sections if s is not None],
+        verdict=_verdict(found),
+        subtitle=_counted(found),
+    )
+
+
+def _counted(found: FleetOutcome) -> str:
+    own = found.factors
+    used = len(own.logs) - len(found.skipped)
+    samples = sum(log.samples for log in own.logs)
+    return (
+        f"{_many(len(own.robots), 'robot')} of {_many(len(own.fleet.models), 'model')}, {used:,} of "
+        f"{len(own.logs):,} logs used, {samples:,} samples"
+    )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _points(found: FleetOutcome) -> list[str]:
+    """What should be known, one sentence each."""
+    points = [d.sentence for model in found.models.values() for d in model.drift.drifts][:_FIRST]
+    points += [note for model in found.models.values() for note in model.pooled.notes]
+    points += [*found.silent.values(), *(why for m in found.models.values() for why in m.unmade.values())]
+    return points
+
+
+def _verdict(found: FleetOutcome) -> Verdict:
+    changed = sum(len(model.drift.drifts) for model in found.models.values())
+    skipped = len(found.skipped)
+    gained = [model.pooled.sharper() for model in found.models.values()]
+    finite = [x for x in gained if np.isfinite(x)]
+    words = f"{_many(changed, 'change')} beyond chance" if changed else "Nothing has changed beyond chance"
+    words += f"; {_many(skipped, 'log')} not used" if skipped else ""
+    if finite:
+        words += f"; error bars are {number(float(np.median(finite)), 2)} times smaller than by each robot's own logs"
+    return Verdict("warning" if changed or skipped or found.silent else "good", f"{words}.", tuple(_points(found)))
+
+
+def _next(found: FleetOutcome) -> Section:
+    robot = next((d.robot for m in found.models.values() for d in m.drift.drifts), next(iter(found.factors.robots)))
+    return Section(
+        "What next",
+        commands(
+            ("One robot on a page of its own: its parameters beside those of its kin, its logs and days, its findings.",
+             f"steelyard fleet RUN --robot {shlex.quote(robot)} -o ROBOT"),
+            ("All numbers as tables, for DuckDB, Polars or pandas.",
+             "duckdb -c \"select * from 'RUN/parameters.parquet' limit 10\""),
+        ),
+    )  # fmt: skip
+
+
+def _how(found: FleetOutcome) -> Section:
+    tally = found.factors.tally
+    seconds = tally.seconds.get("mapping", 0.0)
+    pace = tally.samples / max(seconds * tally.cores, 1e-9)
+    peaks = [(name, size) for name, size in sorted(tally.peak_bytes.items(), key=lambda p: -p[1])]
+    rows: list[Sequence[TableCell]] = [
+        ("logs gone through", f"{tally.mapped:,}, {tally.samples:,} samples"),
+        ("logs taken from the store", f"{tally.kept:,}"),
+        *([("samples a second and core", f"{pace:,.0f} on {_many(tally.cores, 'core')}")] if tally.mapped else []),
+        *((f"seconds: {what}", number(spent, 3)) for what, spent in tally.seconds.items()),
+        *((f"largest size of {name}", f"{size / 1e6:,.0f} MB") for name, size in peaks[:4]),
+        ("workers", "of Dask" if tally.engine == "dask" else "this process"),
+        *((f"model {name}", f"cut-off {number(made.cutoff_hz, 3)} Hz; terms {', '.join(t.kind for t in made.terms)}; "
+           f"chosen from {len(made.chosen_from)} logs") for name, made in found.factors.settings.items()),
+    ]  # fmt: skip
+    notes: list[Html] = []
+    if tally.trouble:
+        notes.append(callout("warning", f"{tally.trouble}: {tally.unkept} entries are not kept."))
+    if tally.mended:
+        notes.append(callout("note", f"{tally.mended} entries of the store were torn or not its own; made anew."))
+    return Section("How it was done", join(*notes, table_html(["what", "value"], rows)))
 
 
 def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
@@ -23,9 +131,8 @@ def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
         out: where to.
         folder: the run folder that was written; "" if none was.
     """
-    own, tally, skipped = found.factors, found.factors.tally, found.skipped
-    used = len(own.logs) - len(skipped)
-    say(out, f"{len(own.robots)} robots of {len(own.settings)} models, {used:,} of {len(own.logs):,} logs used.")
+    tally, skipped = found.factors.tally, found.skipped
+    say(out, f"{_counted(found)}.")
     seconds = tally.seconds.get("mapping", 0.0)
     if tally.mapped:
         pace = tally.samples / max(seconds * tally.cores, 1e-9)
@@ -39,9 +146,11 @@ def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
         say(out, f"{tally.mended} entries of the store were torn or not its own, and were made anew.")
     if tally.trouble:
         say(out, f"{tally.trouble}: {tally.unkept} entries are not kept, and will be made anew by the next run.")
+    for point in _points(found):
+        say(out, f" · {point}")
     for reason in list(skipped.values())[:_NAMED]:
         say(out, f"Not used: {reason}")
     if len(skipped) > _NAMED:
         say(out, f"… and {len(skipped) - _NAMED} more logs, which result.json lists.")
     if folder:
-        say(out, f"Written: {folder}")
+        say(out, f"\nLook at {folder}/report.html; tables and models are in {folder}.")

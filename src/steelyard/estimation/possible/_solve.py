@@ -23,7 +23,7 @@ from steelyard.ground.extras import import_extra
 # The last μ: the cost is within μ·(number of barrier degrees, some forty) squared standard deviations of the best.
 # With a prior, whose own log det keeps all matrices well inside, it can be small; on the bare boundary, where they
 # get singular, rounding sets the limit, and a hundredth of σ² is good enough to say what costs how much.
-_LAST_WITH_PRIOR = 1e-7
+LAST_WITH_PRIOR = 1e-7
 _LAST_BARE = 1e-4
 # How μ falls from stage to stage: on the bare boundary long strides leave Newton's region of fast convergence.
 _STRIDE_WITH_PRIOR = 0.1
@@ -56,7 +56,7 @@ def solve_interior(program: Program, first: float | None = None) -> Solution:
         barriers = 4.0 * len(program.cones) + len(program.C)
         mu = first if first is not None else max(1.0, walker.quadratic(v) / max(barriers, 1.0))
         prior = bool(program.cone_weights.all())
-        last = _LAST_WITH_PRIOR if prior else _LAST_BARE
+        last = LAST_WITH_PRIOR if prior else _LAST_BARE
         stride = _STRIDE_WITH_PRIOR if prior else _STRIDE_BARE
         steps = 0
         while True:

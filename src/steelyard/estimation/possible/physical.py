@@ -13,7 +13,7 @@ from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, 
 from steelyard.estimation.linear._free import FreeFit
 from steelyard.estimation.linear.covariance import Covariance
 from steelyard.estimation.possible._formulate import Formulation, formulate
-from steelyard.estimation.possible._solve import Solution, solve_conic, solve_interior
+from steelyard.estimation.possible._solve import LAST_WITH_PRIOR, Solution, solve_conic, solve_interior
 from steelyard.estimation.registry import ESTIMATORS, Named, estimator, make_estimator
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import number
@@ -71,14 +71,21 @@ def _ending(free: Result, found: Solution, shares: Mapping[str, float]) -> Resul
 
 
 def nearest_possible(
-    estimate: Estimate, prior: Prior | None = None, *, strength: float = 0.05, margin: float = 1e-6
+    estimate: Estimate,
+    prior: Prior | None = None,
+    *,
+    strength: float = 0.05,
+    margin: float = 1e-6,
+    shares: bool = True,
+    close: bool = False,
 ) -> Estimate:
     """min ½(β − β̂)ᵀ Σ⁻¹ (β − β̂) + strength·(log-det divergence from the reference bodies), pseudo-inertias ≻ 0.
 
     A physically consistent form for estimators that have none of their own: instruments, likelihood.
     What `PhysicallyConsistent` does with the triangle of the rows is done with the covariance Σ of any `estimate`; for
     weighted least squares with white residuals the two are the same. The error bars are those of the free estimate.
-    `prior`, `strength` and `margin` are as for `PhysicallyConsistent`.
+    `prior`, `strength`, `margin` and `shares` are as for `PhysicallyConsistent`. Where `close`, the prior is a possible
+    robot much like this one, and the search starts at it: for one robot after the other of the same model.
     """
     base = estimate.base
     with one_blas_thread():
@@ -91,14 +98,16 @@ def nearest_possible(
         roots = 1.0 / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
         R = (vectors * roots).T / errors
         made = formulate(base, R, estimate.beta, prior, strength, margin, None, {})
-        found = solve_interior(made.program)
+        found = solve_interior(made.program, first=LAST_WITH_PRIOR if close else None)
+        if close and not found.converged:
+            found = solve_interior(made.program)
     theta = made.theta(found.x)
     _smallest_possible(base, theta)
     beta = base.values(theta)
     rise = float(np.sum((R @ (beta - estimate.beta)) ** 2))
-    shares = _boundary_shares(made, found.x)
-    result = _ending(estimate.result, found, shares)
-    details = {**estimate.details, "free_beta": estimate.beta, "cost_rise": rise, "boundary": shares}
+    costs = _boundary_shares(made, found.x) if shares else {}
+    result = _ending(estimate.result, found, costs)
+    details = {**estimate.details, "free_beta": estimate.beta, "cost_rise": rise, "boundary": costs}
     return replace(
         estimate, beta=beta, theta=theta, physical=True, result=result, details=details,
         notes=(*estimate.notes, *made.notes),

@@ -1,0 +1,387 @@
+"""What a run folder of a fleet holds for other programs: tables (Parquet) for DuckDB, Polars, pandas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steelyard.fleet._channels import FRICTION_CHANNEL, Channel, channels_of
+from steelyard.fleet.drift import Drift
+from steelyard.fleet.effects import GAIN_KIND
+from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.models import FoundModel
+from steelyard.fleet.pooling import KindStd
+from steelyard.ground.arrays import Array
+from steelyard.ground.outcome import Content
+from steelyard.ground.remote import shown_address
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TableField:
+    """A column of a table: its name, its type ("text", "number", "count", "yes/no" or "time"), and what it says."""
+
+    name: str
+    type: str
+    about: str
+
+
+def _fields(*lines: str) -> tuple[TableField, ...]:
+    """From lines of name, type and meaning."""
+    return tuple(TableField(*(part.strip() for part in line.split("|"))) for line in lines)
+
+
+_WHO = ("model | text | the robot's model", "robot | text | the robot")
+_LOG = "log | text | where the log lies"
+_JOINT = "joint | text | the joint; empty where it concerns none"
+# By name, with what a row is.
+TABLES: dict[str, tuple[str, tuple[TableField, ...]]] = {
+    "logs": ("a log of the fleet's table", _fields(
+        *_WHO, _LOG,
+        "date | time | when it was logged, where that is known",
+        "temperature_c | number | of the robot or its surroundings, as the table says",
+        "load | text | what the robot carried, as the table says",
+        "used | yes/no | whether it could be used",
+        "reason | text | why not",
+        "samples | count | of the log",
+        "duration_s | number | of it",
+        "findings | count | rows of findings.parquet",
+    )),
+    "robots": ("a robot", _fields(
+        *_WHO,
+        "logs | count | that the table names",
+        "logs_used | count | of these",
+        "samples | count | of the logs that were used",
+        "duration_s | number | of these",
+        "first | time | date of the first one",
+        "last | time | date of the last one",
+        "sharper | number | how much smaller its error bars are than by its own logs alone (median)",
+        "drifts | count | rows of drift.parquet",
+        "file | text | its model in the run folder: a URDF, with its sidecar",
+    )),
+    "parameters": ("a base parameter of a robot, or the gain of a joint's torque", _fields(
+        *_WHO,
+        "parameter | text | its name",
+        "kind | text | links, gain, or the kind of its term: viscous, coulomb, offset and so on",
+        _JOINT,
+        "unit | text | of all numbers in the row",
+        "estimate | number | by the robot's logs and those of its kin",
+        "error | number | its standard error",
+        "own_estimate | number | by the robot's own logs alone",
+        "own_error | number | its standard error",
+        "mean | number | of the robots of the model",
+        "mean_error | number | its standard error",
+        "robots_std | number | standard deviation between robots; empty for links",
+        "possible | number | in the model that is written, which can exist",
+    )),
+    "joints": ("a joint of a robot", _fields(
+        *_WHO, _JOINT,
+        "unit | text | of friction and residuals",
+        "friction | number | at the usual speed, all terms together",
+        "friction_error | number | its standard error",
+        "friction_mean | number | of the robots of the model",
+        "gain | number | by which part its torque is larger than the model's",
+        "gain_error | number | its standard error",
+        "residual | number | what the robot's model leaves of the torque in all its logs, root mean square",
+        "residual_ratio | number | the same over the median of the robots of the model",
+    )),
+    "scores": ("a joint in a log", _fields(
+        *_WHO, _LOG, _JOINT,
+        "unit | text | of torques",
+        "rows | count | that were compared",
+        "torque | number | standard deviation of the measured one, filtered",
+        "residual | number | what the robot's model leaves of it, root mean square",
+        "residual_mean | number | what the mean robot leaves",
+        "residual_own | number | what a fit of this log alone leaves",
+        "relative_error | number | residual / torque",
+    )),
+    "findings": ("something that the check of a log found", _fields(
+        *_WHO, _LOG, _JOINT,
+        "kind | text | what was looked at: gap, sign, units and so on",
+        "severity | text | note, warning or problem",
+        "message | text | what was seen",
+        "advice | text | what to do about it",
+        "count | count | how often it was seen",
+    )),
+    "differences": ("a kind of parameter on a joint of a model: how much its robots differ", _fields(
+        _WHO[0],
+        "kind | text | links, load mass and so on, gain, or the kind of a term",
+        "joint | text | the joint; of loads the link",
+        "std | number | standard deviation between robots",
+        "error | number | its standard error",
+        "log_std | number | between logs of one robot, beyond their error bars",
+        "unit | text | of these; 1: parts of the joint's torque",
+        "shown | yes/no | whether robots differ for sure, not by chance",
+        "sharper | number | own error over pooled error, median over robots; empty for loads",
+    )),
+    "drift": ("a change beyond chance", _fields(
+        *_WHO, _JOINT,
+        "what | text | friction, offset, gain or the kind of a term",
+        "how | text | step or growth",
+        "since | time | its date",
+        "earliest | time | with latest what the date lies between at 95 %",
+        "latest | time | see earliest",
+        "size | number | by how much the last days differ from before",
+        "error | number | its standard error",
+        "unit | text | of these",
+        "relative | number | size as a part of the joint's friction; of the torque for gains",
+        "relative_error | number | its standard error",
+        "p | number | how often chance would do as much on this joint",
+        "sentence | text | all this in words",
+    )),
+    "days": ("a day of a robot's joint", _fields(
+        *_WHO, _JOINT,
+        "what | text | friction, offset, gain or the kind of a term",
+        "unit | text | of value and error",
+        "date | time | of the day",
+        "value | number | warmth taken out",
+        "error | number | its standard error, the usual scatter of days included",
+    )),
+}  # fmt: skip
+
+
+def fleet_tables(
+    robots: Mapping[str, str], logs: Sequence[LogFactors], models: Sequence[FoundModel], files: Mapping[str, str]
+) -> dict[str, Any]:
+    """All tables, by name, as those of `pyarrow`.
+
+    Args:
+        robots: the model of every robot.
+        logs: of all robots, those that could not be used among them.
+        models: what was found; nothing of models without a usable log.
+        files: of every robot that has one, the model in the run folder.
+    """
+    made: dict[str, dict[str, list[Any]]] = {name: {f.name: [] for f in own} for name, (_, own) in TABLES.items()}
+
+    def add(name: str, rows: Iterable[Row]) -> None:
+        for row in rows:
+            for key, column in made[name].items():
+                column.append(robots[row["robot"]] if key == "model" and key not in row else row[key])
+
+    add("logs", _logs(logs))
+    add("findings", _findings(logs))
+    add("robots", _robots(robots, logs, models, files))
+    for model in models:
+        scores = _scores(model)
+        add("scores", scores)
+        add("parameters", _parameters(model))
+        add("joints", _joints(model, _residuals(scores)))
+        add("differences", _differences(model))
+        add("drift", (_plain(d) for d in model.drift.drifts))
+        add("days", _days(model))
+    return {name: _arrow(name, columns) for name, columns in made.items()}
+
+
+def table_files(tables: Mapping[str, Any]) -> dict[str, Content]:
+    """The `tables` as files of a run folder."""
+    return {f"{name}.parquet": partial(_write, table) for name, table in tables.items()}
+
+
+def read_fleet_table(folder: Path, name: str, robot: str = "") -> Any:
+    """A table of a run, as that of `pyarrow`.
+
+    Args:
+        folder: of the run.
+        name: of the table.
+        robot: whose rows alone; "": all.
+    """
+    import pyarrow.parquet as pq
+
+    return pq.read_table(folder / f"{name}.parquet", filters=[("robot", "=", robot)] if robot else None)
+
+
+def _write(table: Any, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, compression="zstd")
+
+
+def _arrow(name: str, columns: Mapping[str, list[Any]]) -> Any:
+    import pyarrow as pa
+
+    about, own = TABLES[name]
+    types = {
+        "text": pa.string(), "number": pa.float64(), "count": pa.int64(), "yes/no": pa.bool_(),
+        "time": pa.timestamp("us", tz="UTC"),
+    }  # fmt: skip
+    schema = pa.schema(
+        [pa.field(f.name, types[f.type], metadata={"about": f.about}) for f in own], metadata={"a row is": about}
+    )
+    arrays = [
+        pa.array([_moment(x) for x in columns[f.name]] if f.type == "time" else columns[f.name], types[f.type],
+                 from_pandas=f.type == "number")
+        for f in own
+    ]  # fmt: skip
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _moment(seconds: float | None) -> int | None:
+    return None if seconds is None else round(1e6 * seconds)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _logs(logs: Sequence[LogFactors]) -> Iterable[Row]:
+    for log in logs:
+        yield {
+            "robot": log.robot, "log": shown_address(log.url), "date": log.date, "temperature_c": log.temperature,
+            "load": log.load, "used": log.factor is not None, "reason": log.skipped or None, "samples": log.samples,
+            "duration_s": log.duration_s, "findings": len(log.findings),
+        }  # fmt: skip
+
+
+def _findings(logs: Sequence[LogFactors]) -> Iterable[Row]:
+    for log in logs:
+        for found in log.findings:
+            own = {key: found.get(key) for key in ("joint", "kind", "severity", "message", "advice", "count")}
+            yield {"robot": log.robot, "log": shown_address(log.url), **own}
+
+
+def _robots(
+    robots: Mapping[str, str], logs: Sequence[LogFactors], models: Sequence[FoundModel], files: Mapping[str, str]
+) -> Iterable[Row]:
+    drifts = Counter(d.robot for model in models for d in model.drift.drifts)
+    pooled = {r.robot: r for model in models for r in model.pooled.robots}
+    own: dict[str, list[LogFactors]] = {robot: [] for robot in robots}
+    for log in logs:
+        own[log.robot].append(log)
+    for robot, listed in own.items():
+        used = [log for log in listed if log.factor is not None]
+        dates = [log.date for log in used if log.date is not None]
+        yield {
+            "robot": robot, "logs": len(listed), "logs_used": len(used), "samples": sum(log.samples for log in used),
+            "duration_s": float(sum(log.duration_s for log in used)), "first": min(dates, default=None),
+            "last": max(dates, default=None), "sharper": _median(pooled[robot].sharper) if used else None,
+            "drifts": drifts[robot], "file": files.get(robot),
+        }  # fmt: skip
+
+
+def _parameters(model: FoundModel) -> Iterable[Row]:
+    pooled, design = model.pooled, model.pooled.design
+    std = {(k.kind, k.joint): k.std for k in pooled.kinds if k.unit != "1" or k.kind == GAIN_KIND}
+    gains = [f"gain {name}" for name in design.equations]
+    heads = [*zip(design.names, design.kinds, design.joints, design.units, strict=True)]
+    heads += [(name, GAIN_KIND, joint, "1") for name, joint in zip(gains, design.equations, strict=True)]
+    none = np.full(len(gains), np.nan)
+    mean, mean_errors = np.concatenate([pooled.beta, none]), np.concatenate([pooled.errors, none])
+    for robot in pooled.robots:
+        made = model.estimates.get(robot.robot)
+        possible = np.concatenate([np.full(design.rank, np.nan) if made is None else made.beta, none])
+        columns = {
+            "estimate": np.concatenate([robot.beta, robot.gain]),
+            "error": np.concatenate([robot.errors, robot.gain_errors]),
+            "own_estimate": np.concatenate([robot.own_beta, none]),
+            "own_error": np.concatenate([robot.own_errors, none]),
+            "mean": mean,
+            "mean_error": mean_errors,
+            "possible": possible,
+        }
+        finite = {name: np.where(np.isfinite(values), values, np.nan).tolist() for name, values in columns.items()}
+        for k, (name, kind, joint, unit) in enumerate(heads):
+            row = {"parameter": name, "kind": kind, "joint": joint, "unit": unit, "robots_std": std.get((kind, joint))}
+            yield {"robot": robot.robot, **row, **{head: values[k] for head, values in finite.items()}}
+
+
+def _scores(model: FoundModel) -> list[Row]:
+    pooled, out = model.pooled, []
+    mean = np.concatenate([np.nan_to_num(pooled.beta), np.zeros(len(pooled.design.equations))])
+    units = _torque_units(model)
+    for log in model.logs:
+        if log.factor is None:
+            continue
+        rows = np.maximum(log.rows, 1.0)
+        left = np.sqrt(model.squares(log, pooled.by_name[log.robot].x) / rows)
+        far, own, torque = np.sqrt(model.squares(log, mean) / rows), log.residual_std, log.torque_std
+        where = shown_address(log.url)
+        for e, equation in enumerate(log.equations):
+            out.append({
+                "robot": log.robot, "log": where, "joint": equation.name, "unit": units.get(equation.name, "N m"),
+                "rows": int(rows[e]), "torque": float(torque[e]), "residual": float(left[e]),
+                "residual_mean": float(far[e]), "residual_own": float(own[e]),
+                "relative_error": float(left[e] / torque[e]) if torque[e] > 0.0 else None,
+            })  # fmt: skip
+    return out
+
+
+def _residuals(scores: Sequence[Row]) -> dict[tuple[str, str], float]:
+    """What is left of each joint's torque in all logs of a robot."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for row in scores:
+        own = sums.setdefault((row["robot"], row["joint"]), [0.0, 0.0])
+        own[0] += row["rows"] * row["residual"] ** 2
+        own[1] += row["rows"]
+    return {key: float(np.sqrt(squares / max(rows, 1.0))) for key, (squares, rows) in sums.items()}
+
+
+def _joints(model: FoundModel, residuals: Mapping[tuple[str, str], float]) -> Iterable[Row]:
+    pooled = model.pooled
+    units, channels = _torque_units(model), channels_of(pooled)
+    mean = np.concatenate([np.nan_to_num(pooled.beta), np.zeros(len(pooled.design.equations))])
+    usual = {
+        joint: _median([x for (_, other), x in residuals.items() if other == joint])
+        for joint in pooled.design.equations
+    }
+    friction = {joint: _friction_of(joint, channels) for joint in dict.fromkeys(c.joint for c in channels)}
+    for robot in pooled.robots:
+        for joint, row in friction.items():
+            e = pooled.design.equations.index(joint) if joint in pooled.design.equations else -1
+            left, most = residuals.get((robot.robot, joint)), usual.get(joint)
+            made = row is not None
+            yield {
+                "robot": robot.robot, "joint": joint, "unit": units.get(joint, "N m"),
+                "friction": float(row @ robot.x) if made else None,
+                "friction_error": float(np.sqrt(max(row @ robot.x_covariance @ row, 0.0))) if made else None,
+                "friction_mean": float(row @ mean) if made else None,
+                "gain": float(robot.gain[e]) if e >= 0 else None,
+                "gain_error": float(robot.gain_errors[e]) if e >= 0 else None,
+                "residual": left,
+                "residual_ratio": left / most if left is not None and most else None,
+            }  # fmt: skip
+
+
+def _friction_of(joint: str, channels: Sequence[Channel]) -> Any:
+    """The friction of a `joint` at its usual speed as a row over a robot's coordinates; None where it has none."""
+    own = [c for c in channels if c.joint == joint and c.friction]
+    whole = next((c.row for c in own if c.what == FRICTION_CHANNEL), None)
+    return whole if whole is not None else own[0].reference if own else None
+
+
+def _differences(model: FoundModel) -> Iterable[Row]:
+    pooled, design = model.pooled, model.pooled.design
+    robots = [r for r in pooled.robots if r.logs]
+    gained = np.array([r.sharper for r in robots]) if robots else np.zeros((0, design.rank))
+    for kind in pooled.kinds:
+        own = [k for k in range(design.rank) if (design.kinds[k], design.joints[k]) == (kind.kind, kind.joint)]
+        yield {"model": model.name, **_plain(kind), "sharper": _median(gained[:, own]) if own else None}
+
+
+def _days(model: FoundModel) -> Iterable[Row]:
+    for series in model.drift.series:
+        for date, value, error in zip(series.dates, series.values, series.errors, strict=True):
+            yield {
+                "robot": series.robot, "joint": series.joint, "what": series.what, "unit": series.unit,
+                "date": float(date), "value": float(value), "error": float(error),
+            }  # fmt: skip
+
+
+def _plain(found: KindStd | Drift) -> Row:
+    return {f.name: getattr(found, f.name) for f in fields(found)}
+
+
+def _torque_units(model: FoundModel) -> dict[str, str]:
+    return {joint.name: joint.effort_unit for joint in model.base.robot.joints}
+
+
+def _median(values: Array | Sequence[float]) -> float | None:
+    """Of those that are numbers; None where there are none."""
+    finite = np.asarray(values, dtype=float).ravel()
+    finite = finite[np.isfinite(finite)]
+    return float(np.median(finite)) if len(finite) else None

@@ -1,0 +1,274 @@
+"""`RobotOfFleet`: one robot of a fleet on a page of its own, from the tables of a run; made when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steelyard.errors import UnknownNameError
+from steelyard.fleet.pictures import Between, DatedPoints, date_curves, own_and_pooled
+from steelyard.fleet.results import TABLES, read_fleet_table
+from steelyard.fleet.sections import Tables, drift_figure
+from steelyard.fleet.storage import FleetError
+from steelyard.ground.numbers import Known, number, with_error
+from steelyard.ground.outcome import Presentation, Viewed
+from steelyard.ground.reasons import explained
+from steelyard.report.elements import Heat, TableCell, TableColumn, figure_html, join, paragraph, table_html, tabs
+from steelyard.report.html import Section, Verdict, render_report
+from steelyard.report.terminal import say, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# So many logs and findings are listed.
+_LISTED = 60
+# A friction or residual is shaded in full where it is off by this part of its kin's.
+_OFF = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class RobotOfFleet(Viewed):
+    """What a run of a fleet found of one robot.
+
+    Attributes:
+        run: the run's folder.
+        robot: its name.
+        tables: the robot's rows of the run's tables.
+    """
+
+    run: str
+    robot: str
+    tables: Tables
+
+    @property
+    def model(self) -> str:
+        """The name of its model."""
+        return str(self.tables["robots"]["model"][0].as_py())
+
+    def to_json(self) -> dict[str, Any]:
+        why = {f"{name}/*/*": "It is not known, or does not apply." for name in TABLES}
+        rows = {name: [_plain(row) for row in own.to_pylist()] for name, own in self.tables.items()}
+        return explained({"run": self.run, "robot": self.robot, **rows}, why)
+
+    def view(self) -> Presentation:
+        return robot_report, print_robot
+
+
+def robot_of_run(run: str | os.PathLike[str], robot: str) -> RobotOfFleet:
+    """One robot of a run of `steelyard fleet`.
+
+    Args:
+        run: the run's folder.
+        robot: its name.
+    """
+    folder = Path(run)
+    names = [name for name in TABLES if name != "differences"]
+    missing = next((name for name in names if not (folder / f"{name}.parquet").is_file()), "")
+    if missing:
+        raise FleetError(
+            f"{folder}: has no {missing}.parquet; name the folder that 'steelyard fleet FLEET -o RUN' wrote."
+        )
+    try:
+        known = read_fleet_table(folder, "robots")["robot"].to_pylist()
+        if robot not in known:
+            raise UnknownNameError("robot", robot, known)
+        return RobotOfFleet(str(folder), robot, {name: read_fleet_table(folder, name, robot) for name in names})
+    except (OSError, ValueError, KeyError) as error:  # Arrow's own are among these
+        raise FleetError(f"{folder}: its tables cannot be read ({error}); run the fleet again.") from None
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value.isoformat() if hasattr(value, "isoformat") else value for key, value in row.items()}
+
+
+# ---------------------------------------------------------------- the page
+
+
+def robot_report(found: RobotOfFleet) -> str:
+    """The page of a robot, `found` in a run; self-contained."""
+    about = found.tables["robots"].to_pylist()[0]
+    changes = found.tables["drift"].to_pylist()
+    sections: list[Section | None] = [
+        _joints(found.tables),
+        _parameters(found.tables),
+        _drift(found.tables, changes),
+        _logs(found.tables),
+        _findings(found.tables),
+    ]
+    words = f"{number(about['sharper'], 2)} times smaller error bars than by its own logs" if about["sharper"] else ""
+    verdict = Verdict(
+        "warning" if changes else "good",
+        f"{len(changes)} change{'s' if len(changes) > 1 else ''} beyond chance."
+        if changes
+        else "Nothing has changed beyond chance.",
+        tuple(d["sentence"] for d in changes),
+    )
+    return render_report(
+        f"{found.robot} ({found.model})",
+        [s for s in sections if s is not None],
+        verdict=verdict,
+        subtitle=f"{about['logs_used']} of {about['logs']} logs used, {about['samples']:,} samples"
+        + (f"; {words}" if words else ""),
+    )
+
+
+def _joints(tables: Tables) -> Section:
+    rows: list[Sequence[TableCell]] = []
+    for r in tables["joints"].to_pylist():
+        off = r["friction"] / r["friction_mean"] - 1.0 if r["friction_mean"] else None
+        ratio = r["residual_ratio"]
+        rows.append((
+            r["joint"], r["unit"], _known(r["friction"], r["friction_error"]), r["friction_mean"],
+            None if off is None else Heat(f"{100.0 * off:+.2g}", min(abs(off) / _OFF, 1.0) * 0.6),
+            None if r["gain"] is None else Known(100.0 * r["gain"], 100.0 * r["gain_error"]),
+            r["residual"], None if ratio is None else Heat(ratio, min(max(ratio - 1.2, 0.0) / _OFF, 1.0) * 0.6),
+        ))  # fmt: skip
+    heads: list[TableColumn | str] = [
+        "joint", "unit", "friction", TableColumn("of its kin", digits=3), TableColumn("off by", "%"),
+        TableColumn("gain", "%"), TableColumn("residual", digits=3), TableColumn("over the median", digits=3),
+    ]  # fmt: skip
+    words = "Friction at the usual speed, gain of the torque, and what the robot's model leaves, against its kin."
+    return Section("Joints", join(paragraph(words), table_html(heads, rows, dash="Nothing is known of it.")))
+
+
+def _with_error(value: float | None, error: float | None) -> TableCell:
+    return None if value is None or error is None else with_error(value, error)
+
+
+def _known(value: float | None, error: float | None) -> TableCell:
+    return None if value is None else Known(value, error or 0.0)
+
+
+def _parameters(tables: Tables) -> Section:
+    rows = tables["parameters"].to_pylist()
+    own = [r for r in rows if r["kind"] not in ("links", "gain")]
+    shared = [r for r in rows if r["kind"] == "links"]
+    pieces = [
+        (title, figure_html(own_and_pooled([_between(r) for r in group]), title))
+        for title, group in (("The robot's own", own), ("Links, which its kin share", shared))
+        if group
+    ]
+    heads = ["parameter", "joint", "unit", "own logs alone", "with its kin", "mean of its kin", "in the model"]
+    body: list[Sequence[TableCell]] = [
+        (r["parameter"], r["joint"], r["unit"], _with_error(r["own_estimate"], r["own_error"]),
+         _with_error(r["estimate"], r["error"]), _with_error(r["mean"], r["mean_error"]), r["possible"])
+        for r in rows
+    ]  # fmt: skip
+    table_ = table_html(heads, body, "Base parameters and gains, ± standard error", tall=True,
+                        dash="The logs do not show it, or it does not apply.")  # fmt: skip
+    words = (
+        "What the robot's own logs say of it, and what follows with those of its kin: a number that they show well "
+        "stays, one that they show badly is drawn to the mean as far as robots of this model are alike."
+    )
+    return Section("Parameters", join(paragraph(words), tabs(*pieces), table_))
+
+
+def _between(row: Mapping[str, Any]) -> Between:
+    values = [np.nan if row[n] is None else row[n] for n in ("own_estimate", "own_error", "estimate", "error", "mean")]
+    return Between(row["parameter"], row["unit"], *values)
+
+
+def _drift(tables: Tables, changes: Sequence[Mapping[str, Any]]) -> Section | None:
+    days = tables["days"].to_pylist()
+    if not days:
+        return None
+    pieces = [drift_figure(tables, changes)] if changes else []
+    of: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in days:
+        of.setdefault((row["what"], row["joint"]), []).append(row)
+    usual = {(r["kind"], r["joint"]): r["mean"] for r in tables["parameters"].to_pylist()}
+    usual |= {("friction", r["joint"]): r["friction_mean"] for r in tables["joints"].to_pylist()}
+    whats = list(dict.fromkeys(what for what, _ in of))
+    made = []
+    for what in whats:
+        curves = [
+            DatedPoints(joint, f"[{own[0]['unit']}]", [d["date"].timestamp() for d in own], [d["value"] for d in own],
+                  [d["error"] for d in own], level=usual.get((what, joint)))
+            for (kind, joint), own in of.items() if kind == what
+        ]  # fmt: skip
+        made.append((what.capitalize(), figure_html(date_curves(curves, joints=True), what.capitalize())))
+    words = "Day by day, with warmth taken out."
+    return Section("Over time", join(paragraph(words), *pieces, tabs(*made)))
+
+
+def _logs(tables: Tables) -> Section:
+    logs, scores = tables["logs"].to_pylist(), tables["scores"].to_pylist()
+    worst: dict[str, Mapping[str, Any]] = {}
+    for row in scores:
+        if (
+            row["relative_error"] is not None
+            and row["relative_error"] > worst.get(row["log"], row)["relative_error"] - 1e-12
+        ):
+            worst[row["log"]] = row
+    dated = {log["log"]: log["date"].timestamp() for log in logs if log["date"] is not None}
+    pieces = []
+    joints = list(dict.fromkeys(row["joint"] for row in scores if row["log"] in dated))
+    if joints:
+        curves = []
+        for joint in joints:
+            own = [r for r in scores if r["joint"] == joint and r["log"] in dated and r["relative_error"] is not None]
+            curves.append(
+                DatedPoints(
+                    joint, "[%]", [dated[r["log"]] for r in own], [100.0 * r["relative_error"] for r in own], []
+                )
+            )
+        caption = "What the robot's model leaves of each joint's torque, in percent of the torque's standard deviation."
+        pieces.append(figure_html(date_curves(curves, "a log", joints=True), "Relative error of its logs", caption))
+    shown = sorted(logs, key=lambda r: (r["used"], -worst[r["log"]]["relative_error"] if r["log"] in worst else 0.0))
+    body: list[Sequence[TableCell]] = [
+        (r["date"].strftime("%Y-%m-%d") if r["date"] else None, r["log"], r["samples"],
+         100.0 * worst[r["log"]]["relative_error"] if r["log"] in worst else None,
+         worst[r["log"]]["joint"] if r["log"] in worst else "", r["load"] or "", r["temperature_c"],
+         r["findings"], r["reason"] or "")
+        for r in shown[:_LISTED]
+    ]  # fmt: skip
+    heads: list[TableColumn | str] = [
+        "date", "log", "samples", TableColumn("largest error", "%", 3), "of", "load", TableColumn("temperature", "°C"),
+        "findings", "why not used",
+    ]  # fmt: skip
+    listed = table_html(heads, body, "Its logs, the worst first", tall=True, dash="Nobody says, or it was not used.")
+    more = paragraph(f"The first {_LISTED} of {len(logs)}; all stand in logs.parquet.") if len(logs) > _LISTED else ""
+    return Section("Logs", join(*pieces, listed, more))
+
+
+def _findings(tables: Tables) -> Section | None:
+    rows = tables["findings"].to_pylist()
+    if not rows:
+        return None
+    body: list[Sequence[TableCell]] = [
+        (r["severity"], r["log"].rpartition("/")[2], r["joint"] or "", r["message"], r["advice"] or "")
+        for r in rows[:_LISTED]
+    ]
+    made = table_html(["severity", "log", "joint", "what was seen", "what to do"], body, tall=True)
+    more = (
+        paragraph(f"The first {_LISTED} of {len(rows)}; all stand in findings.parquet.") if len(rows) > _LISTED else ""
+    )
+    return Section("What the check found", join(made, more))
+
+
+def print_robot(found: RobotOfFleet, out: Console, folder: str = "") -> None:
+    """Print in few lines what a run of a fleet found of a robot.
+
+    Args:
+        found: the robot.
+        out: where to.
+        folder: that its page was written to; "" if none was.
+    """
+    about = found.tables["robots"].to_pylist()[0]
+    say(out, f"{found.robot} ({found.model}): {about['logs_used']} of {about['logs']} logs used.")
+    rows = [
+        [r["joint"], r["unit"], str(_known(r["friction"], r["friction_error"]) or "–"), number(r["friction_mean"], 3),
+         number(r["residual"], 3), number(r["residual_ratio"], 3)]
+        for r in found.tables["joints"].to_pylist()
+    ]  # fmt: skip
+    columns = ["joint", "unit", "friction", "of its kin", "residual", "over the median"]
+    out.print(table("Joints", columns, rows, right=columns[2:]))
+    for change in found.tables["drift"].to_pylist():
+        say(out, f" · {change['sentence']}")
+    if folder:
+        say(out, f"\nLook at {folder}/report.html.")
