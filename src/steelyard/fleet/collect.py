@@ -13,9 +13,10 @@ from steelyard.errors import LogError
 from steelyard.fleet.patterns import Pattern, date_in_name
 from steelyard.fleet.storage import FleetError, files_at, location_in, read_location
 from steelyard.fleet.table import FleetBuilder, FleetLog
+from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.documents import parse_document
 from steelyard.ground.field import shown_value
-from steelyard.ground.remote import any_path, is_url, shown_address
+from steelyard.ground.remote import any_path
 from steelyard.signals.mapping import LogMapping
 from steelyard.signals.presets import PRESETS
 

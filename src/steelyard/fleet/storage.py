@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import LogError, SteelyardError
+from steelyard.ground.addresses import file_system, is_url, shown_address, told
 from steelyard.ground.folders import MANIFEST
-from steelyard.ground.remote import RemoteFile, any_path, content_hash, file_system, is_url, shown_address, told
+from steelyard.ground.remote import RemoteFile, any_path, content_hash
 from steelyard.ground.untrusted import read_bytes
 from steelyard.signals.table import READERS, has_reader
 

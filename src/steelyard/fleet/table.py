@@ -13,8 +13,9 @@ from typing import Any
 
 from steelyard.errors import RobotError, UnknownNameError, unfit_for_a_name
 from steelyard.fleet.storage import FleetError, location_in, look_anew, read_location
+from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.files import plain
-from steelyard.ground.remote import any_path, is_url, shown_address
+from steelyard.ground.remote import any_path
 from steelyard.ground.untrusted import read_bytes
 from steelyard.robot.formats import read_robot
 from steelyard.robot.library import builtin_names

@@ -20,8 +20,9 @@ from steelyard.errors import SteelyardError, UnreachableError
 from steelyard.fleet.mapped import LogFactors, log_factors, merge_factors, skipped_log
 from steelyard.fleet.settings import TRIED, ModelSettings, ModelStudy, alike_logs, beginning_of, choose_settings
 from steelyard.fleet.storage import content_identity, how_it_lies
+from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.arrays import one_heap
-from steelyard.ground.remote import any_path, is_url, shown_address
+from steelyard.ground.remote import any_path
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.mapping import LogMapping

@@ -17,9 +17,10 @@ from steelyard.fleet.collect import Collector
 from steelyard.fleet.patterns import date_in_name
 from steelyard.fleet.storage import FleetError, children, files_at, folder_of, is_folder, location_in, read_location
 from steelyard.fleet.table import Fleet, FleetLog
+from steelyard.ground.addresses import shown_address
 from steelyard.ground.documents import parse_document
 from steelyard.ground.field import Field, shown_value
-from steelyard.ground.remote import any_path, shown_address
+from steelyard.ground.remote import any_path
 from steelyard.ground.schema import build
 from steelyard.robot.formats import ROBOT_FORMATS
 from steelyard.signals.table import read_table
