@@ -112,10 +112,12 @@ class QuickLogs:
     def __init__(self, truth: Truth, motions: int = 4, count: int = 600) -> None:
         self.truth, n = truth, truth.design.rank
         self.made = [truth.log("", truth.mean, np.zeros(truth.joints), count) for _ in range(motions)]
-        columns = truth.design.independent
-        self.H = [m.grams(columns)[:, :n, :n] for m in self.made]
-        self.roots = [np.linalg.cholesky(m.meats(columns) + 1e-9 * np.eye(n) * np.trace(m.meats(columns)[0]))
-                      for m in self.made]  # fmt: skip
+        self.parts = []  # by motion and equation: columns that are there, root of H over them, root of the meat
+        for one in self.made:
+            H, M = one.grams(range(n))[:, :n, :n], one.meats(range(n))
+            own = [np.flatnonzero(np.diag(h) > 0.0) for h in H]
+            self.parts.append([(k, np.linalg.cholesky(h[np.ix_(k, k)]).T, np.linalg.cholesky(m[np.ix_(k, k)]))
+                               for k, h, m in zip(own, H, M, strict=True)])  # fmt: skip
 
     def log(self, robot: str, beta: Array, gain: Array, date: float | None = None, **table: object) -> LogFactors:
         """Of a robot whose parameters are `beta` in this log."""
@@ -123,25 +125,24 @@ class QuickLogs:
         rng, n = truth.rng, truth.design.rank
         k = int(rng.integers(len(self.made)))
         one, own = self.made[k], truth.of_log(beta)
-        right = self.H[k] @ own * (1.0 + gain)[:, None]
-        score = np.einsum("eij,ej->ei", self.roots[k], rng.normal(size=(len(gain), n)))
-        triangles = []
-        for e, H in enumerate(self.H[k]):
-            root = np.linalg.cholesky(H + 1e-12 * np.trace(H) * np.eye(n)).T
-            z = np.linalg.solve(root.T, right[e] + score[e])
-            whole = np.zeros((n + 1, n + 1))
-            whole[:n, :n], whole[:n, n], whole[n, n] = root, z, np.sqrt(max(one.residual_squares[e], 0.0))
+        triangles, equations = [], []
+        for e, (columns, root, meat) in enumerate(self.parts[k]):
+            z = (1.0 + gain[e]) * root @ own[columns]
+            z += np.linalg.solve(root.T, meat @ rng.normal(size=len(columns)))
+            m = len(columns)
+            whole = np.zeros((m + 1, m + 1))
+            whole[:m, :m], whole[:m, m], whole[m, m] = root, z, np.sqrt(max(one.residual_squares[e], 0.0))
             triangles.append(triangle(whole))
+            equations.append(Equation(truth.design.equations[e], columns))
         old = one.factor
         assert old is not None
-        equations = tuple(Equation(e.name, np.arange(n)) for e in old.equations)
         # How much noise there was is known to the degrees of freedom of its stretches.
         known = np.sqrt(rng.chisquare(30.0, len(gain)) / 30.0)
         return LogFactors(
-            Factor(equations, tuple(triangles), old.samples, n, "qr", old.rows),
+            Factor(tuple(equations), tuple(triangles), old.samples, n, "qr", old.rows),
             one.sums,
-            tuple(m * s**2 for m, s in zip(one.meat, known, strict=True)),
-            tuple(c * s for c, s in zip(one.scores, known, strict=True)),
+            tuple(m[np.ix_(p[0], p[0])] * s**2 for m, s, p in zip(one.meat, known, self.parts[k], strict=True)),
+            tuple(c[:, p[0]] * s for c, s, p in zip(one.scores, known, self.parts[k], strict=True)),
             one.stretches,
             one.residual_squares * known**2,
             one.freedom,

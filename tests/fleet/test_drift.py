@@ -69,7 +69,7 @@ CHANNELS = [
 ]
 
 
-def still(rng: np.random.Generator, robots: int = 6, days: int = 15, scatter: float = 2.0) -> list[Days]:
+def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: float = 2.0) -> list[Days]:
     """Robots that do not change, whose days scatter by more than their error bars say, each its own way."""
     out = []
     for r in range(robots):
@@ -110,7 +110,7 @@ def fleet_logs(
 
 @cache
 def changed() -> FleetDrift:
-    made, logs = fleet_logs(5, grows=0.1, jump=0.06)
+    made, logs = fleet_logs(2, grows=0.1, jump=0.06)
     return fleet_drift(pool(made.design, logs), logs)
 
 

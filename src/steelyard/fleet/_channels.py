@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steelyard.fleet._between import other_loads
 from steelyard.fleet._information import Information
@@ -23,7 +22,7 @@ from steelyard.ground.arrays import Array
 # Of what is followed a log may show anything, up to as much as the joint's torque; gains err by less.
 _WIDE, _WIDE_GAIN = 1.0, 0.3
 # A number of which a log shows less than this part is not told apart from others there.
-_TOLD_APART = 0.5
+TOLD_APART = 0.5
 FRICTION_CHANNEL = "friction"
 
 
@@ -77,6 +76,61 @@ def channels_of(fleet: PooledFleet) -> list[Channel]:
     return out
 
 
+class OwnPart:
+    """Solves for what is each robot's own, links and load being given.
+
+    Args:
+        fleet: the robots of the model.
+        channels: what is followed.
+    """
+
+    def __init__(self, fleet: PooledFleet, channels: Sequence[Channel]) -> None:
+        design = fleet.design
+        self.own = np.flatnonzero([*design.own, *(True for _ in design.equations)])
+        self.rest = np.setdiff1d(np.arange(design.size), self.own)
+        self.scale = fleet.informed.scales[self.own]
+        self._wide = np.where(self.own < design.rank, _WIDE, _WIDE_GAIN)
+        self._rows = np.array([c.row[self.own] for c in channels]).reshape(-1, len(self.own)) * self.scale
+
+    def fixed(self, covariance: Array) -> Array:
+        """The `covariance` of a robot's coordinates, without what is its own."""
+        out = np.zeros_like(covariance)
+        places = np.ix_(self.rest, self.rest)
+        out[places] = covariance[places]
+        return out
+
+    def solved(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array, Array]:
+        """By how much the robot's own coordinates differ from `x`, as parts of the torque, the covariance of that, and
+        how much of each is seen.
+
+        Args:
+            info: what a log, or several, say.
+            x: coordinates of a robot.
+            fixed: covariance of those of its coordinates that are not its own.
+        """
+        places, scale = np.ix_(self.own, self.own), self.scale
+        N = info.J[places] * scale * scale[:, None]
+        P: Array = np.asarray(np.linalg.inv(N + np.diag(1.0 / self._wide**2)), dtype=float)
+        noise = info.widened + info.J @ fixed @ info.J
+        covariance = P @ (noise[places] * scale * scale[:, None]) @ P
+        return P @ (scale * (info.h - info.J @ x)[self.own]), covariance, np.asarray(np.einsum("ab,ba->a", P, N))
+
+    def channels(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array]:
+        """By how much every channel differs from that of `x`, and the variance of that, infinite where it is not told.
+
+        Args:
+            info: what a log, or several, say.
+            x: coordinates of a robot.
+            fixed: covariance of those of its coordinates that are not its own.
+        """
+        delta, covariance, seen = self.solved(info, x, fixed)
+        rows = self._rows
+        size = np.abs(rows).max(axis=1, initial=0.0)
+        told = np.where(np.abs(rows) > 1e-3 * size[:, None], seen, 1.0).min(axis=1, initial=1.0)
+        variance = np.einsum("ca,ab,cb->c", rows, covariance, rows, optimize=True)
+        return rows @ delta, np.where((told > TOLD_APART) & (size > 0.0), variance, np.inf)
+
+
 def deviations(
     fleet: PooledFleet, robot: PooledRobot, logs: Sequence[LogFactors], channels: Sequence[Channel]
 ) -> tuple[Array, Array]:
@@ -89,32 +143,10 @@ def deviations(
         logs: its logs, all usable.
         channels: what is followed.
     """
-    design = fleet.design
-    own = np.flatnonzero([*design.own, *(True for _ in design.equations)])
-    rest = np.setdiff1d(np.arange(design.size), own)
-    scale = fleet.informed.scales[own]
-    wide = np.where(own < design.rank, _WIDE, _WIDE_GAIN)
-    rows = np.array([c.row[own] for c in channels]) * scale
-    fixed = np.zeros_like(robot.x_covariance)
-    fixed[np.ix_(rest, rest)] = robot.x_covariance[np.ix_(rest, rest)]
-    values, variances = np.zeros((len(logs), len(channels))), np.full((len(logs), len(channels)), np.inf)
-    for n, (log, other) in enumerate(zip(logs, other_loads(logs), strict=True)):
-        info = fleet.information(log, other)
-        delta, P, leaks = _solved(info, robot.x, own, scale, wide)
-        noise = info.widened + info.J @ fixed @ info.J
-        spread = P @ (noise[np.ix_(own, own)] * scale * scale[:, None]) @ P
-        told = np.array([leaks[np.abs(row) > 1e-3 * np.abs(row).max(initial=0.0)].min(initial=1.0) for row in rows])
-        told[np.abs(rows).max(axis=1, initial=0.0) == 0.0] = 0.0
-        values[n] = rows @ delta
-        variances[n] = np.where(told > _TOLD_APART, np.einsum("ca,ab,cb->c", rows, spread, rows, optimize=True), np.inf)
-    return values, variances
-
-
-def _solved(
-    info: Information, x: Array, own: NDArray[np.intp], scale: Array, wide: Array
-) -> tuple[Array, Array, Array]:
-    """Changes of what is followed, in parts of the torque, what they are solved by, and how much of each is seen."""
-    places = np.ix_(own, own)
-    N = info.J[places] * scale * scale[:, None]
-    P: Array = np.asarray(np.linalg.inv(N + np.diag(1.0 / wide**2)), dtype=float)
-    return P @ (scale * (info.h - info.J @ x)[own]), P, np.asarray(np.einsum("ab,ba->a", P, N))
+    part = OwnPart(fleet, channels)
+    fixed = part.fixed(robot.x_covariance)
+    made = [
+        part.channels(fleet.information(log, other), robot.x, fixed)
+        for log, other in zip(logs, other_loads(logs), strict=True)
+    ]
+    return np.array([m[0] for m in made]), np.array([m[1] for m in made])

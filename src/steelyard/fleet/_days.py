@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.estimation.linear.widening import drawn_to_mean
+from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, drawn_to_mean
 from steelyard.fleet._channels import FRICTION_CHANNEL, Channel
 from steelyard.fleet._scan import MEDIAN_SQUARE, excess_variance
 from steelyard.ground.arrays import Array
@@ -267,3 +267,29 @@ def _wander(robots: Sequence[Days], c: int, day: float) -> float:
     if ratio < 1.0 + _SURE * np.sqrt(2.0 / (3.0 * _OF_MEDIANS * len(far))):
         return 0.0
     return excess_variance(squares, known + 2.0 * day, seconds / _DAY_S)
+
+
+def noise_of(days: Days, scatter: Scatter, c: int) -> tuple[Array, Array, Array, float]:
+    """Which days tell of a channel, its values there, their covariance, and how well that is known."""
+    seen = np.isfinite(days.variances[:, c])
+    z, v, t = days.values[seen, c], days.variances[seen, c], days.t[seen]
+    if not len(z):
+        return seen, z, np.zeros((0, 0)), 1.0
+    C = np.diag(v + scatter.day[c]) + scatter.walk[c] * np.minimum.outer(t - t[0], t - t[0]) / 86400.0
+    # A robot that scatters more than its kin is given more, one that scatters less, less.
+    d = np.diff(z) ** 2 / np.maximum(
+        v[1:] + v[:-1] + 2.0 * scatter.day[c] + scatter.walk[c] * np.diff(t) / 86400.0, 1e-300
+    )
+    own = max(len(d) * 2.0 / 3.0, 0.0)
+    wider = float(drawn_to_mean(_mean_but_largest(d), 1.0, own)) if len(d) else 1.0
+    X = days.warmth[seen] * (0.5 * scatter.law[:, c])  # robots warm up by half as much, or half as much again
+    return seen, z, wider * C + X @ X.T, min(scatter.degrees[c], 200.0) + min(own, DEGREES_OF_MEAN)
+
+
+def _mean_but_largest(d: Array) -> float:
+    """The mean of squared Gaussians without the largest, which a jump may have made."""
+    n = len(d)
+    if n < 6:
+        return float(np.mean(d))
+    expected = 2.0 * np.log(n) - np.log(np.log(n))
+    return float((np.sum(d) - np.max(d)) / (n - expected))

@@ -74,14 +74,13 @@ class Informed:
     def __init__(self, design: FleetDesign, logs: Sequence[LogFactors]) -> None:
         self.design = design
         p, E = design.rank, len(design.equations)
-        total, weighted = np.zeros((2, E, p + 1, p + 1))  # per row, and by the noise
+        total = np.zeros((E, p + 1, p + 1))  # per row
         ratios: list[list[float]] = [[] for _ in range(E)]
         redness, counted = np.zeros((2, E, p))
         for log in logs:
             grams = log.grams(design.independent)
             meats = log.meats(design.independent)
             total += grams / np.maximum(log.rows, 1.0)[:, None, None]
-            weighted += self._weights(grams, meats)[:, None, None] * grams
             red, known = self._redness(log, grams, meats)
             redness, counted = redness + red, counted + known
             for e, ratio in enumerate(self._ratios(log, meats)):
@@ -91,17 +90,7 @@ class Informed:
         self.redness = redness / np.maximum(counted, 1.0)
         self.grams = total / max(len(logs), 1)
         self.scales = design.scales(total)
-        H, b = weighted[:, :p, :p].sum(axis=0), weighted[:, :p, p].sum(axis=0)
-        _, inverse = _root(H)
-        self.beta = inverse.T @ (inverse @ b)
-
-    @staticmethod
-    def _weights(grams: Array, meats: Array) -> Array:
-        """w² of every equation: one over the variance of its noise, as its columns feel it."""
-        own, noise = (np.diagonal(x, axis1=1, axis2=2)[:, : meats.shape[1]] for x in (grams, meats))
-        known = (own > 0.0) & (noise > 0.0)
-        ratio = np.where(known, noise / np.where(known, own, 1.0), 0.0).sum(axis=1)
-        return np.where(ratio > 0.0, known.sum(axis=1) / np.where(ratio > 0.0, ratio, 1.0), 0.0)
+        self.beta = usual_parameters(design, logs)
 
     def _ratios(self, log: LogFactors, meats: Array) -> list[float]:
         """How much more the scores of each equation scatter than the spectrum of its residuals says; 0: not known."""
@@ -135,7 +124,7 @@ class Informed:
         design = self.design
         p, d = design.rank, design.size
         grams, meats = log.grams(design.independent), log.meats(design.independent)
-        w2 = self._weights(grams, meats)
+        w2 = _weights(grams, meats)
         degrees = np.maximum(log.stretches - 1.0, 1.0)
         own = np.array(self._ratios(log, meats))
         drawn = [drawn_to_mean(r if r > 0.0 else c, c, n) for r, c, n in zip(own, self.common, degrees, strict=True)]
@@ -155,6 +144,30 @@ class Informed:
         J, K = L @ weighed, weighed.T @ white @ weighed
         believed = float(np.median(degrees)) + DEGREES_OF_MEAN
         return Information(0.5 * (J + J.T), weighed.T @ (inverse @ g), 0.5 * (K + K.T), believed)
+
+
+def usual_parameters(design: FleetDesign, logs: Sequence[LogFactors]) -> Array:
+    """The base parameters that fit all logs together, each joint weighted by its noise; zero where none shows them.
+
+    Args:
+        design: what is asked.
+        logs: usable ones, of any robots of the model.
+    """
+    p = design.rank
+    whole = np.zeros((p + 1, p + 1))
+    for log in logs:
+        grams = log.grams(design.independent)
+        whole += np.einsum("e,epq->pq", _weights(grams, log.meats(design.independent)), grams)
+    _, inverse = _root(whole[:p, :p])
+    return np.asarray(inverse.T @ (inverse @ whole[:p, p]))
+
+
+def _weights(grams: Array, meats: Array) -> Array:
+    """w² of every equation: one over the variance of its noise, as its columns feel it."""
+    own, noise = (np.diagonal(x, axis1=1, axis2=2)[:, : meats.shape[1]] for x in (grams, meats))
+    known = (own > 0.0) & (noise > 0.0)
+    ratio = np.where(known, noise / np.where(known, own, 1.0), 0.0).sum(axis=1)
+    return np.where(ratio > 0.0, known.sum(axis=1) / np.where(ratio > 0.0, ratio, 1.0), 0.0)
 
 
 def _root(N: Array) -> tuple[Array, Array]:

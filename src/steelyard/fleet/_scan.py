@@ -107,6 +107,26 @@ def scan(z: Array, C: Array, t: Array, degrees: float, along: Sequence[Array] = 
     )
 
 
+def step_statistics(z: Array, C: Array, t: Array) -> tuple[Array, Array]:
+    """Student's T of a step on each day that has two before it and two from it on, and the times of these days.
+
+    Args:
+        z: values, `(days,)`.
+        C: their covariance.
+        t: times, rising.
+    """
+    n = len(z)
+    if n < _BEFORE + _AFTER:
+        return np.zeros(0), np.zeros(0)
+    root = np.linalg.cholesky(C)
+    starts = list(range(_BEFORE, n - _AFTER + 1))
+    level = np.linalg.solve(root, np.ones(n))
+    level = level / np.linalg.norm(level)
+    F, y = np.linalg.solve(root, _templates(t, starts, False)), np.linalg.solve(root, z)
+    F, y = F - np.outer(level, level @ F), y - level * (level @ y)
+    return F.T @ y / np.linalg.norm(F, axis=0), t[starts]
+
+
 def _templates(t: Array, starts: Sequence[int], ramp: bool) -> Array:
     """0 before, 1 on the last day, `(days, starts)`."""
     begins = t[list(starts)]

@@ -16,9 +16,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, drawn_to_mean
 from steelyard.fleet._channels import FRICTION_CHANNEL, Channel, channels_of, deviations
-from steelyard.fleet._days import Days, Scatter, learnt_scatter, with_warmth, without_weather
+from steelyard.fleet._days import Days, Scatter, learnt_scatter, noise_of, with_warmth, without_weather
 from steelyard.fleet._scan import ChangePoint, false_discovery, scan
 from steelyard.fleet.effects import GAIN_KIND
 from steelyard.fleet.mapped import LogFactors
@@ -110,6 +109,9 @@ class FleetDrift:
         joints: how many joints of robots were asked.
         rate: of false discoveries among `drifts`.
         scatter: of days, beyond their error bars: by channel (joint, what), in its unit.
+        channels: what is followed.
+        days: every robot day by day, warmth taken out.
+        learnt: how days scatter.
     """
 
     series: tuple[DriftSeries, ...]
@@ -117,6 +119,9 @@ class FleetDrift:
     joints: int
     rate: float
     scatter: dict[tuple[str, str], float]
+    channels: tuple[Channel, ...]
+    days: tuple[Days, ...]
+    learnt: Scatter
 
 
 def fleet_drift(fleet: PooledFleet, logs: Sequence[LogFactors], rate: float = FALSE_DRIFTS) -> FleetDrift:
@@ -147,7 +152,7 @@ def compared(robots: Sequence[Days], channels: Sequence[Channel], rate: float = 
     by_joint: dict[tuple[int, str], list[tuple[float, int, ChangePoint]]] = {}
     for r, days in enumerate(daily):
         for c, channel in enumerate(channels):
-            seen, z, C, degrees = _noise(days, scatter, c)
+            seen, z, C, degrees = noise_of(days, scatter, c)
             found = scan(z, C, days.t[seen], degrees)
             p_own = 1.0 if found is None else found.p
             series.append(
@@ -167,7 +172,7 @@ def compared(robots: Sequence[Days], channels: Sequence[Channel], rate: float = 
             told += _all_changes(daily[key[0]], channels, scatter, by_joint[key], limit, float(p[k]))
     told.sort(key=lambda one: (one.p, one.robot, one.joint, one.since))
     usual = {(c.joint, c.what): float(np.sqrt(s)) for c, s in zip(channels, scatter.day, strict=False)}
-    return FleetDrift(tuple(series), tuple(told), len(keys), rate, usual)
+    return FleetDrift(tuple(series), tuple(told), len(keys), rate, usual, tuple(channels), tuple(daily), scatter)
 
 
 def _followed(fleet: PooledFleet, name: str, dated: Sequence[LogFactors], channels: Sequence[Channel]) -> Days | None:
@@ -188,32 +193,6 @@ def _followed(fleet: PooledFleet, name: str, dated: Sequence[LogFactors], channe
     )
 
 
-def _noise(days: Days, scatter: Scatter, c: int) -> tuple[Array, Array, Array, float]:
-    """Which days tell of a channel, its values there, their covariance, and how well that is known."""
-    seen = np.isfinite(days.variances[:, c])
-    z, v, t = days.values[seen, c], days.variances[seen, c], days.t[seen]
-    if not len(z):
-        return seen, z, np.zeros((0, 0)), 1.0
-    C = np.diag(v + scatter.day[c]) + scatter.walk[c] * np.minimum.outer(t - t[0], t - t[0]) / 86400.0
-    # A robot that scatters more than its kin is given more, one that scatters less, less.
-    d = np.diff(z) ** 2 / np.maximum(
-        v[1:] + v[:-1] + 2.0 * scatter.day[c] + scatter.walk[c] * np.diff(t) / 86400.0, 1e-300
-    )
-    own = max(len(d) * 2.0 / 3.0, 0.0)
-    wider = float(drawn_to_mean(_mean_but_largest(d), 1.0, own)) if len(d) else 1.0
-    X = days.warmth[seen] * (0.5 * scatter.law[:, c])  # robots warm up by half as much, or half as much again
-    return seen, z, wider * C + X @ X.T, min(scatter.degrees[c], 200.0) + min(own, DEGREES_OF_MEAN)
-
-
-def _mean_but_largest(d: Array) -> float:
-    """The mean of squared Gaussians without the largest, which a jump may have made."""
-    n = len(d)
-    if n < 6:
-        return float(np.mean(d))
-    expected = 2.0 * np.log(n) - np.log(np.log(n))
-    return float((np.sum(d) - np.max(d)) / (n - expected))
-
-
 def _all_changes(
     days: Days,
     channels: Sequence[Channel],
@@ -228,7 +207,7 @@ def _all_changes(
         told = min(1.0, p_own * len(found))
         if told > limit:
             break
-        seen, z, C, degrees = _noise(days, scatter, c)
+        seen, z, C, degrees = noise_of(days, scatter, c)
         t = days.t[seen]
         along: list[Array] = []
         next_change: ChangePoint | None = change
@@ -249,14 +228,15 @@ def _told(days: Days, channel: Channel, c: int, change: ChangePoint, t: Array, p
         joint=channel.joint, what=channel.what, way="risen" if change.size > 0.0 else "fallen",
         part=with_error(100.0 * abs(part), 100.0 * error),
     )  # fmt: skip
-    when = f"growing since {_day(since)}" if change.ramp else f"since {_day(since)}"
+    when = f"growing since {day_text(since)}" if change.ramp else f"since {day_text(since)}"
     if earliest < latest:
-        when += f" (between {_day(earliest)} and {_day(latest)})"
+        when += f" (between {day_text(earliest)} and {day_text(latest)})"
     return Drift(
         days.robot, channel.joint, channel.what, "growth" if change.ramp else "step", since, earliest, latest,
         change.size, change.error, channel.unit, part, error, p, f"Robot '{days.robot}': {words}, {when}.",
     )  # fmt: skip
 
 
-def _day(seconds: float) -> str:
+def day_text(seconds: float) -> str:
+    """The day of a moment, `seconds` since 1970, as 2026-03-01."""
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d")

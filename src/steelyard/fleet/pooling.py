@@ -70,6 +70,7 @@ class PooledRobot:
         own_errors: standard errors of these.
         effects: by how much it differs from its model, in the order of `FleetDesign.ways`, as parts of the torque.
         effects_std: standard errors of these.
+        info: what its logs say together.
     """
 
     robot: str
@@ -81,6 +82,7 @@ class PooledRobot:
     own_errors: Array
     effects: Array
     effects_std: Array
+    info: Information
 
     @cached_property
     def beta(self) -> Array:
@@ -251,7 +253,7 @@ def pool(
         own_beta, own_covariance = own[r] or unseen
         pooled.append(
             PooledRobot(name, len(of_robot[name]), found.x[r], robots_V[r], found.seen, own_beta,
-                        np.sqrt(np.diag(own_covariance)), found.u[r], np.sqrt(found.variance_u[r]))
+                        np.sqrt(np.diag(own_covariance)), found.u[r], np.sqrt(found.variance_u[r]), made[r])
         )  # fmt: skip
     mean, covariance = _hidden(found.mu, model_V, found)
     kinds = _kinds(design, informed.scales, between_robots, between_logs, told, evidence)
