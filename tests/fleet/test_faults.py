@@ -92,7 +92,8 @@ class _Lent(engine.Engine):
 
 
 def worker_pids(made: DaskEngine) -> list[int]:
-    return list(made._client.run(os.getpid).values())
+    client = made._client
+    return [] if client is None else list(client.run(os.getpid).values())
 
 
 @contextmanager

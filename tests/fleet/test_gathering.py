@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from steelyard.fleet import gathering, work
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.fleet.gathering import FleetFactors
-from steelyard.fleet.mapped import LogFactors, merge_factors
+from steelyard.fleet.mapped import LogFactors, log_factors, merge_factors
 from steelyard.fleet.settings import ModelSettings, ModelStudy, drawn
 from steelyard.fleet.storage import FleetError
 from steelyard.fleet.table import read_fleet
@@ -181,6 +183,16 @@ def test_settings_come_back_from_their_document(once: tuple[Path, FleetOutcome])
     assert back == own
     assert back.key == own.key
     assert ModelStudy(planar(), back).study.base.independent == own.independent
+
+
+def test_a_worker_keeps_nothing_of_a_log_that_it_has_mapped(once: tuple[Path, FleetOutcome]) -> None:
+    ready = ModelStudy(planar(), once[1].factors.settings["planar"])
+    log = made_log(3)
+    gone = weakref.ref(log)
+    log_factors(ready.study_of(log), ready.beta, np.array(ready.settings.residual_std))
+    del log
+    gc.collect()
+    assert gone() is None
 
 
 @cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
 import os
 import queue
 import time
@@ -35,6 +36,9 @@ _SHORT_S = 10.0
 _RETURNS = 5
 # What a worker of the local cluster may have in memory: it is ended beyond, and what it did is done again, or given up.
 MEMORY_LIMIT = "1GiB"
+
+
+_GUARD = "A script that starts workers does so below: if __name__ == '__main__'."
 
 
 class EngineError(SteelyardError):
@@ -122,6 +126,8 @@ class DaskEngine(Engine):
 
         asked: dict[str, Any] = {"timeout": _CONNECT_S, "set_as_default": False}
         dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
+        if not self.address and getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise EngineError(_GUARD)  # a worker that runs the script which started it
         try:
             if not self.address:
                 self._cluster = self._distributed.LocalCluster(
@@ -129,10 +135,12 @@ class DaskEngine(Engine):
                     host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
                 )  # fmt: skip
             self._client = self._distributed.Client(self._cluster or self.address, **asked)
-        except (OSError, ValueError, TypeError, TimeoutError) as error:
+        except (OSError, ValueError, TypeError, TimeoutError, RuntimeError) as error:
             self._leave()
             if not self.address:
-                raise EngineError(f"No cluster could be started on this machine ({error}); use --workers 0.") from None
+                raise EngineError(
+                    f"No workers could be started on this machine ({error}); use --workers 0 (workers=0). {_GUARD}"
+                ) from None
             raise EngineError(
                 f"{self.address}: no scheduler answers there; start one (dask scheduler), or leave --scheduler out."
             ) from None

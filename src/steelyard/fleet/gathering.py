@@ -38,6 +38,8 @@ _CANDIDATES = 32
 _BLOCK = FAN_IN**2
 # Less than this, in logs and in bytes, is done here sooner than workers are started.
 _FEW_LOGS, _FEW_BYTES = 64, 250_000_000
+# Of merges, by the logs in them: some 3,000 a second.
+_FEW_MERGED = 10_000
 
 
 @dataclass
@@ -164,6 +166,7 @@ class _Gathering:
         self.fleet, self.store, self.crew, self.check, self.options = fleet, store, crew, check, options
         self.tally = FleetTally()
         self.keys: list[str] = [""] * len(fleet.logs)
+        self._mappings: dict[int, str] = {}
         self._why: dict[str, str] = {}  # of models without settings
 
     # ---------------------------------------------------------------- settings
@@ -260,7 +263,12 @@ class _Gathering:
 
     def _key(self, log: FleetLog, name: str) -> str:
         own = self._settings[self.fleet.robots[log.robot]]
-        return content_key("log", name, _mapping_key(log), own.key, self.check)
+        mapping: LogMapping = log.mapping
+        if id(mapping) not in self._mappings:  # many logs share one, which the table holds
+            said = {field: value for field, value in vars(mapping).items() if field != "source"}
+            self._mappings[id(mapping)] = content_key("mapping", said)
+        by_file = _short_name(log) if isinstance(mapping.window, Mapping) else ""
+        return content_key("log", name, self._mappings[id(mapping)], by_file, own.key, self.check)
 
     def _map(self, engine: Engine, todo: Sequence[tuple[int, LogTask]]) -> None:
         begun, total = time.monotonic(), len(todo)
@@ -346,7 +354,7 @@ class _Gathering:
                     _merge_key(block), tuple(self.store.read(key) or known[key].to_bytes() for key in block)
                 )
 
-        engine = self.crew.engine(few=sum(map(len, todo)) <= 4 * _BLOCK) if todo else HereEngine()
+        engine = self.crew.engine(few=sum(map(len, todo)) <= _FEW_MERGED) if todo else HereEngine()
         for done, (task, data) in enumerate(engine.results(merge_entries, parts())):
             tell_progress("Merging by robot", done / len(todo))
             if isinstance(data, GivenUpError):  # not the logs' fault: they have been mapped
@@ -364,11 +372,3 @@ def _short_name(log: FleetLog) -> str:
 
 def _merge_key(keys: Sequence[str]) -> str:
     return keys[0] if len(keys) == 1 else content_key("merged", FAN_IN, list(keys))
-
-
-def _mapping_key(log: FleetLog) -> str:
-    """The hash of what a mapping says of a log, wherever it is written."""
-    mapping: LogMapping = log.mapping
-    by_file = _short_name(log) if isinstance(mapping.window, Mapping) else ""
-    own: dict[str, Any] = {name: value for name, value in vars(mapping).items() if name != "source"}
-    return content_key("mapping", own, by_file)

@@ -13,10 +13,11 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.check.check import check_study, found_later
 from steelyard.errors import SteelyardError
@@ -168,8 +169,8 @@ class LogFactors:
         equations: list[dict[str, Any]] = []
         for e, equation in enumerate(self.equations):
             assert factor is not None
-            upper = np.triu_indices(equation.width), np.triu_indices(equation.width - 1)
-            parts += [factor.triangles[e][upper[0]], self.meat[e][upper[1]], self.scores[e].ravel()]
+            whole, inner = _upper(equation.width), _upper(equation.width - 1)
+            parts += [factor.triangles[e].ravel()[whole], self.meat[e].ravel()[inner], self.scores[e].ravel()]
             about = {"name": equation.name, "columns": equation.columns.tolist(), "rows": factor.rows[e]}
             equations.append({**about, "scores": len(self.scores[e])})
         about = {
@@ -207,6 +208,13 @@ class LogFactors:
 _PLAIN = ("row_period_s", "samples", "duration_s", "skipped", "logs")
 
 
+@cache
+def _upper(width: int) -> NDArray[np.intp]:
+    """Places of an upper triangle in a square matrix of so many rows, one row after the other."""
+    rows, columns = np.triu_indices(width)
+    return rows * width + columns
+
+
 def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
     at = 0
 
@@ -216,9 +224,9 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
         return numbers[at - math.prod(shape) : at].reshape(shape)
 
     def take_triangle(width: int) -> Array:
-        out = np.zeros((width, width))
-        out[np.triu_indices(width)] = take(width * (width + 1) // 2)
-        return out
+        out = np.zeros(width * width)
+        out[_upper(width)] = take(width * (width + 1) // 2)
+        return out.reshape(width, width)
 
     stated: Sequence[Mapping[str, Any]] = about["equations"]
     n, triangles, meat, scores = len(stated), [], [], []
@@ -228,7 +236,9 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
     for e, equation in zip(stated, equations, strict=True):
         triangles.append(take_triangle(equation.width))
         upper = take_triangle(equation.width - 1)
-        meat.append(upper + np.triu(upper, 1).T)
+        both = upper + upper.T
+        np.fill_diagonal(both, upper.diagonal())
+        meat.append(both)
         scores.append(take(e["scores"], equation.width - 1))
     rows = tuple(e["rows"] for e in stated)
     factor = Factor(equations, tuple(triangles), about["rows"], about["parameters"], about["method"], rows)

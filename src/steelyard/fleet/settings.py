@@ -163,7 +163,8 @@ class ModelStudy:
 
     def study_of(self, source: Source) -> Study:
         """The same question to one log, `source`; `LogError` where it does not belong to the others."""
-        made = self.study.judged_on([without_repeats(source) if isinstance(source, Log) else source])
+        log = without_repeats(source) if isinstance(source, Log) else source
+        made = replace(self.study, _prepared={}).judged_on([log])  # what is prepared goes away with the log
         refuse_without_torque(made.beginnings)
         mounted, robot = as_logged(made.robot, made.beginnings), made.robot
         alike = np.allclose(mounted.gravity, robot.gravity) and mounted.torque_used == robot.torque_used
