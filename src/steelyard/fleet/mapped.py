@@ -135,7 +135,7 @@ class LogFactors:
         out = np.zeros((len(own), len(columns), len(columns)))
         for e, (equation, matrix) in enumerate(zip(self.equations, own, strict=True)):
             mine, where = equation.among(columns)
-            out[np.ix_([e], where, where)] = matrix[np.ix_(mine, mine)]
+            out[e][np.ix_(where, where)] = matrix if len(mine) == len(matrix) else matrix[np.ix_(mine, mine)]
         return out
 
     def stated(
@@ -209,6 +209,12 @@ _PLAIN = ("row_period_s", "samples", "duration_s", "skipped", "logs")
 
 
 @cache
+def _equation(name: str, columns: tuple[int, ...]) -> Equation:
+    """One for all logs of a model."""
+    return Equation(name, np.array(columns, dtype=np.int64))
+
+
+@cache
 def _upper(width: int) -> NDArray[np.intp]:
     """Places of an upper triangle in a square matrix of so many rows, one row after the other."""
     rows, columns = np.triu_indices(width)
@@ -232,7 +238,7 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
     n, triangles, meat, scores = len(stated), [], [], []
     vectors = [take(n) for _ in range(4)]
     power = take(n, about["bands"])
-    equations = tuple(Equation(e["name"], np.array(e["columns"], dtype=np.int64)) for e in stated)
+    equations = tuple(_equation(e["name"], tuple(e["columns"])) for e in stated)
     for e, equation in zip(stated, equations, strict=True):
         triangles.append(take_triangle(equation.width))
         upper = take_triangle(equation.width - 1)

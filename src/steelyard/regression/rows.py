@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,15 @@ class Equation:
 
     def among(self, columns: Iterable[int]) -> tuple[list[int], list[int]]:
         """Which of its columns are among `columns`, by place in the equation, and where they stand there."""
-        place = {int(c): k for k, c in enumerate(columns)}
-        own = [k for k, c in enumerate(self.columns) if int(c) in place]
-        return own, [place[int(self.columns[k])] for k in own]
+        own, where = _among(self, tuple(columns))
+        return list(own), list(where)
+
+
+@lru_cache(4096)  # asked again and again of the same equations, for thousands of logs
+def _among(equation: Equation, columns: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    place = {int(c): k for k, c in enumerate(columns)}
+    own = tuple(k for k, c in enumerate(equation.columns) if int(c) in place)
+    return own, tuple(place[int(equation.columns[k])] for k in own)
 
 
 class Rows:
