@@ -148,6 +148,15 @@ def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypat
     from steelyard.cli import app
 
     monkeypatch.setitem(sys.modules, "gcsfs", None)
+    written = {
+        "nobody.toml": ("http://127.0.0.1:1/arm.urdf", folder / "a-1", ""),
+        "mapping.toml": (folder / "arm.urdf", folder / "a-1", 'mapping = "none.yaml"'),
+        "pattern.toml": (folder / "arm.urdf", folder / "a-1/*.csv", ""),
+        "broken.toml": (folder / "mapping.toml", folder / "a-1", ""),
+    }
+    for name, (description, logs, more) in written.items():
+        text = f'{more}\n[models.arm]\ndescription = "{description}"\n[robots.a]\nlogs = "{logs}"\n'
+        (tmp_path / name).write_text(text)
     with http_server(folder) as served:
         for source, words in {
             "http://127.0.0.1:1/fleet.toml": "cannot be reached",
@@ -158,6 +167,10 @@ def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypat
             "gs://bucket/fleet.toml": "gcsfs",
             "s4://bucket/fleet.toml": "s4",
             str(tmp_path / "none.toml"): "no such file",
+            str(tmp_path / "nobody.toml"): "http://127.0.0.1:1/arm.urdf: cannot be reached",
+            str(tmp_path / "mapping.toml"): "none.yaml: there is no such file",
+            str(tmp_path / "pattern.toml"): "no log has such a name",
+            str(tmp_path / "broken.toml"): "mapping.toml",
         }.items():
             done = CliRunner().invoke(app, ["fleet", source, "-o", str(tmp_path / "run")])
             assert done.exit_code == 2, source

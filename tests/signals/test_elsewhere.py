@@ -165,8 +165,8 @@ class TestRefusals:
         refused(lambda: open_reader(f"{http.url}/secret.csv"), "no permission", "secret.csv", error=LogError)
 
     def test_who_does_not_answer(self, http):
-        for url in ("http://127.0.0.1:1/run.csv", "http://nowhere.invalid/run.csv"):
-            refused(lambda url=url: open_reader(url), url, "cannot be reached", error=UnreachableError)
+        url = "http://127.0.0.1:1/run.csv"
+        refused(lambda: open_reader(url), url, "cannot be reached", error=UnreachableError)
 
     def test_a_bucket_that_does_not_answer(self, monkeypatch):
         s3fs = pytest.importorskip("s3fs")
