@@ -127,7 +127,7 @@ def motion(model: str, number: int, small: bool, seconds: float, rate: float) ->
 def own_of(plan: FleetPlan, robot: int) -> Own:
     """What robot number `robot` has of its own."""
     model = plan.model(robot)
-    t, _, dq, torque = motion(model, 0, False, plan.seconds, plan.rate)
+    _, _, dq, torque = motion(model, 0, False, plan.seconds, plan.rate)
     carried, speed = np.std(torque, axis=0), np.std(dq, axis=0)
     usual = np.random.default_rng([1, torque.shape[1]])  # the population's mean
     dry, wet = usual.uniform(0.1, 0.25, (2, torque.shape[1])) * np.maximum(carried, 0.05 * carried.max())

@@ -1,0 +1,183 @@
+"""A simulated fleet, from its logs on disk to what is told of its robots: what is found, how sure, how fast.
+
+    python benchmarks/fleet.py                      # 200 robots x 20 logs x 30 s at 1 kHz: 1.2e8 samples, some 11 GB
+    python benchmarks/fleet.py --robots 40 --logs 12 --seconds 10 --keep /data/fleet
+
+`made_fleet.py` says what is planted: spreads of friction, offset and gain, three failing gears, two exchanged arms, one
+recorder that mixes up two torques, a tenth of the robots with poor motions. Timed: the whole first run, a second one
+after 1 % of logs came in, one worker and two on a part of the robots, and `identify`'s own pass over the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import save
+from made_fleet import FAILS_FROM, FIRST, FleetPlan, own_of, robot_id, true_links, write_fleet, write_table
+
+from steelyard.fleet.fleet import FleetOutcome, identify_fleet
+from steelyard.ground.arrays import one_blas_thread
+from steelyard.signals.source import open_log
+from steelyard.study import Study
+
+WEEK_S = 7 * 86400.0
+
+
+def timed(*args: Any, **options: Any) -> tuple[FleetOutcome, float]:
+    """A run with everything that its folder would hold, and its seconds."""
+    begin = time.perf_counter()
+    found = identify_fleet(*args, **options)
+    found.models  # noqa: B018  what is told of the robots is worked out when it is asked for
+    return found, time.perf_counter() - begin
+
+
+def coverage(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
+    """How often truths lie inside 95 %, and how much smaller errors are than by each robot's own logs.
+
+    Robots that are not what the table says are left out: they have no one truth.
+    """
+    inside: dict[str, list[float]] = {"own": [], "links": [], "gain": [], "own of poor robots": []}
+    errors: dict[str, list[float]] = {"pooled": [], "alone": []}
+    bars: dict[str, list[float]] = {"own": [], "links": []}
+    for name, model in found.models.items():
+        base, fleet = found.factors.studies[name].study.base, model.fleet
+        kinds, links = base.terms.per_parameter(lambda term, c: (term.kind, c.index)), true_links(name)
+        for r in range(plan.robots):
+            if plan.model(r) != name or r in plan.faulty:
+                continue
+            own, theta = own_of(plan, r), np.zeros(len(base.parameters))
+            theta[: len(links)] = links
+            for k, (kind, joint) in enumerate(kinds):
+                theta[len(links) + k] = getattr(own, kind)[joint] if hasattr(own, kind) else 0.0
+            truth, robot, mine = base.matrix @ theta, fleet.by_name[robot_id(r)], fleet.design.own
+            z = np.abs((robot.beta - truth) / robot.errors)
+            inside["own of poor robots" if r in plan.poor else "own"] += (z[mine] < 1.96).tolist()
+            inside["links"] += (z[~mine] < 1.96).tolist()
+            inside["gain"] += (np.abs((robot.gain - own.gain + 1.0) / robot.gain_errors) < 1.96).tolist()
+            scale = np.maximum(np.abs(truth), 1e-9)
+            errors["pooled"] += ((robot.beta - truth) / scale).tolist()
+            errors["alone"] += ((robot.own_beta - truth) / scale).tolist()
+            for kind, which in (("own", mine), ("links", ~mine)):
+                bars[kind] += robot.sharper[which].tolist()
+    median = {k: float(np.median(np.abs(v))) for k, v in errors.items()}
+    return {
+        "inside 95 %": {k: float(np.mean(v)) for k, v in inside.items()},
+        "error bars alone / pooled, median": {k: float(np.median(v)) for k, v in bars.items()},
+        "errors alone / pooled, medians": median["alone"] / median["pooled"],
+    }
+
+
+def faults(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
+    """Which planted faults were told, and what was told beside them."""
+    told = [o for model in found.models.values() for o in model.outliers]
+    planted: dict[tuple[str, str], str] = {("gear", robot_id(r)): f"joint {j + 1}" for r, j in plan.failing.items()}
+    planted |= {("mapping", robot_id(r)): f"joints {a + 1}, {b + 1}" for r, (a, b) in plan.swapped.items()}
+    planted |= {("exchange", robot_id(r)): "" for pair in plan.exchanged for r in pair}
+    hit = {key: next((o for o in told if (o.kind, o.robot) == key), None) for key in planted}
+    others = [o.sentence for o in told if o.robot not in {robot for _, robot in planted}]
+    joints = {m: found.factors.studies[m].study.robot.joint_names for m in found.models}
+    drifts = [d for model in found.models.values() for d in model.drift.drifts]
+    failing = {robot_id(r): joints[plan.model(r)][j] for r, j in plan.failing.items()}
+    late = [
+        (d.since - FIRST.timestamp()) / WEEK_S - FAILS_FROM * plan.logs
+        for d in drifts
+        if failing.get(d.robot) == d.joint
+    ]
+    known = {robot for _, robot in planted}
+    return {
+        "planted": [{"kind": k, "robot": r, "where": planted[k, r], "told": o.sentence if o else ""}
+                    for (k, r), o in hit.items()],
+        "found": sum(o is not None for o in hit.values()),
+        "invented": others,
+        "drifts of robots without a fault": [d.sentence for d in drifts if d.robot not in known],
+        "date of failing gears, weeks off": late,
+        "asked": sum(model.drift.joints for model in found.models.values()),
+    }  # fmt: skip
+
+
+def own_pass(table: Path, plan: FleetPlan, robots: int = 4) -> float:
+    """Samples a second of `identify`'s own pass on one core: a log is read, filtered, and its rows are reduced."""
+    from steelyard.robot import load_robot
+
+    count, begin = 0, 0.0
+    with one_blas_thread():
+        for r in range(robots):
+            robot = load_robot(plan.model(r))
+            terms = None
+            for k, file in enumerate(sorted((table.parent / robot_id(r)).glob("*.parquet"))):
+                if r == 0 and k == 2:  # compiled, and warm
+                    count, begin = 0, time.perf_counter()
+                study = Study.of(robot, open_log(file, robot), terms)
+                study.rows.reduction()
+                count += sum(len(log) for log in study.beginnings)
+    return count / (time.perf_counter() - begin)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, value in (("robots", 200), ("logs", 20), ("seconds", 30.0), ("rate", 1000.0), ("workers", 2)):
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    parser.add_argument("--keep", type=Path, help="where the logs lie, or are made if they do not")
+    given = parser.parse_args()
+    plan = FleetPlan.planted(given.robots, given.logs, given.seconds, given.rate)
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="steelyard-fleet-"))
+    try:
+        save("fleet", measured(plan, folder, given.workers))
+    finally:
+        if given.keep is None:
+            shutil.rmtree(folder)
+
+
+def measured(plan: FleetPlan, folder: Path, workers: int) -> dict[str, Any]:
+    """Everything, printed as it comes."""
+    out: dict[str, Any] = {"robots": plan.robots, "logs": plan.robots * plan.logs, "samples": plan.samples}
+    table = folder / "fleet.csv"
+    if not table.exists():
+        table = write_fleet(plan, folder, workers)
+    stores = [folder / f"store-{k}" for k in ("all", "one", "two")]
+    for store in stores:
+        shutil.rmtree(store, ignore_errors=True)
+    late = [robot_id(r) for r in range(max(plan.robots * plan.logs // 100, 1))]  # whose last log is still to come: 1 %
+    before = _shortened(table, late)
+    found, seconds = timed(before, store=stores[0], workers=workers)
+    out["first run, s"], out["peak, MB"] = seconds, {k: v / 1e6 for k, v in found.factors.tally.peak_bytes.items()}
+    out["seconds"] = dict(found.factors.tally.seconds)
+    rate = found.factors.tally.samples / found.factors.tally.seconds["mapping"] / found.factors.tally.cores
+    found, again = timed(table, store=stores[0], workers=workers)
+    out["second run, s"], out["second / first"] = again, again / seconds
+    out["new logs"] = found.factors.tally.mapped
+    out |= {"faults": faults(plan, found), "coverage": coverage(plan, found)}
+    part = write_table(plan, folder, range(plan.logs), range(min(plan.robots, 16)), "part")
+    spent = []
+    for count, store in zip((1, 2), stores[1:], strict=True):
+        made, _ = timed(part, store=store, workers=count, plain=True)
+        spent.append(made.factors.tally.seconds["mapping"])
+    out["two workers / one"] = spent[0] / spent[1]
+    own = own_pass(table, plan)
+    out["samples a second and core"] = {"fleet": rate, "identify's own pass": own, "ratio": rate / own}
+    out["1e12 samples on 64 cores, h"] = 1e12 / rate / 64.0 / 3600.0
+    for key, value in out.items():
+        print(f"{key}: {value}")
+    return out
+
+
+def _shortened(table: Path, robots: list[str]) -> Path:
+    """The table without the last log of some robots: what comes in over night."""
+    head, *rows = table.read_text().splitlines()
+    kept = []
+    for robot in dict.fromkeys(row.partition(",")[0] for row in rows):
+        own = [row for row in rows if row.startswith(f"{robot},")]
+        kept += own[:-1] if robot in robots else own
+    place = table.with_name("before.csv")
+    place.write_text("\n".join([head, *kept]) + "\n")
+    return place
+
+
+if __name__ == "__main__":
+    main()
