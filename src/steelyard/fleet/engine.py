@@ -125,7 +125,9 @@ class DaskEngine(Engine):
         import dask
 
         asked: dict[str, Any] = {"timeout": _CONNECT_S, "set_as_default": False}
-        dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS})
+        # A worker holds no results, so that one which rests, or spills, because it is large would rest for ever.
+        memory = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
+        dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS, **memory})
         if not self.address and getattr(multiprocessing.current_process(), "_inheriting", False):
             raise EngineError(_GUARD)  # a worker that runs the script which started it
         try:

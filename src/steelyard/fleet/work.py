@@ -21,7 +21,7 @@ from steelyard.fleet.mapped import LogFactors, log_factors, merge_factors, skipp
 from steelyard.fleet.settings import TRIED, ModelSettings, ModelStudy, alike_logs, beginning_of, choose_settings
 from steelyard.fleet.storage import content_identity, how_it_lies
 from steelyard.ground.addresses import is_url, shown_address
-from steelyard.ground.arrays import one_heap
+from steelyard.ground.arrays import give_back_memory, one_heap
 from steelyard.ground.remote import any_path
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -172,6 +172,8 @@ def choose_model(task: ChoiceTask) -> ModelSettings | str:
             return choose_settings(task.model, task.robot, fit, **task.options) if fit else last
         except SteelyardError as error:
             return f"Model '{task.model}': {error}"
+        finally:
+            give_back_memory()
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,17 @@ def one_heap() -> None:
         ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
 
 
+def give_back_memory() -> None:
+    """Hand back to the system what was freed and still lies on the heap (glibc only): for processes that live on after
+    large work."""
+    import ctypes
+    import gc
+
+    gc.collect()
+    with suppress(AttributeError, OSError, TypeError):  # there is no such function elsewhere
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def quick_length(most: int) -> int:
     """The largest number of rows up to `most` that is quick to transform: its prime factors are 2, 3, 5 and 7.
 
