@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,14 @@ from steelyard.cli import app
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.export import as_model
+from steelyard.fleet.columns import TABLES
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.fleet.models import FoundModel, file_names, find_model
-from steelyard.fleet.results import TABLES, fleet_tables
+from steelyard.fleet.odd_logs import OddLog
+from steelyard.fleet.outliers import Outlier
+from steelyard.fleet.results import fleet_tables
 from steelyard.fleet.robot_page import robot_of_run
-from steelyard.fleet.sections import map_section, unused_section
+from steelyard.fleet.sections import map_section, outliers_section, unused_section
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from tests.fleet.made_fleet import made_log, truth, write_fleet
 from tests.report_pages import figures, own_part, undashed
@@ -191,6 +195,26 @@ def test_a_page_of_hundreds_of_robots_stays_small(model: FoundModel) -> None:
     assert "40 of 4,000" in listed.body
     robots = {robot.robot: "planar" for robot in model.pooled.robots}
     assert fleet_tables(robots, (), (), {})["robots"].num_rows == 3
+
+
+def test_what_does_not_belong_is_ranked_with_its_evidence(found: FleetOutcome, model: FoundModel) -> None:
+    odd = OddLog("arm0", "https://host/a.csv?key=secret", "sign", ("elbow",), 0.9, 1e-12, "The log is turned.")
+    told = (
+        Outlier("mapping", "arm0", ("elbow",), (odd.url,), None, "", 1e-12, odd.sentence),
+        Outlier("gear", "arm2", ("shoulder",), (), 1.7e9, "", 1e-4, "The friction of 'shoulder' grows."),
+    )
+    planted = replace(model, judged=replace(model.judged, outliers=told, odd=(odd,)))
+    logs = [replace(log, url=odd.url) if k == 0 else log for k, log in enumerate(planted.logs)]
+    tables = fleet_tables(found.factors.fleet.robots, logs, [planted], {})
+    rows = tables["outliers"].to_pylist()
+    assert [(r["rank"], r["robot"], r["joints"], r["score"]) for r in rows] == [
+        (1, "arm0", "elbow", 12.0), (2, "arm2", "shoulder", 4.0),
+    ]  # fmt: skip
+    assert "secret" not in str(rows)
+    (unused,) = [r for r in tables["logs"].to_pylist() if not r["used"] and r["robot"] == "arm0"]
+    assert unused["reason"] == odd.sentence
+    body = outliers_section(tables, 0.05).body
+    assert body.index("The log is turned.") < body.index("grows")
 
 
 def test_a_robot_has_its_own_page_when_it_is_asked_for(run: Path, tmp_path: Path) -> None:

@@ -113,9 +113,11 @@ class FleetOutcome(Viewed):
                    "chosen_from": made.chosen_from}
             for name, made in own.settings.items()
         }  # fmt: skip
-        drifts = [d.sentence for model in self.models.values() for d in model.drift.drifts]
+        judged = [model.judged for model in self.models.values()]
+        drifts = [d.sentence for one in judged for d in one.drift.drifts]
+        outliers = [o.sentence for one in judged for o in one.outliers]
         document = {"schema": 1, "fleet": own.fleet.source, "models": models, "robots": robots, "logs": logs}
-        document |= {"changes": drifts, "without_models": dict(self.silent)}
+        document |= {"outliers": outliers, "changes": drifts, "without_models": dict(self.silent)}
         return explained({**document, "run": asdict(own.tally)}, self.why_null)
 
     def files(self) -> dict[str, Content]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,10 +16,11 @@ from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.estimation.possible.reference import nominal_prior
 from steelyard.export.sidecar import model_to_sidecar
 from steelyard.export.urdf import model_to_urdf
-from steelyard.fleet.drift import FleetDrift, fleet_drift
+from steelyard.fleet.drift import FleetDrift
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.mapped import LogFactors
-from steelyard.fleet.pooling import PooledFleet, pool
+from steelyard.fleet.outliers import JudgedFleet, judge_fleet
+from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, file_name
 from steelyard.ground.progress import tell_progress
@@ -34,15 +35,23 @@ class FoundModel:
         name: of the model.
         base: its base parameters.
         logs: of its robots, those that could not be used among them.
-        pooled: the robots, each by its own logs and by those of its kin.
-        drift: what changes in them.
+        judged: the robots, each by its own logs and by those of its kin; what changes, and what does not belong.
     """
 
     name: str
     base: BaseParameters
     logs: tuple[LogFactors, ...]
-    pooled: PooledFleet
-    drift: FleetDrift
+    judged: JudgedFleet
+
+    @property
+    def pooled(self) -> PooledFleet:
+        """The robots, each by its own logs and by those of its kin."""
+        return self.judged.fleet
+
+    @property
+    def drift(self) -> FleetDrift:
+        """What changes in them."""
+        return self.judged.drift
 
     @property
     def mean(self) -> Estimate | None:
@@ -97,9 +106,7 @@ class FoundModel:
         return np.array([float(u @ u) for u in left])
 
 
-def find_model(
-    name: str, base: BaseParameters, logs: Sequence[LogFactors], robots: Sequence[str] = (), apart: Collection[str] = ()
-) -> FoundModel:
+def find_model(name: str, base: BaseParameters, logs: Sequence[LogFactors], robots: Sequence[str] = ()) -> FoundModel:
     """All that the factors of a model's logs tell.
 
     Args:
@@ -107,14 +114,12 @@ def find_model(
         base: its base parameters.
         logs: of its robots, as the fleet's table states them, in order.
         robots: their names.
-        apart: robots that are known not to belong.
     """
     usable = [log for log in logs if log.factor is not None]
     if not usable:
         raise SteelyardError(f"Model '{name}': none of its {len(logs)} logs could be used; nothing is said of it.")
     design = FleetDesign.of(base, [e.name for e in usable[0].equations])
-    pooled = pool(design, logs, robots, apart=apart)
-    return FoundModel(name, base, tuple(logs), pooled, fleet_drift(pooled, logs))
+    return FoundModel(name, base, tuple(logs), judge_fleet(design, logs, robots))
 
 
 def file_names(names: Sequence[str]) -> list[str]:

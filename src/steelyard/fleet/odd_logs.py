@@ -18,6 +18,7 @@ from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.mapped import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.numbers import percent
+from steelyard.ground.remote import shown_address
 
 # Of the logs that are told, so many belong after all, on the average.
 FALSE_LOGS = 0.01
@@ -197,7 +198,7 @@ def _told(design: FleetDesign, log: LogFactors, look: _Look, real: Array, p: Arr
     said = [f["message"] for f in log.findings if f.get("kind") in _MAPPING and f.get("severity") == "problem"]
     told = f"; the check says: {said[0]}" if said else "."
     sentence = (
-        f"The log '{log.url}' of robot '{log.robot}' does not belong: links, friction and offset leave "
+        f"The log '{shown_address(log.url)}' of robot '{log.robot}' does not belong: links, friction and offset leave "
         f"{percent(100.0 * min(float(np.sqrt(look.left[worst])), 10.0))} of the torque of '{design.equations[worst]}', "
         f"and {why}{told}"
     )

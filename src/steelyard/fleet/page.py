@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steelyard.fleet.drift import FALSE_DRIFTS
+from steelyard.fleet.outliers import FALSE_OUTLIERS
 from steelyard.fleet.sections import (
     differences_section,
     drift_section,
     findings_section,
     fleet_scores_section,
     map_section,
+    outliers_section,
     unused_section,
 )
 from steelyard.ground.numbers import number
@@ -36,6 +38,7 @@ def fleet_report(found: FleetOutcome) -> str:
     tables, models = found.tables, found.models
     sections: list[Section | None] = [
         map_section(tables),
+        outliers_section(tables, FALSE_OUTLIERS),
         drift_section(tables, FALSE_DRIFTS),
         differences_section(tables),
         fleet_scores_section(tables),
@@ -69,7 +72,9 @@ def _many(count: int, what: str) -> str:
 
 def _points(found: FleetOutcome) -> list[str]:
     """What should be known, one sentence each."""
-    points = [d.sentence for model in found.models.values() for d in model.drift.drifts][:_FIRST]
+    judged = [model.judged for model in found.models.values()]
+    ranked = sorted((o for one in judged for o in one.outliers), key=lambda o: -o.score)
+    points = [o.sentence for o in ranked][:_FIRST]
     points += [note for model in found.models.values() for note in model.pooled.notes]
     points += [*found.silent.values(), *(why for m in found.models.values() for why in m.unmade.values())]
     return points
@@ -80,15 +85,20 @@ def _verdict(found: FleetOutcome) -> Verdict:
     skipped = len(found.skipped)
     gained = [model.pooled.sharper() for model in found.models.values()]
     finite = [x for x in gained if np.isfinite(x)]
-    words = f"{_many(changed, 'change')} beyond chance" if changed else "Nothing has changed beyond chance"
+    odd = sum(len(model.judged.outliers) for model in found.models.values())
+    words = f"{_many(odd, 'thing')} that do{'es' if odd == 1 else ''} not belong" if odd else "Nothing stands out"
+    words += f"; {_many(changed, 'change')} over time" if changed else ""
     words += f"; {_many(skipped, 'log')} not used" if skipped else ""
     if finite:
         words += f"; error bars are {number(float(np.median(finite)), 2)} times smaller than by each robot's own logs"
-    return Verdict("warning" if changed or skipped or found.silent else "good", f"{words}.", tuple(_points(found)))
+    return Verdict(
+        "warning" if odd or changed or skipped or found.silent else "good", f"{words}.", tuple(_points(found))
+    )
 
 
 def _next(found: FleetOutcome) -> Section:
-    robot = next((d.robot for m in found.models.values() for d in m.drift.drifts), next(iter(found.factors.robots)))
+    odd = (o.robot for m in found.models.values() for o in m.judged.outliers)
+    robot = next(odd, next(iter(found.factors.robots)))
     return Section(
         "What next",
         commands(

@@ -13,8 +13,6 @@ from steelyard.report.plots.figure import AROUND_ZERO, BLUE, GREY, VERMILLION, F
 from steelyard.report.plots.series import rounded
 
 _CELL, _AROUND = 30, 150  # pixels of a joint in a map, and around all of them
-# Names of so many robots stand below a map; of more, some.
-_NAMED = 40
 _ROW = 24  # pixels of a parameter
 _WIDTH = 1.96  # half of a 95 % interval, in standard errors
 
@@ -40,21 +38,20 @@ def fleet_map(
         ticks: values and words beside the colours; none: plotly's own.
     """
     figure = Figure(_AROUND + _CELL * len(joints))
+    names = [_short(robot) for robot in robots]
+    if len(set(names)) < len(names):
+        names = [f"{k} {name}" for k, name in enumerate(names, start=1)]
     bar = {"title": {"text": legend, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1.0}
     if ticks:
         bar |= {"tickmode": "array", "tickvals": [x for x, _ in ticks], "ticktext": [word for _, word in ticks]}
     z = [[None if not np.isfinite(x) else float(f"{x:.3g}") for x in row] for row in np.asarray(values, dtype=float)]
     figure.add(
-        "heatmap", x=list(range(len(robots))), y=list(range(len(joints))), z=z, zmin=-end, zmax=end,
+        "heatmap", x=names, y=list(range(len(joints))), z=z, zmin=-end, zmax=end,
         colorscale=AROUND_ZERO, colorbar=bar, text=[list(row) for row in said], xgap=1 if len(robots) <= 80 else 0,
         ygap=1, hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
-    step = max(1, -(-len(robots) // _NAMED))
-    shown = range(0, len(robots), step)
-    figure.x_axis(
-        tickmode="array", tickvals=list(shown), ticktext=[_short(robots[k]) for k in shown], showgrid=False,
-        tickangle=-60 if len(robots) > 8 else 0, range=[-0.5, len(robots) - 0.5],
-    )  # fmt: skip
+    # Of a category's names plotly writes as many as there is room for.
+    figure.x_axis(type="category", showgrid=False, tickangle=-60 if len(robots) > 8 else 0, tickfont={"size": 10})
     figure.y_axis(
         tickmode="array", tickvals=list(range(len(joints))), ticktext=[_short(j) for j in joints], showgrid=False,
         zeroline=False, range=[len(joints) - 0.5, -0.5],

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steelyard.errors import UnknownNameError
+from steelyard.fleet.columns import TABLES
 from steelyard.fleet.pictures import Between, DatedPoints, date_curves, own_and_pooled
-from steelyard.fleet.results import TABLES, read_fleet_table
+from steelyard.fleet.results import read_fleet_table
 from steelyard.fleet.sections import Tables, drift_figure
 from steelyard.fleet.storage import FleetError
 from steelyard.ground.numbers import Known, number, with_error
@@ -92,7 +93,8 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def robot_report(found: RobotOfFleet) -> str:
     """The page of a robot, `found` in a run; self-contained."""
     about = found.tables["robots"].to_pylist()[0]
-    changes = found.tables["drift"].to_pylist()
+    changes, odd = found.tables["drift"].to_pylist(), found.tables["outliers"].to_pylist()
+    said = tuple(dict.fromkeys(row["sentence"] for row in (*odd, *changes)))
     sections: list[Section | None] = [
         _joints(found.tables),
         _parameters(found.tables),
@@ -102,11 +104,9 @@ def robot_report(found: RobotOfFleet) -> str:
     ]
     words = f"{number(about['sharper'], 2)} times smaller error bars than by its own logs" if about["sharper"] else ""
     verdict = Verdict(
-        "warning" if changes else "good",
-        f"{len(changes)} change{'s' if len(changes) > 1 else ''} beyond chance."
-        if changes
-        else "Nothing has changed beyond chance.",
-        tuple(d["sentence"] for d in changes),
+        "warning" if said else "good",
+        "This robot stands out." if odd else "It has changed." if changes else "Nothing stands out beyond chance.",
+        said,
     )
     return render_report(
         f"{found.robot} ({found.model})",
@@ -268,7 +268,9 @@ def print_robot(found: RobotOfFleet, out: Console, folder: str = "") -> None:
     ]  # fmt: skip
     columns = ["joint", "unit", "friction", "of its kin", "residual", "over the median"]
     out.print(table("Joints", columns, rows, right=columns[2:]))
-    for change in found.tables["drift"].to_pylist():
-        say(out, f" · {change['sentence']}")
+    for sentence in dict.fromkeys(
+        r["sentence"] for name in ("outliers", "drift") for r in found.tables[name].to_pylist()
+    ):
+        say(out, f" · {sentence}")
     if folder:
         say(out, f"\nLook at {folder}/report.html.")

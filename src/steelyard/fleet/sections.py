@@ -101,6 +101,27 @@ def _friction_said(cell: Mapping[str, Any]) -> str:
     return f"{Known(cell['friction'], cell['friction_error'])} {cell['unit']}, {away:+.2g} % of its kin's"
 
 
+def outliers_section(tables: Tables, rate: float) -> Section:
+    """What does not belong, ranked, by the `tables` of a run; so many (`rate`) of each kind are false."""
+    found = sorted(tables["outliers"].to_pylist(), key=lambda o: -o["score"])
+    if not found:
+        words = (
+            "No robot, joint or log stands out beyond chance. Of fewer than six robots of a model little can be said."
+        )
+        return Section("What stands out", paragraph(words))
+    words = (
+        f"Robots, joints and logs that do not belong, the surest first; of each kind about {percent(100.0 * rate)} are "
+        "chance. Logs whose channels are mixed up take no part in the rest."
+    )
+    rows: list[Sequence[TableCell]] = [
+        (k, o["robot"], o["kind"], o["joints"], o["sentence"], _TINY if o["p"] < 1e-6 else o["p"])
+        for k, o in enumerate(found[:_LISTED], start=1)
+    ]
+    heads: list[TableColumn | str] = ["", "robot", "kind", "joints", "evidence", TableColumn("by chance", "1", 2)]
+    table = table_html(heads, rows, "Ranking")
+    return Section("What stands out", join(paragraph(words), table, _cut(len(found), "outliers")))
+
+
 def drift_section(tables: Tables, rate: float) -> Section:
     """What has changed, with curves, by the `tables` of a run; so many (`rate`) of these are false."""
     found = tables["drift"].to_pylist()
