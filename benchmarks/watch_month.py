@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import save
 
 from steelyard.dynamics import Model
 from steelyard.ground.arrays import Array
@@ -150,17 +151,22 @@ def watch_of(life: WorkingLife, days: int, model: Model, folder: Path) -> RobotW
     )  # fmt: skip
 
 
-def tell(path: Path) -> None:
-    """What the diary says of costs, in thirds."""
-    costs = [line for text in path.read_text().splitlines() if "cpu_s" in (line := json.loads(text))]
+def tell(path: Path, name: str = "") -> None:
+    """What the diary says of costs, in thirds; with a name all of it goes to the results, too."""
+    diary = [json.loads(text) for text in path.read_text().splitlines()]
+    costs = [line for line in diary if "cpu_s" in line]
+    if name:
+        kept = ("day", "found", "event", "message", "alarm")
+        events = [{key: line[key] for key in kept} for line in diary if line.get("event", "source") != "source"]
+        save(name, {"events": events, "days": costs})
     if not costs:
         return
     third = max(len(costs) // 3, 1)
-    samples, cpu, made = (sum(c[name] for c in costs) for name in ("samples", "cpu_s", "simulation_s"))
+    samples, cpu, made = (sum(c[key] for c in costs) for key in ("samples", "cpu_s", "simulation_s"))
     print(f"{samples:.3g} samples: {cpu:.0f} s of processor to watch them, {made:.0f} s to simulate them")
-    for name, some in (("first", costs[:third]), ("last", costs[-third:])):
+    for which, some in (("first", costs[:third]), ("last", costs[-third:])):
         spent = 1e6 * sum(c["cpu_s"] for c in some) / sum(c["samples"] for c in some)
-        print(f"{name} third: {spent:.2f} µs a sample; {some[0]['rss_mib']:.1f} to {some[-1]['rss_mib']:.1f} MiB held")
+        print(f"{which} third: {spent:.2f} µs a sample; {some[0]['rss_mib']:.1f} to {some[-1]['rss_mib']:.1f} MiB held")
 
 
 def main() -> None:
@@ -173,6 +179,7 @@ def main() -> None:
     given.add_argument("--quiet", action="store_true", help="nothing happens to the robot")
     given.add_argument("--squeeze", action="store_true", help="what happens does so on the sixth day and after")
     given.add_argument("--keep", type=Path, help="a folder for diary and snapshots; what it holds is gone on with")
+    given.add_argument("--save", default="", metavar="NAME", help="of a file among the results for events and costs")
     asked = given.parse_args()
     truth = Model.nominal(builtin(asked.robot))
     begins = 6.0 * 3600.0 if asked.hours <= 16.0 else 0.0
@@ -186,7 +193,7 @@ def main() -> None:
         folder = asked.keep or Path(other)
         folder.mkdir(parents=True, exist_ok=True)
         watch_of(life, asked.days, nearly(truth), folder).run()
-        tell(folder / "diary.jsonl")
+        tell(folder / "diary.jsonl", asked.save)
 
 
 if __name__ == "__main__":
