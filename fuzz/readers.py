@@ -188,7 +188,8 @@ snap = 1e-4
 logs = "{robot}/{date}*.csv"
 [robots.a-2]
 model = "arm"
-logs = ["a-1/x.csv", {files = "a-3/*", date = 2026-03-01, temperature = 20.5, load = "tool", mapping = {rate = 100}}]
+logs = ["a-1/x.csv", {files = "a-3/*", date = 2026-03-01, temperature = 20.5, load = "tool"}]
+mapping = {time = {rate = 100}}
 """
 FLEET_TABLE = b"""robot,model,description,log,mapping,date,temperature,load
 a-1,arm,szabo3r,a-1/2026-03-01.csv,mapping.toml,2026-03-01,21.5,tool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from datetime import UTC, datetime
 
@@ -114,7 +115,31 @@ def test_what_runs_left_and_links_in_circles_are_passed_over(folder):
     write_csv(folder / "a-1" / "_aside" / "run.csv", columns(motion(joints=1)))
     (folder / "a-1" / "again").symlink_to(folder / "a-1")
     (folder / "a-2" / "notes.md").write_text("nothing")
+    (folder / "docs").mkdir()
+    (folder / "docs" / "notes.md").write_text("nothing")
+    write_csv(folder / "beside.csv", columns(motion(joints=1)))
     assert heads(read_fleet(folder)) == before
+
+
+def test_a_folder_may_be_a_log_and_have_a_mapping_of_its_own(folder):
+    """One file for each signal, in a folder: as a robot's only log, or among its others."""
+    for place in ("a-3", "a-1/night"):
+        (folder / place).mkdir()
+        write_csv(folder / place / "q.csv", columns({"t": motion()["t"], "q": motion(joints=1)["q"]}))
+        write_csv(folder / place / "tau.csv", columns({"t": motion()["t"], "tau": motion(joints=1)["tau"]}))
+    (folder / "a-2" / "mapping.toml").write_text("[time]\nrate = 100\n")
+    fleet = read_fleet(folder)
+    assert [log.url for log in fleet.logs_of("a-3")] == [str(folder / "a-3")]
+    assert str(folder / "a-1" / "night") in [log.url for log in fleet.logs_of("a-1")]
+    assert [log.mapping.rate for log in fleet.logs_of("a-2")] == [100.0, 100.0]
+    assert len(content_identity(str(folder / "a-3"))) == 64
+
+
+def test_a_folder_that_may_not_be_read_is_no_empty_one(folder):
+    if os.geteuid() == 0:
+        pytest.skip("who may do everything is refused nothing")
+    (folder / "a-2").chmod(0)
+    refused(lambda: read_fleet(folder), "a-2", error=FleetError)
 
 
 def test_a_fleet_travels_to_another_process(folder):

@@ -34,7 +34,7 @@ class Collector:
 
     def __init__(self, source: str, base: str) -> None:
         self.builder = FleetBuilder(shown_address(source), base)
-        self._base = base
+        self.base = base
         self._mappings: dict[str, LogMapping] = {}
 
     def fail(self, message: str) -> FleetError:
@@ -55,7 +55,7 @@ class Collector:
         return self._mappings[nearest]
 
     def _read_mapping(self, stated: str) -> LogMapping:
-        where = location_in(self._base, stated)
+        where = location_in(self.base, stated)
         if stated in PRESETS and not os.path.lexists(where):
             return LogMapping.from_table({"preset": stated}, "preset")
         if not is_url(where):
@@ -84,7 +84,7 @@ class Collector:
             temperature: °C.
             load: what the robot carried.
         """
-        pattern = Pattern(location_in(self._base, files.replace("{robot}", robot)), self.builder.source)
+        pattern = Pattern(location_in(self.base, files.replace("{robot}", robot)), self.builder.source)
         when = None if stated in (None, "") else self.moment(stated, robot)
         found = self._found(pattern)
         dates = [when if when is not None else pattern.date_of(url) for url in found]
@@ -95,7 +95,7 @@ class Collector:
 
     def discovered(self, model: str, files: str, mapping: LogMapping) -> None:
         """The robots of a `model` that a pattern `files`, with {robot} in it, finds, and their logs by `mapping`."""
-        pattern = Pattern(location_in(self._base, files), self.builder.source)
+        pattern = Pattern(location_in(self.base, files), self.builder.source)
         if "{robot}" not in files:
             raise self.fail(f"models: {model}: logs: '{files}' does not say whose they are; write {{robot}} in it.")
         for url in self._found(pattern):

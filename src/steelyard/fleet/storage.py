@@ -136,31 +136,50 @@ def children(location: str) -> tuple[list[str], list[str]]:
     return [name for name, folder in seen if folder], [name for name, folder in seen if not folder]
 
 
-def _below(location: str, seen: set[str] | None = None) -> Iterator[str]:
-    """All logs in a folder and below it; a folder that links lead to again counts once."""
+def tree(location: str) -> list[tuple[str, bool]]:
+    """All files in a folder and below it, as paths from there, in order; and of each, whether it is a log by its name.
+
+    What is hidden (its name begins with a dot or an underscore) is passed over, and folders that a run has written. On
+    disks a folder may be a log: a bag, or a file for each signal. What lies elsewhere is listed in one go.
+    """
     if is_url(location):
         system, path = _listing(location)
         with told(shown_address(location), FleetError):
-            found = [str(name) for name in system.find(path)]
-        base = str(path).rstrip("/")
-        for name in found:
-            inside = name.removeprefix(base).strip("/").split("/")
-            if not any(part.startswith((".", "_")) for part in inside) and has_reader(Path(inside[-1])):
-                yield _address(location, name)
+            base = str(path).rstrip("/")
+            names = [str(name).removeprefix(base).strip("/") for name in system.find(path)]
+        found = [(name, has_reader(Path(name))) for name in names if name]
+    else:
+        found = list(_walk(location, "", set()))
+    runs = {name.rpartition("/")[0] for name, _ in found if name.rpartition("/")[2] == MANIFEST} - {""}
+    return sorted(
+        (name, is_log)
+        for name, is_log in found
+        if not any(part.startswith((".", "_")) for part in name.split("/"))
+        and not any(name.startswith(f"{run}/") for run in runs)
+    )
+
+
+def _walk(root: str, inside: str, seen: set[str]) -> Iterator[tuple[str, bool]]:
+    """As `tree`, of a folder of this machine; one that links lead to again counts once."""
+    place = os.path.join(root, inside)
+    if os.path.realpath(place) in seen:
         return
-    seen = set() if seen is None else seen
-    if not os.path.isdir(location) or os.path.realpath(location) in seen:
+    seen.add(os.path.realpath(place))
+    if any(kind.folders and kind.claims(Path(place)) for kind in READERS.values()):
+        yield inside.rstrip("/"), True
         return
-    seen.add(os.path.realpath(location))
-    if any(kind.folders and kind.claims(Path(location)) for kind in READERS.values()):
-        yield location  # a bag, or a file for each signal: the folder is the log
-        return
-    folders, files = children(location)
-    if MANIFEST in files:  # somebody's results
-        return
-    yield from (os.path.join(location, name) for name in files if has_reader(Path(name)))
+    folders, files = children(place)
+    yield from ((inside + name, has_reader(Path(name))) for name in files)
     for name in folders:
-        yield from _below(os.path.join(location, name), seen)
+        yield from _walk(root, f"{inside}{name}/", seen)
+
+
+def _below(location: str) -> list[str]:
+    """All logs in a folder and below it."""
+    if not is_url(location) and not os.path.isdir(location):
+        return []
+    # A folder that is itself a log has no path from there.
+    return [location_in(location, name) if name else location for name, is_log in tree(location) if is_log]
 
 
 def _remote_matches(pattern: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.fleet.collect import Collector
 from steelyard.fleet.patterns import date_in_name
-from steelyard.fleet.storage import FleetError, children, files_at, folder_of, is_folder, location_in, read_location
+from steelyard.fleet.storage import FleetError, children, folder_of, is_folder, location_in, read_location, tree
 from steelyard.fleet.table import Fleet, FleetLog
 from steelyard.ground.addresses import shown_address
 from steelyard.ground.documents import parse_document
@@ -23,7 +23,7 @@ from steelyard.ground.field import Field, shown_value
 from steelyard.ground.remote import any_path
 from steelyard.ground.schema import build
 from steelyard.robot.formats import ROBOT_FORMATS
-from steelyard.signals.table import read_table
+from steelyard.signals.table import has_reader, read_table
 
 FLEET_FILE = "fleet.toml"
 _MAPPING, _ROBOT = "mapping", "robot"  # names, without suffix, of a mapping and of a description in a folder
@@ -226,15 +226,14 @@ def _degrees(collector: Collector, value: Any, row: int) -> float | None:
 def _from_folder(source: str) -> Fleet:
     """FLEET/arm.urdf and FLEET/ROBOT/…, or FLEET/MODEL/arm.urdf and FLEET/MODEL/ROBOT/… for several models."""
     collector = Collector(source, source)
-    folders, files = children(source)
-    if _described(collector, source, files) is not None:
-        _add_folder(collector, source, "", None)
+    found = tree(source)
+    above = _files_in(found, "")
+    if _described(collector, source, above) is not None:
+        _add_folder(collector, found, "", None)
     else:
-        above = _mapping_in(files)
-        inside = {name: children(location_in(source, name))[1] for name in folders}
-        for name in folders:
-            if _described(collector, location_in(source, name), inside[name]) is not None:
-                _add_folder(collector, location_in(source, name), name, above and location_in(source, above))
+        for name in sorted({name.partition("/")[0] for name, _ in found if "/" in name}):
+            if _described(collector, name, _files_in(found, f"{name}/")) is not None:
+                _add_folder(collector, found, f"{name}/", _mapping_in(above))
     if not collector.builder.has_models:
         known = ", ".join(sorted({suffix for kind in ROBOT_FORMATS.values() for suffix in kind.suffixes}))
         raise collector.fail(
@@ -244,23 +243,32 @@ def _from_folder(source: str) -> Fleet:
     return collector.builder.fleet()
 
 
-def _add_folder(collector: Collector, folder: str, name: str, above: str | None) -> None:
-    folders, files = children(folder)
-    described = _described(collector, folder, files)
+def _add_folder(collector: Collector, found: list[tuple[str, bool]], folder: str, above: str | None) -> None:
+    """A model's folder ("" or a name and /) with its robots; `above` is a mapping beside it."""
+    files = _files_in(found, folder)
+    described, own = _described(collector, folder, files), _mapping_in(files)
     assert described is not None
-    model = collector.builder.add_model(name, location_in(folder, described))
-    own = _mapping_in(files)
-    for robot in folders:
-        place = location_in(folder, f"{robot}/")
-        nearest = _mapping_in(children(place)[1])
-        try:
-            found = files_at(place)
-        except FleetError:
-            continue  # no logs: whatever it is, it is no robot
-        stated = (nearest and location_in(place, nearest), own and location_in(folder, own), above)
-        mapping = collector.mapping(*stated)
+    model = collector.builder.add_model(folder.rstrip("/"), folder + described)
+    logs: dict[str, list[str]] = {}
+    mappings: dict[str, str] = {}
+    for name, is_log in found:
+        robot, slash, rest = name.removeprefix(folder).partition("/")
+        if not name.startswith(folder) or (not slash and (not is_log or has_reader(Path(robot)))):
+            continue  # of another model, or beside the robots; a robot's folder may itself be a log
+        if is_log:
+            logs.setdefault(robot, []).append(name)
+        elif _mapping_in([rest]):
+            mappings[robot] = name
+    for robot, names in logs.items():
+        mapping = collector.mapping(mappings.get(robot), own and folder + own, above)
+        urls = [location_in(collector.base, name) for name in names]
         collector.builder.add_robot(robot, model)
-        collector.builder.add_logs(FleetLog(robot, url, mapping, date_in_name(url)) for url in found)
+        collector.builder.add_logs(FleetLog(robot, url, mapping, date_in_name(url)) for url in urls)
+
+
+def _files_in(found: list[tuple[str, bool]], folder: str) -> list[str]:
+    """The names of the files right in a folder."""
+    return [n.removeprefix(folder) for n, _ in found if n.startswith(folder) and "/" not in n.removeprefix(folder)]
 
 
 def _described(collector: Collector, folder: str, files: list[str]) -> str | None:
