@@ -16,6 +16,7 @@ import queue
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 from steelyard.errors import SteelyardError
@@ -24,7 +25,10 @@ from steelyard.ground.extras import import_extra
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Items per core that wait at a worker or for one: enough that none is idle, few enough to hold.
+# Items are handed out several together, up to the first, as many as take about the second, in seconds: a task costs the
+# scheduler some milliseconds, whatever is done in it.
+_TOGETHER, _TASK_S = 16, 0.5
+# Tasks per core that wait at a worker or for one: enough that none is idle, few enough to hold.
 _AHEAD = 2
 # Deaths of workers that an item may see before it is suspected, and again when it is tried alone.
 _DEATHS = 3
@@ -179,27 +183,27 @@ class DaskEngine(Engine):
     def results(
         self, function: Callable[[_Item], _Result], items: Iterable[_Item]
     ) -> Iterator[tuple[_Item, _Result | GivenUpError]]:
-        coming, more = iter(items), True
-        waiting: dict[Any, _Item] = {}
+        coming, more, alone = iter(items), True, False
+        waiting: dict[Any, list[_Item]] = {}
         suspects: list[_Item] = []  # died with their workers, or with those of an item beside them
         ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        together, pace = 1, 0.0
 
-        def hand_out(item: _Item) -> None:
-            future = self._client.submit(function, item, pure=False)
-            waiting[future] = item
+        def hand_out(several: list[_Item]) -> None:
+            future = self._client.submit(_one_after_the_other, function, several, pure=False)
+            waiting[future] = several
             future.add_done_callback(ready.put)
 
-        alone = False
         try:
             while True:
                 while more and len(waiting) < _AHEAD * self.cores + 2:
-                    try:
-                        hand_out(next(coming))
-                    except StopIteration:
-                        more = False
+                    several = list(islice(coming, together))
+                    more = bool(several)
+                    if several:
+                        hand_out(several)
                 if not waiting and suspects:
                     alone = True
-                    hand_out(suspects.pop(0))
+                    hand_out([suspects.pop(0)])
                 if not waiting:
                     return
                 try:
@@ -211,17 +215,23 @@ class DaskEngine(Engine):
                 if isinstance(outcome, _Lost):
                     owed, waiting = list(waiting.values()), {}
                     self._return()
-                    for item in owed:
-                        hand_out(item)
+                    for several in owed:
+                        hand_out(several)
                 if not known or isinstance(outcome, _Lost):
                     continue
-                item = waiting.pop(future)
+                several = waiting.pop(future)
                 future.release()
-                if isinstance(outcome, GivenUpError) and not alone:
-                    suspects.append(item)
+                if isinstance(outcome, GivenUpError):
+                    if alone:
+                        yield several[0], outcome
+                    else:
+                        suspects += several
                     continue
                 self._lost = 0
-                yield item, outcome
+                seconds, made = outcome
+                pace = seconds / len(several) if pace == 0.0 else 0.8 * pace + 0.2 * seconds / len(several)
+                together = max(1, min(_TOGETHER, int(_TASK_S / max(pace, 1e-6))))
+                yield from zip(several, made, strict=True)
         finally:
             for future in waiting:
                 with contextlib.suppress(Exception):
@@ -268,6 +278,13 @@ class DaskEngine(Engine):
                 time.sleep(1.0)
         where = self.address or "this machine"
         raise EngineError(f"The scheduler at {where} was lost and does not come back; run it again when it is there.")
+
+
+def _one_after_the_other(function: Callable[[_Item], _Result], items: list[_Item]) -> tuple[float, list[_Result]]:
+    """What the function makes of some items, and the seconds that it took."""
+    begun = time.monotonic()
+    made = [function(item) for item in items]
+    return time.monotonic() - begun, made
 
 
 class _Lost:
