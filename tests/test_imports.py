@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -49,8 +50,13 @@ def plan() -> dict[str, set[str]]:
     return allowed
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool]]:
+@cache
+def imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """Rooms of this package that a file imports, anywhere in it, and whether it does so while it is imported itself."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, bool]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     later = {id(node) for part in ast.walk(tree) if _is_later(part) for node in ast.walk(part)}
     for node in ast.walk(tree):

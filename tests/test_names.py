@@ -5,15 +5,23 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "steelyard"
 
 
-def defined(path: Path) -> Iterator[str]:
+@cache
+def words(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Public names that a module defines, and those of its arguments, fields and functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(defined(tree)), frozenset(named(tree))
+
+
+def defined(tree: ast.Module) -> Iterator[str]:
     """Public names that a module defines at its outermost level; what it imports is another's, and a
     command is called as the verb that it runs."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             command = any(ast.unparse(d).startswith("command(") for d in node.decorator_list)
             names = [] if command else [node.name]
@@ -32,7 +40,7 @@ def test_no_public_name_has_two_meanings():
     for path in PACKAGE.rglob("*.py"):
         place = path.relative_to(PACKAGE)
         if not any(part.startswith("_") and part != "__init__.py" for part in place.parts):
-            for name in defined(path):
+            for name in words(path)[0]:
                 homes[name].add(place)
     assert len(homes) > 500, "the package was not found"
     twice = {
@@ -48,9 +56,9 @@ VAGUE = {"bandwidth", "cutoff", "score_cutoff", "spread", "spreads", "realisable
 KEPT = {"cutoff": {"regression/schemes/filtered.py", "compare/protocol.py"}}
 
 
-def named(path: Path) -> Iterator[str]:
+def named(tree: ast.Module) -> Iterator[str]:
     """Arguments, fields and functions of a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             yield node.arg
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -63,7 +71,7 @@ def test_arguments_and_fields_say_their_unit_and_which_spread_they_mean():
     found = {}
     for path in PACKAGE.rglob("*.py"):
         place = path.relative_to(PACKAGE).as_posix()
-        vague = {word for word in VAGUE.intersection(named(path)) if place not in KEPT.get(word, ())}
+        vague = {word for word in VAGUE.intersection(words(path)[1]) if place not in KEPT.get(word, ())}
         if vague and not place.startswith("cli/"):
             found[place] = vague
     assert not found

@@ -220,7 +220,8 @@ def _moved(
 
 def _short_way(q: Array, bounds: Limits) -> Array:
     """The postures from the one nearest to the middle on, always to the nearest that is left."""
-    left, here, order = list(range(len(q))), bounds.middle, []
+    left, order = list(range(len(q))), list[int]()
+    here: Array = bounds.middle
     while left:
         nearest = min(left, key=lambda k: float(np.max(np.abs(q[k] - here) / bounds.dq)))
         left.remove(nearest)
