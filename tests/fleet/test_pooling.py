@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -242,3 +243,14 @@ def test_every_robot_gets_a_model_that_can_exist() -> None:
         assert made.beta[k] == pytest.approx(viscous[robot.robot], abs=4.0 * robot.errors[k])
         assert np.all(smallest_pseudo_eigenvalues(made.theta[:20]) > 0.0)
     assert found.estimate(base).physical
+
+
+def test_doubt_of_the_terms_is_not_averaged_away() -> None:
+    """A shape of friction that no term has leans on all robots alike, however many there are."""
+    plain, _, logs, made = one_fleet()
+    doubted = pool(replace(made.design, structure_std=(0.5,) * made.design.rank), logs)
+    for before, after in zip(plain.robots, doubted.robots, strict=True):
+        assert np.allclose(after.errors**2 - before.errors**2, 0.25)
+        seen = np.isfinite(before.own_errors)
+        assert np.allclose((after.own_errors**2 - before.own_errors**2)[seen], 0.25)
+    assert np.allclose(doubted.errors**2 - plain.errors**2, 0.25)

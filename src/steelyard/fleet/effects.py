@@ -62,6 +62,8 @@ class FleetDesign:
         load: what a load's parameters add to the base parameters, `(base parameters, load parameters)`.
         load_names: of a load's parameters.
         load_link: the name of the link that carries it.
+        structure_std: of each base parameter, how far it hangs on the choice of the terms, which all robots share;
+            empty where nobody knows.
     """
 
     names: tuple[str, ...]
@@ -74,10 +76,11 @@ class FleetDesign:
     load: Array = field(default_factory=lambda: np.zeros((0, 0)))
     load_names: tuple[str, ...] = ()
     load_link: str = ""
+    structure_std: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, base: BaseParameters, equations: Sequence[str]) -> FleetDesign:
-        """The design of a robot's `base` parameters, whose rows have these `equations`."""
+    def of(cls, base: BaseParameters, equations: Sequence[str], structure_std: Sequence[float] = ()) -> FleetDesign:
+        """The design of a robot's `base` parameters, whose rows have these `equations`; `structure_std` as above."""
         robot, links = base.robot, base.robot.inertial_count
         kinds = [LINKS_KIND] * links
         joints = [robot.joint_names[min(k // 10, robot.dof - 1)] for k in range(links)]
@@ -98,7 +101,16 @@ class FleetDesign:
             base.matrix[:, own],
             tuple(base.parameters[k].name for k in own),
             robot.links[tips[-1]].name if tips else "",
+            tuple(structure_std),
         )
+
+    @cached_property
+    def structure_variance(self) -> Array:
+        """Of a robot's coordinates, what no number of logs and robots averages away: a matrix."""
+        out = np.zeros((self.size, self.size))
+        if self.structure_std:
+            out[: self.rank, : self.rank] = np.diag(np.square(self.structure_std))
+        return out
 
     @property
     def rank(self) -> int:

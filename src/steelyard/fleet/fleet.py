@@ -65,7 +65,8 @@ class FleetOutcome(Viewed):
             robots = [robot for robot, model in own.fleet.robots.items() if model == name]
             tell_progress(f"Comparing the robots of '{name}'")
             try:
-                models[name] = find_model(name, study.study.base, own.logs_of(name), robots)
+                doubt = study.settings.structure_std
+                models[name] = find_model(name, study.study.base, own.logs_of(name), robots, structure_std=doubt)
             except SteelyardError as why:
                 silent[name] = str(why)
         own.tally.seconds["comparing"] = time.monotonic() - begun

@@ -106,7 +106,13 @@ class FoundModel:
         return np.array([float(u @ u) for u in left])
 
 
-def find_model(name: str, base: BaseParameters, logs: Sequence[LogFactors], robots: Sequence[str] = ()) -> FoundModel:
+def find_model(
+    name: str,
+    base: BaseParameters,
+    logs: Sequence[LogFactors],
+    robots: Sequence[str] = (),
+    structure_std: Sequence[float] = (),
+) -> FoundModel:
     """All that the factors of a model's logs tell.
 
     Args:
@@ -114,11 +120,12 @@ def find_model(name: str, base: BaseParameters, logs: Sequence[LogFactors], robo
         base: its base parameters.
         logs: of its robots, as the fleet's table states them, in order.
         robots: their names.
+        structure_std: of each base parameter, how far it hangs on the choice of the terms.
     """
     usable = [log for log in logs if log.factor is not None]
     if not usable:
         raise SteelyardError(f"Model '{name}': none of its {len(logs)} logs could be used; nothing is said of it.")
-    design = FleetDesign.of(base, [e.name for e in usable[0].equations])
+    design = FleetDesign.of(base, [e.name for e in usable[0].equations], structure_std)
     return FoundModel(name, base, tuple(logs), judge_fleet(design, logs, robots))
 
 

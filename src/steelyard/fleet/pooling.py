@@ -246,14 +246,18 @@ def pool(
         found = arrow.solved(between_robots)
         K = np.array([i.widened for i in made])
         robots_V, model_V = covariances(arrow, found, K, between_robots, told)
+        # What a term is not shaped like leans on every robot's parameters alike.
+        robots_V = robots_V + design.structure_variance
+        model_V = model_V + design.structure_variance[: model_V.shape[0], : model_V.shape[1]]
         own = [own_answer(i, design.rank) if of_robot[n] else None for i, n in zip(made, names, strict=True)]
+        doubt = np.diag(design.structure_variance)[: design.rank]
     unseen = np.full(design.rank, np.nan), np.full((design.rank, design.rank), np.nan)
     pooled = []
     for r, name in enumerate(names):
         own_beta, own_covariance = own[r] or unseen
         pooled.append(
             PooledRobot(name, len(of_robot[name]), found.x[r], robots_V[r], found.seen, own_beta,
-                        np.sqrt(np.diag(own_covariance)), found.u[r], np.sqrt(found.variance_u[r]), made[r])
+                        np.sqrt(np.diag(own_covariance) + doubt), found.u[r], np.sqrt(found.variance_u[r]), made[r])
         )  # fmt: skip
     mean, covariance = _hidden(found.mu, model_V, found)
     kinds = _kinds(design, informed.scales, between_robots, between_logs, told, evidence)

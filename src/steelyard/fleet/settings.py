@@ -79,6 +79,8 @@ class ModelSettings:
             of a log stands along what the log does not show.
         residual_std: of each equation, in that fit.
         independent: the columns of the base parameters.
+        structure_std: of each base parameter, how far it hangs on the choice of the terms, which no more logs
+            change.
         chosen_from: the logs that decided.
     """
 
@@ -95,12 +97,13 @@ class ModelSettings:
     theta: tuple[float, ...]
     residual_std: tuple[float, ...]
     independent: tuple[int, ...]
+    structure_std: tuple[float, ...] = ()
     chosen_from: tuple[str, ...] = ()
 
     @cached_property
     def key(self) -> str:
         """The hash of all that decides the factors of a log, but for the log and its mapping."""
-        own = {k: v for k, v in asdict(self).items() if k not in ("model", "chosen_from")}
+        own = {k: v for k, v in asdict(self).items() if k not in ("model", "chosen_from", "structure_std")}
         return content_key("settings", FACTOR_VERSION, own)
 
     def to_json(self) -> dict[str, Any]:
@@ -210,6 +213,7 @@ def choose_settings(model: str, robot: Robot, logs: Sequence[tuple[str, Log]], *
         theta=tuple(float(x) for x in found.model.theta),
         residual_std=tuple(float(x) for x in found.free.residual_std),
         independent=tuple(int(k) for k in found.base.independent),
+        structure_std=tuple(float(x) for x in found.free.details.get("structure_error", ())),
         chosen_from=tuple(name for name, _ in logs),
     )
 
