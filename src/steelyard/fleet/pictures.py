@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +42,10 @@ def fleet_map(
     names = [_short(robot) for robot in robots]
     if len(set(names)) < len(names):
         names = [f"{k} {name}" for k, name in enumerate(names, start=1)]
-    bar = {"title": {"text": legend, "side": "right"}, "thickness": 12, "outlinewidth": 0, "len": 1.0}
+    bar: dict[str, Any] = {  # above the map: beside it, it would take a phone's whole width
+        "title": {"text": legend, "side": "top"}, "orientation": "h", "x": 0.0, "xanchor": "left", "y": 1.0,
+        "yanchor": "bottom", "thickness": 10, "len": 0.6, "outlinewidth": 0,
+    }  # fmt: skip
     if ticks:
         bar |= {"tickmode": "array", "tickvals": [x for x, _ in ticks], "ticktext": [word for _, word in ticks]}
     z = [[None if not np.isfinite(x) else float(f"{x:.3g}") for x in row] for row in np.asarray(values, dtype=float)]
