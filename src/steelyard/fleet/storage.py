@@ -100,10 +100,10 @@ def files_at(location: str) -> list[str]:
     """
     if is_pattern(location):
         found = _remote_matches(location) if is_url(location) else glob.glob(location, recursive=True)
-        logs = [each for each in found if has_reader(any_path(each))]
+        named = {each for each in found if has_reader(any_path(each))}
         # What is no log by its name may be a folder of them.
-        others = {each for each in found if each not in set(logs) and not any_path(each).suffix}
-        logs = sorted({*logs, *(path for each in others for path in _below(each))})
+        others = {each for each in found if each not in named and not any_path(each).suffix}
+        logs = sorted({*named, *(path for each in others for path in _below(each))})
         if not logs:
             raise FleetError(
                 f"{shown_address(location)}: no log has such a name; correct the pattern, or leave it out."
