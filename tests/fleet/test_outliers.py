@@ -15,7 +15,7 @@ from tests.fleet.made_population import QuickLogs, Truth, from_rows
 
 START, WEEK = 1.7e9, 7 * 86400.0
 JOINTS, ROBOTS, WEEKS = 4, 12, 14
-# Friction grows in joint 2 of r1; r2 and r3 exchange their arms; joint 3 of r4 has always had twice the friction.
+# Friction grows in joint 2 of r1; r2 and r3 exchange their arms; joint 3 of r4 has always had four times the friction.
 GROWS, ARMS, WORN, SINCE = "r01", ("r02", "r03"), "r04", 7
 
 
@@ -35,7 +35,7 @@ def logs_of(faulty: bool) -> list[LogFactors]:
             if faulty and name == GROWS:
                 now[[9, 10]] *= 1.0 + 0.4 * max(week - SINCE + 1, 0) / (WEEKS - SINCE)
             if faulty and name == WORN:
-                now[[15, 16]] *= 2.5
+                now[[15, 16]] *= 4.0
             if faulty and name in ARMS and week >= SINCE:
                 now, g = robots[ARMS[1 - ARMS.index(name)]]
             date = START + week * WEEK + made.rng.uniform(0.0, 3600.0)

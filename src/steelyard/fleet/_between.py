@@ -16,7 +16,7 @@ from steelyard.ground.arrays import Array
 
 # Variances are estimated from so many robots and logs at most, evenly chosen: more of them would not be known better
 # than is of use.
-_ROBOTS, _LOGS = 256, 800
+_ROBOTS, _LOGS = 128, 400
 # Logs of one robot differ by less than robots do.
 _LOG_PART = 0.3
 # A load that the table calls another may change the torque by as much as this part.

@@ -24,6 +24,7 @@ from steelyard.ground.arrays import Array
 _UNSEEN = 1e-10
 # How far M is drawn to a multiple of N: as far as the mean of a handful of stretches is believed.
 _DRAWN = 0.5
+_KEPT_BYTES = 300_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,7 @@ class Informed:
         self.grams = total / max(len(logs), 1)
         self.scales = design.scales(total)
         self.beta = usual_parameters(design, logs)
+        self._kept: dict[int, tuple[LogFactors, Information]] = {}
 
     def _ratios(self, log: LogFactors, meats: Array) -> list[float]:
         """How much more the scores of each equation scatter than the spectrum of its residuals says; 0: not known."""
@@ -120,7 +122,16 @@ class Informed:
         return np.asarray(np.exp(np.maximum(lacks, 0.0) * DEGREES_OF_MEAN / (DEGREES_OF_MEAN + degrees)))
 
     def of(self, log: LogFactors) -> Information:
-        """The information of a `log`, which must have been usable."""
+        """The information of a `log`, which must have been usable; kept for who asks again, as far as there is room."""
+        known = self._kept.get(id(log))
+        if known is not None and known[0] is log:
+            return known[1]
+        made = self._made(log)
+        if (len(self._kept) + 1) * 16 * self.design.size**2 < _KEPT_BYTES:
+            self._kept[id(log)] = log, made
+        return made
+
+    def _made(self, log: LogFactors) -> Information:
         design = self.design
         p, d = design.rank, design.size
         grams, meats = log.grams(design.independent), log.meats(design.independent)

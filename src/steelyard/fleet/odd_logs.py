@@ -32,6 +32,8 @@ _DRIVES = -0.5
 _AS_LARGE = 0.25
 # Rounds in which the links are fitted to the logs that agree, and how much more than usual these may lack.
 _ROUNDS, _AGREES = 4, 4.0
+# So many logs are enough to know the links by.
+_ENOUGH = 200
 # Findings of the check that say what is wrong with a mapping.
 _MAPPING = ("order", "sign", "torque_scale", "degrees", "position_sign", "zero", "clock", "coupled", "velocity_sign")
 
@@ -88,18 +90,19 @@ def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALS
     if len(usable) < 3:
         return ()
     with one_blas_thread():
-        agree = usable
+        some = usable[:: -(-len(usable) // _ENOUGH)]
+        agree = some
         for _ in range(_ROUNDS):
             beta = usual_parameters(design, agree)
-            looks = [_look(design, log, beta) for log in usable]
-            left = np.array([x.left for x in looks])
-            usual = np.nanmedian(left, axis=0)
-            worst = np.nanmax(left / np.maximum(usual, 1e-4), axis=1)
+            left = np.array([_look(design, log, beta).left for log in some])
+            worst = np.nanmax(left / np.maximum(np.nanmedian(left, axis=0), 1e-4), axis=1)
             limit = max(_AGREES * float(np.median(worst)), _AGREES)
-            now = [log for log, x in zip(usable, worst, strict=True) if x <= limit]
-            if len(now) == len(agree):
+            now = [log for log, x in zip(some, worst, strict=True) if x <= limit]
+            if len(now) == len(agree) or len(now) < 0.5 * len(some):
                 break
-            agree = now if len(now) >= 0.5 * len(usable) else agree
+            agree = now
+        looks = [_look(design, log, beta) for log in usable]
+        left = np.array([x.left for x in looks])
     p = _p_values(left)
     # Friction that drives the joint, where the torque is not the usual one either: it is turned.
     drives = np.array([(x.friction < _DRIVES) & (x.usual > 1.0) for x in looks])
@@ -167,7 +170,7 @@ def _scaled(S: Array) -> tuple[float, float]:
 def _solve(N: Array, b: Array) -> Array:
     size = np.sqrt(np.maximum(np.diag(N), 0.0))
     scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
-    return np.asarray(scale * np.linalg.lstsq(N * scale * scale[:, None], scale * b, rcond=1e-9)[0])
+    return np.asarray(scale * np.linalg.solve(N * scale * scale[:, None] + 1e-9 * np.eye(len(N)), scale * b))
 
 
 def _told(design: FleetDesign, log: LogFactors, look: _Look, real: Array, p: Array) -> OddLog:

@@ -23,6 +23,7 @@ from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.fleet._arrow import Arrow, Solved, covariances, log_variance, own_answer
 from steelyard.fleet._between import between_variances, of_log, of_logs
 from steelyard.fleet._information import Information, Informed
+from steelyard.fleet._motions import motion_ratio
 from steelyard.fleet.effects import LINKS_KIND, EffectGroup, FleetDesign
 from steelyard.fleet.mapped import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -31,6 +32,8 @@ from steelyard.regression.base_parameters import BaseParameters
 # Robots differ for sure where a likelihood ratio says so that chance exceeds once in 400 (half of a χ² of one degree,
 # since no variance is negative): there are dozens of kinds and joints.
 _SURE = 7.9
+# Links that differ by less than this part of the torque are made alike.
+_WORTH = 0.005
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,7 @@ class PooledFleet:
             f"The links of the robots are not all alike: what '{k.joint}' moves differs from robot to robot by "
             f"{100.0 * k.std:.2g} % of its torque."
             for k in self.kinds
-            if k.kind == LINKS_KIND and k.shown
+            if k.kind == LINKS_KIND and k.shown and k.std > _WORTH
         )
 
     def estimate(self, base: BaseParameters, prior: Prior | None = None, possible: bool = True) -> Estimate:
@@ -246,6 +249,12 @@ def pool(
         found = arrow.solved(between_robots)
         K = np.array([i.widened for i in made])
         robots_V, model_V = covariances(arrow, found, K, between_robots, told)
+        # What the model lacks is the same in all logs of a motion, and does not average out.
+        counting_logs = [of_robot[n] if yes else [] for n, yes in zip(names, arrow.counts, strict=True)]
+        ratio = motion_ratio(informed, counting_logs, found, between_logs, model_V)
+        wider = np.where(design.own, 1.0, np.sqrt(ratio))
+        lacking = model_V * wider * wider[:, None] - model_V
+        robots_V, model_V = robots_V + found.F @ lacking @ np.swapaxes(found.F, 1, 2), model_V + lacking
         # What a term is not shaped like leans on every robot's parameters alike.
         robots_V = robots_V + design.structure_variance
         model_V = model_V + design.structure_variance[: model_V.shape[0], : model_V.shape[1]]
