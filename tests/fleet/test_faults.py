@@ -348,3 +348,27 @@ def test_a_killed_coordinator_leaves_a_store_to_go_on_with(logs: Path, undisturb
     assert rest.factors.tally.kept >= 3
     assert rest.factors.tally.mended == 0
     assert as_bytes(rest) == undisturbed
+
+
+@pytest.mark.proof
+def test_an_interrupt_ends_in_one_line_and_leaves_no_process(logs: Path, undisturbed: list[bytes], store: Path) -> None:
+    """Ctrl-C reaches all processes of a terminal: the command, its workers, and what watches over them."""
+    words = [sys.executable, "-m", "steelyard", "fleet", str(logs), "--workers", "2", "--plain"]
+    output = ["-o", str(store.parent / "run")]
+    made = subprocess.Popen([*words, *output], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    until = time.monotonic() + 60.0
+    while not list(store.glob("factors/*/*")) and time.monotonic() < until:
+        time.sleep(0.01)
+    os.killpg(made.pid, signal.SIGINT)
+    assert made.communicate(timeout=30)[1].strip() == "steelyard: stopped."
+    assert made.returncode == 130
+    until = time.monotonic() + 20.0
+    while time.monotonic() < until:
+        try:
+            os.killpg(made.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a worker outlived the command")
+    assert as_bytes(run(logs, store=store)) == undisturbed

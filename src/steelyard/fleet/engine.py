@@ -13,6 +13,7 @@ import logging
 import multiprocessing
 import os
 import queue
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +43,8 @@ _RETURNS = 5
 MEMORY_LIMIT = "1GiB"
 
 
+# Who is interrupted ends in one line; what watches over the semaphores of its workers would add some of its own.
+_QUIET = "ignore:resource_tracker:UserWarning"
 _GUARD = "A script that starts workers does so below: if __name__ == '__main__'."
 
 
@@ -134,6 +137,8 @@ class DaskEngine(Engine):
         dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS, **memory})
         if not self.address and getattr(multiprocessing.current_process(), "_inheriting", False):
             raise EngineError(_GUARD)  # a worker that runs the script which started it
+        if _QUIET not in sys.warnoptions:
+            sys.warnoptions.append(_QUIET)
         try:
             if not self.address:
                 self._cluster = self._distributed.LocalCluster(
