@@ -53,7 +53,8 @@ class FleetTally:
         unkept: entries that could not be written.
         merged: merges of logs that were made; the others were in the store.
         samples: of the logs that were gone through.
-        seconds: by what was done.
+        cpu_seconds: of processor that going through the logs took, all workers together.
+        seconds: by what was done; the workers' start is not in them.
         peak_bytes: by process, the largest size that it had.
         cores: how many worked.
         engine: "dask" or "here".
@@ -67,6 +68,7 @@ class FleetTally:
     unkept: int = 0
     merged: int = 0
     samples: int = 0
+    cpu_seconds: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     peak_bytes: dict[str, int] = field(default_factory=dict)
     cores: int = 1
@@ -216,14 +218,16 @@ class _Gathering:
         self._packed = {name: packed_model(self.fleet.models[name].robot, own) for name, own in settings.items()}
         self._logs: list[LogFactors | None] = [None] * len(self.fleet.logs)
         todo = self._not_kept()
+        self.tally.seconds["looking"] = time.monotonic() - begun
         few = len(todo) <= _FEW_LOGS and sum(size for _, _, size in todo) <= _FEW_BYTES
         if todo:
             engine = self.crew.engine(few)
             self.tally.engine = "here" if isinstance(engine, HereEngine) else "dask"
             self.tally.dashboard = engine.dashboard
+            begun = time.monotonic()
             self._map(engine, [(k, task) for k, task, _ in todo])
             self.tally.cores = engine.cores
-        self.tally.seconds["mapping"] = time.monotonic() - begun
+            self.tally.seconds["mapping"] = time.monotonic() - begun
         stated = [
             (factors or skipped_log("")).stated(log.robot, log.url, log.date, log.temperature, log.load)
             for factors, log in zip(self._logs, self.fleet.logs, strict=True)
@@ -298,6 +302,7 @@ class _Gathering:
         self._logs[k] = LogFactors.from_bytes(made.data)
         self.tally.mapped += 1
         self.tally.samples += made.samples
+        self.tally.cpu_seconds += made.cpu_seconds
         self.tally.peak_bytes[made.worker] = max(made.peak_bytes, self.tally.peak_bytes.get(made.worker, 0))
 
     def _without_copies(self, logs: list[LogFactors]) -> list[LogFactors]:

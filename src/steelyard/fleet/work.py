@@ -67,7 +67,7 @@ class LogDone:
         lasting: whether it would come out the same tomorrow; not so where a place did not answer.
         skipped: why it could not be used; "" where it was.
         samples: of the log.
-        seconds: that it took.
+        cpu_seconds: of processor that it took.
         peak_bytes: the largest size that the worker's process had so far.
         worker: the process, for tables.
     """
@@ -78,7 +78,7 @@ class LogDone:
     lasting: bool
     skipped: str
     samples: int
-    seconds: float
+    cpu_seconds: float
     peak_bytes: int
     worker: str
 
@@ -94,7 +94,7 @@ def map_log(task: LogTask) -> LogDone:
     Args:
         task: which log.
     """
-    begun, name, place, lasting = time.monotonic(), task.identity, {}, True
+    begun, name, place, lasting = time.process_time(), task.identity, {}, True
     shown = shown_address(task.url)
     with on_one_thread():
         try:
@@ -114,10 +114,10 @@ def map_log(task: LogTask) -> LogDone:
             made, lasting = skipped_log(f"{shown}: there is not enough memory for it."), False
         except Exception as error:  # a fault of ours, or of a library, on this log: the others are not to suffer
             made, lasting = skipped_log(f"{shown}: could not be mapped ({type(error).__name__}: {error})."), False
-    seconds = time.monotonic() - begun
+    spent = time.process_time() - begun
     _swept(made.samples)
     return LogDone(
-        made.to_bytes(), name, place, lasting, made.skipped, made.samples, seconds, peak_bytes(), worker_name()
+        made.to_bytes(), name, place, lasting, made.skipped, made.samples, spent, peak_bytes(), worker_name()
     )  # fmt: skip
 
 
