@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from functools import cache
 
 import numpy as np
@@ -102,3 +104,16 @@ def test_merging_weighs_every_log_alike(count: int) -> None:
     np.testing.assert_allclose(merged.meats(columns), np.sum([p.meats(columns) for p in parts], axis=0), rtol=1e-12)
     assert merged.logs == count
     assert merged.robot == "a"
+
+
+def test_a_foreign_file_with_a_good_checksum_is_no_entry() -> None:
+    """Somebody else's bytes, or a version that was never counted up: shapes that the numbers do not fill."""
+    head, _, body = factors(1).to_bytes().partition(b"\n")[2].partition(b"\n")
+    text, _, numbers = body.partition(b"\n")
+    about = json.loads(text)
+    about["equations"][0]["columns"] = list(range(10**6))
+    for changed in (json.dumps(about), json.dumps({}), json.dumps({**about, "equations": 3}), "[]"):
+        made = changed.encode() + b"\n" + numbers
+        stated = {**json.loads(head), "sha256": hashlib.sha256(made).hexdigest()}
+        with pytest.raises(FactorsError):
+            LogFactors.from_bytes(b"steelyard log factors\n" + json.dumps(stated).encode() + b"\n" + made)

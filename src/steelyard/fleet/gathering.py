@@ -190,7 +190,8 @@ class _Gathering:
             tasks.append(ChoiceTask(name, model.robot, tuple((log.url, log.mapping) for log in first), self.options))
         if tasks:
             tell_progress("Choosing what logs are mapped with")
-            for task, made in self.crew.engine().results(choose_model, tasks):
+            few = len(self.fleet.logs) <= _FEW_LOGS
+            for task, made in self.crew.engine(few).results(choose_model, tasks):
                 if isinstance(made, ModelSettings):
                     found[task.model] = made
                     self.store.put_document(names[task.model], made.to_json())

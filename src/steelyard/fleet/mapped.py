@@ -236,6 +236,12 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
 
     stated: Sequence[Mapping[str, Any]] = about["equations"]
     n, triangles, meat, scores = len(stated), [], [], []
+    widths = [(len(e["columns"]), int(e["scores"])) for e in stated]
+    expected = n * (4 + about["bands"]) + sum(
+        (w + 1) * (w + 2) // 2 + w * (w + 1) // 2 + w * rows for w, rows in widths
+    )
+    if len(numbers) != expected:
+        raise ValueError(f"{len(numbers)} numbers instead of {expected}")
     vectors = [take(n) for _ in range(4)]
     power = take(n, about["bands"])
     equations = tuple(_equation(e["name"], tuple(e["columns"])) for e in stated)
