@@ -57,7 +57,7 @@ class FleetOptions:
     plain: Annotated[bool, typer.Option("--plain", help="Take the default terms as they are, without a search.")] = (
         False
     )
-    only: Annotated[
+    robot_id: Annotated[
         str,
         typer.Option(
             "--robot", metavar="ID", help="One robot of a run that is there, on a page of its own; no log is read."
@@ -71,7 +71,7 @@ class FleetOptions:
 @opt.taking(FleetOptions)
 def fleet(o: FleetOptions) -> None:
     """Identify a fleet: many logs of many robots, on all cores or several machines; tomorrow only what is new."""
-    if o.only:
+    if o.robot_id:
         deliver(lambda: _one_robot(o), o.output, o.overwrite, o.as_json)
     else:
         deliver(lambda: _found(o), o.output, o.overwrite, o.as_json)
@@ -80,7 +80,7 @@ def fleet(o: FleetOptions) -> None:
 def _one_robot(o: FleetOptions) -> RobotOfFleet:
     from steelyard.fleet.robot_page import robot_of_run
 
-    return robot_of_run(o.fleet, o.only)
+    return robot_of_run(o.fleet, o.robot_id)
 
 
 def _found(o: FleetOptions) -> FleetOutcome:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Of logs that could not be used, so many are named; so many of what changed.
 _NAMED, _FIRST = 10, 5
+# Error bars that shrink by less than this factor are not worth a word.
+_WORTH_TELLING = 1.1
 
 
 def fleet_report(found: FleetOutcome) -> str:
@@ -89,7 +91,7 @@ def _verdict(found: FleetOutcome) -> Verdict:
     words = f"{_many(odd, 'thing')} that do{'es' if odd == 1 else ''} not belong" if odd else "Nothing stands out"
     words += f"; {_many(changed, 'change')} over time" if changed else ""
     words += f"; {_many(skipped, 'log')} not used" if skipped else ""
-    if finite:
+    if finite and np.median(finite) > _WORTH_TELLING:
         words += f"; error bars are {number(float(np.median(finite)), 2)} times smaller than by each robot's own logs"
     return Verdict(
         "warning" if odd or changed or skipped or found.silent else "good", f"{words}.", tuple(_points(found))

@@ -102,7 +102,11 @@ def robot_report(found: RobotOfFleet) -> str:
         _logs(found.tables),
         _findings(found.tables),
     ]
-    words = f"{number(about['sharper'], 2)} times smaller error bars than by its own logs" if about["sharper"] else ""
+    words = (
+        f"{number(about['sharper'], 2)} times smaller error bars than by its own logs"
+        if (about["sharper"] or 0.0) > 1.1
+        else ""
+    )
     verdict = Verdict(
         "warning" if said else "good",
         "This robot stands out." if odd else "It has changed." if changes else "Nothing stands out beyond chance.",
@@ -220,18 +224,23 @@ def _logs(tables: Tables) -> Section:
         caption = "What the robot's model leaves of each joint's torque, in percent of the torque's standard deviation."
         pieces.append(figure_html(date_curves(curves, "a log", joints=True), "Relative error of its logs", caption))
     shown = sorted(logs, key=lambda r: (r["used"], -worst[r["log"]]["relative_error"] if r["log"] in worst else 0.0))
+    # What nobody states of any log has no column.
+    stated = [name for name in ("load", "temperature_c", "reason") if any(r[name] is not None for r in logs)]
     body: list[Sequence[TableCell]] = [
-        (r["date"].strftime("%Y-%m-%d") if r["date"] else None, r["log"], r["samples"],
+        (r["date"].strftime("%Y-%m-%d") if r["date"] else None, r["log"].rpartition("/")[2], r["samples"],
          100.0 * worst[r["log"]]["relative_error"] if r["log"] in worst else None,
-         worst[r["log"]]["joint"] if r["log"] in worst else "", r["load"] or "", r["temperature_c"],
-         r["findings"], r["reason"] or "")
+         worst[r["log"]]["joint"] if r["log"] in worst else "", r["findings"], *(r[name] for name in stated))
         for r in shown[:_LISTED]
     ]  # fmt: skip
+    names: dict[str, TableColumn | str] = {
+        "load": "load",
+        "temperature_c": TableColumn("temperature", "°C"),
+        "reason": "why not used",
+    }
     heads: list[TableColumn | str] = [
-        "date", "log", "samples", TableColumn("largest error", "%", 3), "of", "load", TableColumn("temperature", "°C"),
-        "findings", "why not used",
+        "date", "log", "samples", TableColumn("largest error", "%", 3), "of", "findings", *(names[s] for s in stated),
     ]  # fmt: skip
-    listed = table_html(heads, body, "Its logs, the worst first", tall=True, dash="Nobody says, or it was not used.")
+    listed = table_html(heads, body, "Its logs, the worst first", tall=True, dash="Nobody says, or it does not apply.")
     more = paragraph(f"The first {_LISTED} of {len(logs)}; all stand in logs.parquet.") if len(logs) > _LISTED else ""
     return Section("Logs", join(*pieces, listed, more))
 
