@@ -138,11 +138,11 @@ class Scatter:
         """What the errors of parameters make of the torque, worked out at the first sample of each stretch."""
         before = math.nan if batch.fresh else self._stretch
         if len(batch) == 1:
-            stretch = batch.rows.item(0) // _POSTURE_SECONDS
+            stretch = float(math.floor(batch.rows.item(0) / _POSTURE_SECONDS))
             if stretch != before:
                 self._stretch, self._parameters = stretch, self._watched.torque_variance(batch.q, batch.dq)[0]
             return self._parameters[None]
-        number = batch.t // _POSTURE_SECONDS
+        number = np.floor(batch.t / _POSTURE_SECONDS)
         self._stretch = float(number[-1])
         new = np.flatnonzero(np.diff(number, prepend=before) != 0.0)
         at = np.zeros(len(batch), dtype=int)
