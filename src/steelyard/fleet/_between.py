@@ -22,6 +22,8 @@ _LOG_PART = 0.3
 # A load that the table calls another may change the torque by as much as this part.
 _OTHER_LOAD = 0.3
 _ROUNDS, _STILL = 25, 0.03
+# The variance of links that are equal, in squared parts of the torque.
+_NEXT_TO_NOTHING = 1e-16
 
 
 def of_logs(informed: Informed, logs: Sequence[LogFactors], between_logs: Array) -> list[Information]:
@@ -95,7 +97,10 @@ def between_variances(informed: Informed, of_robot: dict[str, list[LogFactors]])
         v, w = v * np.exp(step), w * np.exp(more)
         if max(np.max(np.abs(step)), np.max(np.abs(more))) < _STILL:
             break
-    return v, w, told, arrow.evidence(v)
+    # Links whose equality is the likelier account are equal.
+    evidence = arrow.evidence(v)
+    equal = np.array([g.kind == LINKS_KIND for g in groups]) & (evidence <= 0.0)
+    return np.where(equal, _NEXT_TO_NOTHING, v), w, np.where(equal, 0.0, told), evidence
 
 
 def _log_step(u: Array, variance: Array, w: Array, group_of: NDArray[np.int64], expected: Array, avoid: Array) -> Array:
