@@ -97,8 +97,8 @@ class FoundModel:
         factor = log.factor
         assert factor is not None
         theta = np.zeros(factor.parameters)
-        theta[list(self.base.independent)] = np.nan_to_num(x[: self.base.rank])
-        gains = 1.0 + np.nan_to_num(x[self.base.rank :])
+        theta[list(self.base.independent)] = x[: self.base.rank]
+        gains = 1.0 + x[self.base.rank :]
         left = [
             gain * (r[:, :-1] @ theta[e.columns]) - r[:, -1]
             for gain, e, r in zip(gains, factor.equations, factor.triangles, strict=True)

@@ -55,7 +55,7 @@ def fleet_tables(
         add("joints", _joints(model, _residuals(scores)))
         add("differences", _differences(model))
         add("drift", (_plain(d) for d in model.drift.drifts))
-        add("days", _days(model))
+        _add_days(model, made["days"])
     return {name: _arrow(name, columns) for name, columns in made.items()}
 
 
@@ -176,12 +176,12 @@ def _parameters(model: FoundModel) -> Iterable[Row]:
 def _scores(model: FoundModel) -> list[Row]:
     pooled, out = model.pooled, []
     mean = np.concatenate([np.nan_to_num(pooled.beta), np.zeros(len(pooled.design.equations))])
-    units = _torque_units(model)
+    units, own_x = _torque_units(model), {r.robot: np.nan_to_num(r.x) for r in pooled.robots}
     for log in model.logs:
         if log.factor is None:
             continue
         rows = np.maximum(log.rows, 1.0)
-        left = np.sqrt(model.squares(log, pooled.by_name[log.robot].x) / rows)
+        left = np.sqrt(model.squares(log, own_x[log.robot]) / rows)
         far, own, torque = np.sqrt(model.squares(log, mean) / rows), log.residual_std, log.torque_std
         where = shown_address(log.url)
         for e, equation in enumerate(log.equations):
@@ -246,13 +246,14 @@ def _differences(model: FoundModel) -> Iterable[Row]:
         yield {"model": model.name, **_plain(kind), "sharper": _median(gained[:, own]) if own else None}
 
 
-def _days(model: FoundModel) -> Iterable[Row]:
+def _add_days(model: FoundModel, columns: dict[str, list[Any]]) -> None:
+    """Column by column: there may be a hundred thousand."""
     for series in model.drift.series:
-        for date, value, error in zip(series.dates, series.values, series.errors, strict=True):
-            yield {
-                "robot": series.robot, "joint": series.joint, "what": series.what, "unit": series.unit,
-                "date": float(date), "value": float(value), "error": float(error),
-            }  # fmt: skip
+        same = {"model": model.name, **{name: getattr(series, name) for name in ("robot", "joint", "what", "unit")}}
+        for name, value in same.items():
+            columns[name] += [value] * len(series.dates)
+        for name, values in (("date", series.dates), ("value", series.values), ("error", series.errors)):
+            columns[name] += values.tolist()
 
 
 def _outliers(model: FoundModel) -> Iterable[Row]:

@@ -4,7 +4,7 @@ in sums, and lists are cut: the tables have all of it."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def outliers_section(tables: Tables, rate: float) -> Section:
 def drift_section(tables: Tables, rate: float) -> Section:
     """What has changed, with curves, by the `tables` of a run; so many (`rate`) of these are false."""
     found = tables["drift"].to_pylist()
-    dated = len(set(zip(*(tables["days"][name].to_pylist() for name in ("robot", "joint")), strict=True)))
+    dated = tables["days"].group_by(["robot", "joint"]).aggregate([]).num_rows
     if not dated:
         words = "The fleet's table has no dates, or too few; without them nothing can be said of changes."
         return Section("What has changed", paragraph(words))
@@ -157,7 +157,7 @@ def drift_figure(tables: Tables, found: Sequence[Mapping[str, Any]]) -> Html:
     """Curves of the channels in which changes were `found`, from the `tables` of a run."""
     keys = list(dict.fromkeys((d["model"], d["robot"], d["joint"], d["what"]) for d in found))
     days: dict[tuple[str, ...], list[Mapping[str, Any]]] = {key: [] for key in keys}
-    for row in tables["days"].to_pylist():
+    for row in _of_robots(tables["days"], {key[1] for key in keys}):
         own = days.get((row["model"], row["robot"], row["joint"], row["what"]))
         if own is not None:
             own.append(row)
@@ -176,6 +176,14 @@ def drift_figure(tables: Tables, found: Sequence[Mapping[str, Any]]) -> Html:
     return figure_html(
         date_curves(curves), "Over time", "A point is a day; the dashed line is where the change begins."
     )
+
+
+def _of_robots(table: Any, robots: Collection[str]) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows: list[dict[str, Any]] = table.filter(pc.is_in(table["robot"], pa.array(sorted(robots)))).to_pylist()
+    return rows
 
 
 def differences_section(tables: Tables) -> Section:
