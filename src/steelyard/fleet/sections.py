@@ -42,9 +42,11 @@ def by_model(table: Any) -> dict[str, list[dict[str, Any]]]:
     return out
 
 
-def map_section(tables: Tables) -> Section:
+def map_section(tables: Tables) -> Section | None:
     """Robots by joints: friction, residual and gain against the robots of the model, from the `tables` of a run."""
-    models = by_model(tables["joints"])
+    models = {m: rows for m, rows in by_model(tables["joints"]).items() if len({r["robot"] for r in rows}) > 1}
+    if not models:
+        return None
     pieces = [
         join(Html(f"<h3>{text(model)}</h3>") if len(models) > 1 else "", _maps(rows)) for model, rows in models.items()
     ]
@@ -186,10 +188,13 @@ def _of_robots(table: Any, robots: Collection[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def differences_section(tables: Tables) -> Section:
+def differences_section(tables: Tables) -> Section | None:
     """How much robots of a model differ, and what borrowing is worth, from the `tables` of a run."""
     pieces: list[Html] = []
+    robots = Counter(tables["robots"]["model"].to_pylist())
     for model, rows in by_model(tables["differences"]).items():
+        if robots[model] < 2:  # there is nothing to compare it with
+            continue
         joints = list(dict.fromkeys(r["joint"] for r in rows))
         kinds = list(dict.fromkeys((r["kind"], r["unit"]) for r in rows))
         at = {(r["kind"], r["unit"], r["joint"]): r for r in rows}
@@ -201,6 +206,8 @@ def differences_section(tables: Tables) -> Section:
             body.append((kind, unit, *spread, float(np.median(gained)) if gained else None))
         heads = ["kind", "unit", *joints, TableColumn("own error / pooled", "1", digits=3)]
         pieces.append(table_html(heads, body, f"{model}: standard deviation between robots", dash="It has none."))
+    if not pieces:
+        return None
     words = (
         "How much robots of one model differ, and in the last column how much smaller a robot's error bars are since "
         "it borrows from its kin. A shaded number is a difference for sure; the others may be none. Unit 1 is a part "
@@ -234,6 +241,8 @@ def fleet_scores_section(tables: Tables) -> Section:
         "of",
     ]
     words = "What each robot's model leaves of the torque in a log, in percent of the torque's standard deviation."
+    if any(load is not None for load in tables["logs"]["load"].unique().to_pylist()):
+        words += " A log with another load than its robot usually has leaves more: the model is that of the usual one."
     return Section("Scores", join(paragraph(words), table_html(heads, body, "Relative error of logs")))
 
 
