@@ -7,9 +7,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from steelyard.fleet._scan import false_discovery
 from steelyard.fleet.mapped import LogFactors
 from steelyard.fleet.odd_logs import odd_logs
-from steelyard.fleet.outliers import JudgedFleet, judge_fleet
+from steelyard.fleet.outliers import JudgedFleet, _p_of_kind, judge_fleet
 from steelyard.ground.arrays import Array
 from tests.fleet.made_population import QuickLogs, Truth, from_rows
 
@@ -124,6 +125,18 @@ def test_a_fleet_without_faults_has_no_outlier() -> None:
     found = judge_fleet(made.design, logs_of(False))
     assert not found.odd
     assert not found.outliers
+
+
+@pytest.mark.parametrize("by_factors", [False, True])
+def test_friction_may_differ_by_amounts_or_by_factors(by_factors: bool) -> None:
+    """Of 100 fleets of 200 joints at most 5 % have one outside, whichever way they differ; a joint far off is found."""
+    rng, alarms = np.random.default_rng(12), 0
+    for _ in range(100):
+        value = np.exp(0.25 * rng.normal(size=200)) if by_factors else 1.0 + 0.2 * rng.normal(size=200)
+        p = _p_of_kind(np.maximum(value, 0.2) - 1.0, np.full(200, 1e-4), 1.0, True)
+        alarms += bool(false_discovery(p, 0.05).any())
+    assert alarms <= 5 + 2.6 * np.sqrt(5)
+    assert _p_of_kind(np.append(value - 1.0, 2.5), np.full(201, 1e-4), 1.0, True)[-1] < 1e-5
 
 
 def test_few_robots_and_few_logs_are_judged_without_a_word() -> None:

@@ -188,22 +188,27 @@ def _outside(fleet: PooledFleet, rate: float) -> list[Outlier]:
         seen = np.isfinite(variance[:, c])
         if seen.sum() < _FEWEST:
             continue
-        value, doubt = _centred(away[seen, c], variance[seen, c], float(channels[c].row @ mean), channels[c].friction)
-        size, degrees = _of_the_others(value, doubt)
-        z = np.abs(value) / size
-        p[seen, c] = [math.erfc(as_gaussian(x, n) / math.sqrt(2.0)) for x, n in zip(z, degrees, strict=True)]
+        p[seen, c] = _p_of_kind(away[seen, c], variance[seen, c], float(channels[c].row @ mean), channels[c].friction)
         away[seen, c] -= np.median(away[seen, c])
     return _told_outside(fleet, [r.robot for r in robots], channels, (away, variance, p), mean, rate)
 
 
-def _centred(away: Array, variance: Array, level: float, friction: bool) -> tuple[Array, Array]:
-    """By how much numbers differ from their median, and the variances of that; as parts (logarithms) where they are
-    friction, which is positive and differs by factors."""
+def _p_of_kind(away: Array, variance: Array, level: float, friction: bool) -> Array:
+    """How often a robot of the kind differs as much from the median. Friction is positive; whether it differs by
+    amounts or by factors nobody knows, and what is not rare by either is not told."""
     value = level + away
     middle = float(np.median(value))
+    scales = [(value - middle, variance)]
     if friction and middle > 0.0 and np.all(value > 0.1 * middle):
-        return np.log(value / middle), variance / value**2
-    return value - middle, variance
+        scales.append((np.log(value / middle), variance / value**2))
+    out = np.zeros(len(away))
+    for centred, doubt in scales:
+        size, degrees = _of_the_others(centred, doubt)
+        rare = [
+            math.erfc(as_gaussian(x, n) / math.sqrt(2.0)) for x, n in zip(np.abs(centred) / size, degrees, strict=True)
+        ]
+        out = np.maximum(out, rare)
+    return out
 
 
 def _of_the_others(value: Array, variance: Array) -> tuple[Array, Array]:
