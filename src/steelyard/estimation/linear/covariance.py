@@ -158,41 +158,42 @@ def _bands(data: RegressionData, base: Columns, beta: Array, influence: Influenc
 
 def _from_spectra(spectra: Spectra, base: Columns, beta: Array) -> list[_Band]:
     """The bands with the power of y − Aβ in each."""
-    places = [equation.among(base.independent) for equation in spectra.equations]
     out = []
-    for key in sorted(spectra.grams):
-        e, _ = key
-        own, where = places[e]
-        whole = spectra.grams[key]
-        gram = np.zeros((base.rank, base.rank))
-        gram[np.ix_(where, where)] = whole[np.ix_(own, own)]
-        way = np.zeros(len(whole))
+    keys = sorted(spectra.grams)
+    for e, equation in enumerate(spectra.equations):
+        mine = [key for key in keys if key[0] == e]
+        if not mine:
+            continue
+        own, where = equation.among(base.independent)
+        whole = np.array([spectra.grams[key] for key in mine])
+        grams = np.zeros((len(mine), base.rank, base.rank))
+        grams[np.ix_(range(len(mine)), where, where)] = whole[np.ix_(range(len(mine)), own, own)]
+        way = np.zeros(equation.width)
         way[own], way[-1] = -beta[where], 1.0
-        out.append(_Band(e, spectra.counts[key], max(float(way @ whole @ way), 0.0), gram))
+        powers = np.maximum(whole @ way @ way, 0.0)
+        out += [_Band(e, spectra.counts[key], float(s), g) for key, s, g in zip(mine, powers, grams, strict=True)]
     return out
 
 
 def _merge(bands: list[_Band], leverage: Array, inverse: Array) -> list[_Band]:
     """Join neighbouring bands of an equation, from low to high, until each keeps enough degrees of freedom."""
-    out: list[_Band] = []
-    for band in bands:
-        last = out[-1] if out and out[-1].equation == band.equation else None
-        if last is not None and _left(last, leverage, inverse) < _DEGREES:
+    used = np.array([b.gram for b in bands]).reshape(len(bands), -1) @ inverse.ravel()
+    left = [b.count - float(leverage[b.equation] * u) for b, u in zip(bands, used, strict=True)]  # by the fit
+    out: list[tuple[_Band, float]] = []
+    for band, own in zip(bands, left, strict=True):
+        if out and out[-1][0].equation == band.equation and out[-1][1] < _DEGREES:
+            last, before = out.pop()
             last += band
+            out.append((last, before + own))
         else:
-            out.append(_Band(band.equation, band.count, band.power, band.gram))
+            out.append((_Band(band.equation, band.count, band.power, band.gram), own))
     merged: list[_Band] = []
-    for band in out:  # a last band that is too small goes to the one below
-        if merged and merged[-1].equation == band.equation and _left(band, leverage, inverse) < _DEGREES:
+    for band, own in out:  # a last band that is too small goes to the one below
+        if merged and merged[-1].equation == band.equation and own < _DEGREES:
             merged[-1] += band
         else:
             merged.append(band)
     return merged
-
-
-def _left(band: _Band, leverage: Array, inverse: Array) -> float:
-    """Degrees of freedom that the fit leaves in a band."""
-    return band.count - float(leverage[band.equation] * np.sum(inverse * band.gram))
 
 
 def _powers(
@@ -202,15 +203,16 @@ def _powers(
 
     The residuals are u_i − m_i A_i H⁻¹ Σ_j w_j² A_jᵀu_j (m: mean slope of ψ), of which the expected power is taken.
     """
-    left = np.array([max(_left(b, square * slopes, inverse), 1.0) for b in bands])
-    projections = np.array([inverse @ b.gram for b in bands])
+    projections = inverse @ np.array([b.gram for b in bands])
     w2 = np.array([square[b.equation] for b in bands])
     m = np.array([slopes[b.equation] for b in bands])
+    count = np.array([b.count for b in bands])
+    own = np.trace(projections, axis1=1, axis2=2)
+    left = np.maximum(count - m * w2 * own, 1.0)
     flat = projections.reshape(len(bands), -1)
     traces = flat @ projections.transpose(0, 2, 1).reshape(len(bands), -1).T
     T = m[:, None] ** 2 * traces * w2**2
-    count = np.array([b.count for b in bands])
-    T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * np.trace(projections, axis1=1, axis2=2)
+    T[np.diag_indices(len(bands))] += count - 2.0 * m * w2 * own
     seen = np.array([b.power for b in bands])
     scale = np.where(seen > 0.0, seen / left, 1.0)  # powers of joints and bands differ by decades
     T = T * scale / scale[:, None]
