@@ -137,7 +137,7 @@ def children(location: str) -> tuple[list[str], list[str]]:
 
 
 def tree(location: str) -> list[tuple[str, bool]]:
-    """All files in a folder and below it, as paths from there, in order; and of each, whether it is a log by its name.
+    """All files in the folder `location` and below it, as paths from there, in order; and of each, whether it is a log.
 
     What is hidden (its name begins with a dot or an underscore) is passed over, and folders that a run has written. On
     disks a folder may be a log: a bag, or a file for each signal. What lies elsewhere is listed in one go.
