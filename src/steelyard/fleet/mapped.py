@@ -183,26 +183,26 @@ class LogFactors:
             "findings": plain([dict(f) for f in self.findings]),
         }
         body = json.dumps(about, sort_keys=True).encode() + b"\n" + np.concatenate(parts).astype("<f8").tobytes()
-        head = {"version": FACTOR_VERSION, "sha256": hashlib.sha256(body).hexdigest()}
-        return _MAGIC + json.dumps(head).encode() + b"\n" + body
+        return _MAGIC + _head(body) + b"\n" + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> LogFactors:
         """What `to_bytes` wrote; `FactorsError` where `data` is something else, torn, or of another version."""
         line, _, body = data.removeprefix(_MAGIC).partition(b"\n")
-        try:
-            head = json.loads(line) if data.startswith(_MAGIC) else {}
-        except ValueError:
-            head = {}
-        if head.get("version") != FACTOR_VERSION:
+        if not data.startswith(_MAGIC) or not line.startswith(_head(b"").partition(b",")[0]):
             raise FactorsError("These are no factors of a log, or of another version; they are made anew.")
-        if head.get("sha256") != hashlib.sha256(body).hexdigest():
+        if line != _head(body):
             raise FactorsError("The factors are not whole; they are made anew.")
         text, _, numbers = body.partition(b"\n")
         try:
             return _made(json.loads(text), np.frombuffer(numbers, "<f8").astype(float))
         except (KeyError, TypeError, ValueError) as error:  # whole, but nothing that we wrote
             raise FactorsError(f"These are no factors of a log ({error}); they are made anew.") from None
+
+
+def _head(body: bytes) -> bytes:
+    """The line that says of which version the factors are, and the hash of what follows."""
+    return json.dumps({"version": FACTOR_VERSION, "sha256": hashlib.sha256(body).hexdigest()}).encode()
 
 
 _PLAIN = ("row_period_s", "samples", "duration_s", "skipped", "logs")
