@@ -33,10 +33,10 @@ EXCHANGED_FROM = 0.55
 
 @dataclass(frozen=True)
 class FleetPlan:
-    """What is simulated: so many robots, logs of each, seconds and Hz.
+    """What is simulated: so many robots, logs of each, seconds and Hz; and `poor` robots more with one log each.
 
     `failing` has the joint by robot, `exchanged` are pairs of robots, `swapped` has the two joints by robot whose
-    torques the recorder has mixed up, `poor` are robots whose motions are small.
+    torques the recorder has mixed up.
     """
 
     robots: int = 200
@@ -47,24 +47,31 @@ class FleetPlan:
     failing: dict[int, int] = field(default_factory=dict)
     exchanged: tuple[tuple[int, int], ...] = ()
     swapped: dict[int, tuple[int, int]] = field(default_factory=dict)
-    poor: tuple[int, ...] = ()
+    poor: int = 0
 
     @staticmethod
     def planted(robots: int, logs: int, seconds: float, rate: float, seed: int = 0) -> FleetPlan:
-        """Three failing gears, two exchanged arms, one wrong mapping, and a tenth of the robots with poor motions."""
+        """Three failing gears, two exchanged arms, one wrong mapping; a twentieth more robots with one poor log."""
         rng = np.random.default_rng(seed)
         odd, even = (rng.permutation(np.arange(k, robots, 2)).tolist() for k in (1, 0))
         failing = {even[0]: 1, even[1]: 3, odd[0]: 2}
-        poor = (*even[5 : 5 + robots // 20], *odd[5 : 5 + robots // 20])
         pairs = ((even[2], even[3]),)  # of one model
-        return FleetPlan(robots, logs, seconds, rate, seed, failing, pairs, {odd[1]: (3, 4)}, tuple(poor))
+        return FleetPlan(robots, logs, seconds, rate, seed, failing, pairs, {odd[1]: (3, 4)}, robots // 20)
 
     def model(self, robot: int) -> str:
         return MODELS[robot % 2]
 
     @property
+    def numbers(self) -> range:
+        """Of all robots; those behind have one log, of a motion half as fast."""
+        return range(self.robots + self.poor)
+
+    def logs_of(self, robot: int) -> range:
+        return range(self.logs if robot < self.robots else 1)
+
+    @property
     def samples(self) -> int:
-        return self.robots * self.logs * round(self.seconds * self.rate)
+        return (self.robots * self.logs + self.poor) * round(self.seconds * self.rate)
 
     @property
     def faulty(self) -> set[int]:
@@ -119,7 +126,7 @@ def motion(model: str, number: int, small: bool, seconds: float, rate: float) ->
         most = min(room / np.abs(shapes[0]).max(), 0.8 * joint.velocity / np.abs(shapes[1]).max())
         middle = 0.5 * (joint.lower + joint.upper) if np.isfinite(joint.lower) else 0.0
         for k, shape in enumerate(shapes):
-            signals[k, :, j] = (0.15 if small else 1.0) * most * shape + (middle if k == 0 else 0.0)
+            signals[k, :, j] = (0.5 if small else 1.0) * most * shape + (middle if k == 0 else 0.0)
     torque = Model(robot, terms(robot), true_links(model)).torque(*signals)
     return t, signals[0], signals[1], torque
 
@@ -150,12 +157,12 @@ def write_one(plan: FleetPlan, folder: Path, robot: int) -> None:
     import pyarrow.parquet as pq
 
     model = plan.model(robot)
-    for log in range(plan.logs):
+    for log in plan.logs_of(robot):
         late = log / plan.logs
         arm = next((b if robot == a else a for a, b in plan.exchanged if robot in (a, b)), robot)
         own = own_of(plan, arm if late >= EXCHANGED_FROM else robot)
         rng = np.random.default_rng([plan.seed, 4, robot, log])
-        t, q, dq, torque = motion(model, log % MOTIONS, robot in plan.poor, plan.seconds, plan.rate)
+        t, q, dq, torque = motion(model, log % MOTIONS, robot >= plan.robots, plan.seconds, plan.rate)
         n = q.shape[1]
         factor = 1.0 + WARMTH * (temperature(plan, robot, log) - REFERENCE_C) + DAILY * rng.normal(size=n)
         if robot in plan.failing and late >= FAILS_FROM:
@@ -182,23 +189,23 @@ def write_fleet(plan: FleetPlan, folder: Path, cores: int, robots: range | None 
     """The logs of all robots (or some of them), and the table; gives the table's path."""
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(cores) as pool:
-        list(pool.map(partial(write_one, plan, folder), robots or range(plan.robots)))
-    return write_table(plan, folder, range(plan.logs), robots)
+        list(pool.map(partial(write_one, plan, folder), robots or plan.numbers))
+    return write_table(plan, folder, robots)
 
 
-def write_table(plan: FleetPlan, folder: Path, logs: range, robots: range | None = None, name: str = "fleet") -> Path:
-    """A table of those `logs` of the robots."""
+def write_table(plan: FleetPlan, folder: Path, robots: range | None = None, name: str = "fleet") -> Path:
+    """A table of all logs of the robots, or of some of them."""
     table = folder / f"{name}.csv"
     with table.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["robot", "model", "description", "log", "date", "temperature"])
-        rows.writerows(_rows(plan, logs, robots or range(plan.robots)))
+        rows.writerows(_rows(plan, robots or plan.numbers))
     return table
 
 
-def _rows(plan: FleetPlan, logs: range, robots: range) -> Iterator[list[str]]:
+def _rows(plan: FleetPlan, robots: range) -> Iterator[list[str]]:
     for robot in robots:
-        for log in logs:
+        for log in plan.logs_of(robot):
             date = FIRST + timedelta(weeks=log)
             path = f"{robot_id(robot)}/{date.date()}.parquet"
             model, warmth = plan.model(robot), f"{temperature(plan, robot, log):.2f}"
