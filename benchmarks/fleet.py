@@ -4,8 +4,9 @@
     python benchmarks/fleet.py --robots 40 --logs 12 --seconds 10 --keep /data/fleet
 
 `made_fleet.py` says what is planted: spreads of friction, offset and gain, three failing gears, two exchanged arms, one
-recorder that mixes up two torques; and a twentieth more robots have one poor log each. Timed: the whole first run, a second one
-after 1 % of logs came in, one worker and two on a part of the robots, and `identify`'s own pass over the same files.
+recorder that mixes up two torques; and a twentieth more robots have one poor log each. Timed: the whole first run, a
+second one after 1 % of logs came in, one worker and two on a part of the robots, and `identify`'s own pass over the
+same files.
 """
 
 from __future__ import annotations
