@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,10 +59,8 @@ def file_system(url: str, error: type[SteelyardError] = LogError) -> tuple[Any, 
 def _check_package(name: str, shown: str, error: type[SteelyardError]) -> None:
     package = PROTOCOLS[name]
     if package in ("gcsfs", "adlfs"):  # none of our extras brings them
-        try:
-            __import__(package)
-        except ImportError:
-            raise error(f"{shown}: reading {name}:// needs the package {package}: pip install {package}.") from None
+        if find_spec(package) is None:
+            raise error(f"{shown}: reading {name}:// needs the package {package}: pip install {package}.")
     else:
         import_extra(package, "s3" if package == "s3fs" else "fleet", f"{shown}: reading {name}://", error)
 
