@@ -15,6 +15,7 @@ import os
 import queue
 import sys
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -118,6 +119,8 @@ class DaskEngine(Engine):
         self._lost = 0
         self._short: float | None = None  # since when workers are lacking
         # What dies and comes back is told by the run itself, once, at its end.
+        # Factors to be merged travel with their task: some megabytes, which is meant.
+        warnings.filterwarnings("ignore", message="Sending large graph")
         for name in ("distributed", "distributed.client"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
