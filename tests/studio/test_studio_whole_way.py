@@ -50,6 +50,7 @@ def parent(process: Path) -> int:
 def go(page: Any, stage: str) -> None:
     page.click(f"#rail a[href='/{stage}']")
     page.wait_for_selector(f"body[data-stage={stage}]")
+    page.wait_for_load_state("load")  # its scripts have run: nobody is quicker than that, but a test is
 
 
 def serious(page: Any) -> list[str]:
