@@ -32,7 +32,7 @@ WEIGHTS = {"kill": 12, "burst": 4, "interrupt": 4, "full": 2, "read-only": 1, "t
 DEAR = ("demo", "reproduce")
 # What every `make test` does, in a few seconds.
 SHORT = (
-    *(("kill", name) for name in ("identify", "compare estimators", "friction --design") for _ in range(2)),
+    *(("kill", name) for name in ("identify", "compare estimators", "friction --design")),
     ("interrupt", "identify"), ("interrupt", "compare estimators"), ("two", "friction --design"),
     ("two", "compare estimators"), ("full", "identify"), ("read-only", "identify"),
 )  # fmt: skip

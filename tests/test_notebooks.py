@@ -20,7 +20,15 @@ def test_there_are_six_with_no_output_kept() -> None:
         assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")], path.name
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# Three of them take most of the time: they run under make proof.
+_LONG = ("03-", "05-", "06-")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.proof] if path.stem.startswith(_LONG) else []) for path in NOTEBOOKS],
+    ids=[path.stem for path in NOTEBOOKS],
+)
 def test_it_runs(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)

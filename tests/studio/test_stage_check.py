@@ -128,6 +128,7 @@ def test_a_check_of_no_use_is_delivered(tmp_path: Path) -> None:
     visitor.leave()
 
 
+@pytest.mark.proof  # the whole way, in test_studio_whole_way.py, goes along here
 def test_in_a_browser_the_button_mends(page: Any, studio: Any) -> None:
     arm_folder(studio.folder, wrong_sign)
     page.goto(studio.base + "/check")

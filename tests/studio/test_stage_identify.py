@@ -141,6 +141,7 @@ def test_without_a_log_it_says_what_comes_first(tmp_path: Path) -> None:
     assert not empty.desk.jobs.all()
 
 
+@pytest.mark.proof  # the whole way, in test_studio_whole_way.py, goes along here
 def test_in_a_browser_from_the_wrong_sign_to_a_model(page: Any, studio: Any) -> None:
     """A log with a wrong sign, which a mapping mends: the search is watched, a second one is cancelled."""
     folder = arm_folder(studio.folder, wrong_sign)
