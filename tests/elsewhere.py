@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 @dataclass
 class Served:
@@ -105,6 +107,20 @@ def s3_server() -> Iterator[Served]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def s3_bucket(name: str) -> Iterator[tuple[Served, Any]]:
+    """A new bucket on such a server, which every client finds by the environment; and s3fs, to fill it."""
+    s3fs = pytest.importorskip("s3fs")
+    with s3_server() as served, pytest.MonkeyPatch.context() as patch:
+        for variable, value in s3_environment(served).items():
+            patch.setenv(variable, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        system = s3fs.S3FileSystem()
+        system.mkdir(name)
+        yield served, system
+    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def s3_environment(served: Served) -> dict[str, str]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from bags import joint_states, write_bag
-from elsewhere import http_server, s3_environment, s3_server
+from elsewhere import http_server, s3_bucket
 from log_files import URDF, columns, motion, real_logs, write_parquet
 from refusals import refused
 
@@ -48,17 +48,10 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bucket(folder):
-    s3fs = pytest.importorskip("s3fs")
-    with s3_server() as served, pytest.MonkeyPatch.context() as patch:
-        for name, value in s3_environment(served).items():
-            patch.setenv(name, value)
-        s3fs.S3FileSystem.clear_instance_cache()
-        system = s3fs.S3FileSystem()
-        system.mkdir("arms")
+    with s3_bucket("arms") as (served, system):
         for file in sorted(folder.rglob("*.*")):
             system.put(str(file), f"arms/{file.relative_to(folder)}")
         yield served
-    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def heads(fleet):

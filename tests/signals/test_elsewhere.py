@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 from bags import joint_states, write_bag
-from elsewhere import http_server, s3_environment, s3_server
+from elsewhere import http_server, s3_bucket
 from log_files import chain, columns, motion, write_csv, write_parquet
 from refusals import refused
 
@@ -49,16 +49,9 @@ def http(folder):
 @pytest.fixture(scope="module")
 def bucket(folder):
     """The same logs in a bucket, on a server of moto's that is found as every client of S3 finds one."""
-    s3fs = pytest.importorskip("s3fs")
-    with s3_server() as served, pytest.MonkeyPatch.context() as patch:
-        for name, value in s3_environment(served).items():
-            patch.setenv(name, value)
-        s3fs.S3FileSystem.clear_instance_cache()
-        system = s3fs.S3FileSystem()
-        system.mkdir("fleet")
+    with s3_bucket("fleet") as (served, system):
         system.put([str(folder / name) for name in (*NAMES, "runs.zip")], "fleet/arm-1/")
         yield served
-    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def same(one, other):
