@@ -22,7 +22,8 @@ def test_p_values_hold_over_all_dates() -> None:
     """Of series without a change as many have a p below 5 % as it says, or fewer, but not by far."""
     rng = np.random.default_rng(0)
     n = 20
-    found = [scan(rng.normal(size=n), np.eye(n), np.arange(float(n)), 1e6) for _ in range(1500)]
+    same = np.broadcast_to(np.eye(n), (1500, n, n))
+    found = scan(rng.normal(size=(1500, n)), same, np.arange(float(n)), np.full(1500, 1e6))
     p = np.array([one.p for one in found if one is not None])
     for level in (0.2, 0.05):
         assert 0.4 * level < np.mean(p < level) < level + 2.6 * np.sqrt(level / len(p))
@@ -31,12 +32,13 @@ def test_p_values_hold_over_all_dates() -> None:
 def test_a_step_and_a_ramp_are_told_apart_and_dated() -> None:
     rng, t = np.random.default_rng(1), np.arange(40.0)
     for ramp, course in ((False, np.where(t >= 17, 5.0, 0.0)), (True, np.maximum(t - 17, 0.0) * 0.5)):
-        found = scan(rng.normal(size=40) + course, np.eye(40), t, 1e6)
+        known = np.eye(40)[None], t, np.array([1e6])
+        found = scan(rng.normal(size=(1, 40)) + course, *known)[0]
         assert found is not None
         assert found.ramp == ramp
         assert found.first <= 17 <= found.last
         assert found.size == pytest.approx(course[-1], abs=3.0 * found.error)
-        after = scan(rng.normal(size=40) + course, np.eye(40), t, 1e6, [found.template])
+        after = scan(rng.normal(size=(1, 40)) + course, *known, [found.template])[0]
         assert after is not None
         assert after.p > 1e-3
 

@@ -254,3 +254,26 @@ def test_doubt_of_the_terms_is_not_averaged_away() -> None:
         seen = np.isfinite(before.own_errors)
         assert np.allclose((after.own_errors**2 - before.own_errors**2)[seen], 0.25)
     assert np.allclose(doubted.errors**2 - plain.errors**2, 0.25)
+
+
+def test_what_a_variance_adds_is_the_ratio_of_restricted_likelihoods() -> None:
+    """Against the likelihood of the scores themselves: Gaussian, of covariance J + J B v Bᵀ J."""
+    rng, robots, base, size = np.random.default_rng(4), 7, 3, 5
+    roots = rng.normal(size=(robots, size, 2 * size))
+    J, B = roots @ np.swapaxes(roots, 1, 2), rng.normal(size=(size, 6))
+    group_of, v, h = np.array([0, 0, 1, 2, 2, 1]), np.array([0.3, 0.05, 0.8]), 6.0 * rng.normal(size=(robots, size))
+    counts = np.array([True] * 6 + [False])
+
+    def restricted(variances: Array) -> float:
+        X, whole, size_of, quadratic, right = np.eye(size)[:, :base], np.zeros((base, base)), 0.0, 0.0, np.zeros(base)
+        for Jr, hr in zip(J[counts], h[counts], strict=True):
+            S = Jr + Jr @ B @ np.diag(variances[group_of]) @ B.T @ Jr
+            whole += X.T @ Jr @ np.linalg.solve(S, Jr @ X)
+            right += X.T @ Jr @ np.linalg.solve(S, hr)
+            size_of += np.linalg.slogdet(S)[1]
+            quadratic += hr @ np.linalg.solve(S, hr)
+        return float(-size_of - np.linalg.slogdet(whole)[1] - quadratic + right @ np.linalg.solve(whole, right))
+
+    arrow = Arrow(J, h, B, group_of, base, counts)
+    without = [restricted(np.where(np.arange(3) == g, 0.0, v)) for g in range(3)]
+    np.testing.assert_allclose(arrow.evidence(v), restricted(v) - np.array(without), rtol=1e-9)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.fleet._between import other_loads
 from steelyard.fleet._information import Information
 from steelyard.fleet.effects import GAIN_KIND
 from steelyard.fleet.mapped import LogFactors
@@ -101,19 +100,21 @@ class OwnPart:
 
     def solved(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array, Array]:
         """By how much the robot's own coordinates differ from `x`, as parts of the torque, the covariance of that, and
-        how much of each is seen.
+        how much of each is seen; of several logs each by itself, these first.
 
         Args:
             info: what a log, or several, say.
             x: coordinates of a robot.
             fixed: covariance of those of its coordinates that are not its own.
         """
-        places, scale = np.ix_(self.own, self.own), self.scale
-        N = info.J[places] * scale * scale[:, None]
+        scale = self.scale
+        N = info.J[..., self.own[:, None], self.own] * scale * scale[:, None]
         P: Array = np.asarray(np.linalg.inv(N + np.diag(1.0 / self._wide**2)), dtype=float)
-        noise = info.widened + info.J @ fixed @ info.J
-        covariance = P @ (noise[places] * scale * scale[:, None]) @ P
-        return P @ (scale * (info.h - info.J @ x)[self.own]), covariance, np.asarray(np.einsum("ab,ba->a", P, N))
+        across = info.J[..., self.own, :]
+        noise = info.widened[..., self.own[:, None], self.own] + across @ fixed @ np.swapaxes(across, -1, -2)
+        covariance = P @ (noise * scale * scale[:, None]) @ P
+        away = scale * (info.h[..., self.own] - across @ x)
+        return (P @ away[..., None])[..., 0], covariance, np.sum(P * np.swapaxes(N, -1, -2), axis=-1)
 
     def channels(self, info: Information, x: Array, fixed: Array) -> tuple[Array, Array]:
         """By how much every channel differs from that of `x`, and the variance of that, infinite where it is not told.
@@ -126,9 +127,9 @@ class OwnPart:
         delta, covariance, seen = self.solved(info, x, fixed)
         rows = self._rows
         size = np.abs(rows).max(axis=1, initial=0.0)
-        told = np.where(np.abs(rows) > 1e-3 * size[:, None], seen, 1.0).min(axis=1, initial=1.0)
-        variance = np.einsum("ca,ab,cb->c", rows, covariance, rows, optimize=True)
-        return rows @ delta, np.where((told > TOLD_APART) & (size > 0.0), variance, np.inf)
+        told = np.where(np.abs(rows) > 1e-3 * size[:, None], seen[..., None, :], 1.0).min(axis=-1, initial=1.0)
+        variance = np.sum((rows @ covariance) * rows, axis=-1)
+        return delta @ rows.T, np.where((told > TOLD_APART) & (size > 0.0), variance, np.inf)
 
 
 def deviations(
@@ -144,9 +145,4 @@ def deviations(
         channels: what is followed.
     """
     part = OwnPart(fleet, channels)
-    fixed = part.fixed(robot.x_covariance)
-    made = [
-        part.channels(fleet.information(log, other), robot.x, fixed)
-        for log, other in zip(logs, other_loads(logs), strict=True)
-    ]
-    return np.array([m[0] for m in made]), np.array([m[1] for m in made])
+    return part.channels(fleet.information(logs), robot.x, part.fixed(robot.x_covariance))

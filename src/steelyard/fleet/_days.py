@@ -269,27 +269,54 @@ def _wander(robots: Sequence[Days], c: int, day: float) -> float:
     return excess_variance(squares, known + 2.0 * day, seconds / _DAY_S)
 
 
-def noise_of(days: Days, scatter: Scatter, c: int) -> tuple[Array, Array, Array, float]:
-    """Which days tell of a channel, its values there, their covariance, and how well that is known."""
-    seen = np.isfinite(days.variances[:, c])
-    z, v, t = days.values[seen, c], days.variances[seen, c], days.t[seen]
-    if not len(z):
-        return seen, z, np.zeros((0, 0)), 1.0
-    C = np.diag(v + scatter.day[c]) + scatter.walk[c] * np.minimum.outer(t - t[0], t - t[0]) / 86400.0
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Channels of a robot that tell on the same days, and how they scatter there.
+
+    Attributes:
+        channels: their places.
+        t: the days, seconds since 1970.
+        z: values, `(channels, days)`.
+        C: their covariances.
+        degrees: of freedom that these are known with, by channel.
+    """
+
+    channels: NDArray[np.intp]
+    t: Array
+    z: Array
+    C: Array
+    degrees: Array
+
+
+def noises(days: Days, scatter: Scatter, channels: Sequence[int]) -> list[Noise]:
+    """Some `channels` of a robot, those together that tell on the same days; those that never tell are left out."""
+    seen = np.isfinite(days.variances)
+    same: dict[bytes, list[int]] = {}
+    for c in channels:
+        if seen[:, c].any():
+            same.setdefault(seen[:, c].tobytes(), []).append(c)
+    return [_noise(days, scatter, np.array(own), seen[:, own[0]]) for own in same.values()]
+
+
+def _noise(days: Days, scatter: Scatter, own: NDArray[np.intp], seen: NDArray[np.bool_]) -> Noise:
+    z, v, t = days.values[seen][:, own].T, days.variances[seen][:, own].T, days.t[seen] / _DAY_S
+    day, walk = scatter.day[own, None], scatter.walk[own, None]
+    C = walk[..., None] * np.minimum.outer(t - t[0], t - t[0])
+    C[:, range(len(t)), range(len(t))] += v + day
     # A robot that scatters more than its kin is given more, one that scatters less, less.
-    d = np.diff(z) ** 2 / np.maximum(
-        v[1:] + v[:-1] + 2.0 * scatter.day[c] + scatter.walk[c] * np.diff(t) / 86400.0, 1e-300
-    )
-    own = max(len(d) * 2.0 / 3.0, 0.0)
-    wider = float(drawn_to_mean(_mean_but_largest(d), 1.0, own)) if len(d) else 1.0
-    X = days.warmth[seen] * (0.5 * scatter.law[:, c])  # robots warm up by half as much, or half as much again
-    return seen, z, wider * C + X @ X.T, min(scatter.degrees[c], 200.0) + min(own, DEGREES_OF_MEAN)
+    d = np.diff(z, axis=1) ** 2 / np.maximum(v[:, 1:] + v[:, :-1] + 2.0 * day + walk * np.diff(t), 1e-300)
+    told = max(d.shape[1] * _OVERLAP, 0.0)
+    wider = drawn_to_mean(_mean_but_largest(d), 1.0, told) if d.shape[1] else np.ones(len(own))
+    # Robots warm up by half as much, or half as much again.
+    X = days.warmth[seen] * (0.5 * scatter.law[:, own].T[:, None, :])
+    degrees = np.minimum(scatter.degrees[own], 200.0) + min(told, DEGREES_OF_MEAN)
+    return Noise(own, days.t[seen], z, wider[:, None, None] * C + X @ np.swapaxes(X, 1, 2), degrees)
 
 
-def _mean_but_largest(d: Array) -> float:
-    """The mean of squared Gaussians without the largest, which a jump may have made."""
-    n = len(d)
+def _mean_but_largest(d: Array) -> Array:
+    """The mean of squared Gaussians, `(series, values)`, without the largest, which a jump may have made."""
+    n = d.shape[1]
     if n < 6:
-        return float(np.mean(d))
+        return np.asarray(np.mean(d, axis=1))
     expected = 2.0 * np.log(n) - np.log(np.log(n))
-    return float((np.sum(d) - np.max(d)) / (n - expected))
+    return np.asarray((np.sum(d, axis=1) - np.max(d, axis=1)) / (n - expected))

@@ -16,7 +16,7 @@ import numpy as np
 
 from steelyard.fleet._between import of_logs
 from steelyard.fleet._channels import FRICTION_CHANNEL, TOLD_APART, Channel, OwnPart
-from steelyard.fleet._days import Days, Scatter, noise_of
+from steelyard.fleet._days import Days, Scatter, noises
 from steelyard.fleet._information import Information
 from steelyard.fleet._scan import as_gaussian, step_statistics
 from steelyard.fleet.drift import FleetDrift
@@ -54,15 +54,18 @@ def at_once(drift: FleetDrift) -> list[JointsAtOnce]:
 
 
 def _of_robot(days: Days, channels: Sequence[Channel], scatter: Scatter) -> JointsAtOnce | None:
+    from scipy.special import erfc  # takes a fifth of a second to import
+
     by_day: dict[float, dict[str, list[float]]] = {}
-    for c, channel in enumerate(channels):
-        whole = any(o.joint == channel.joint and o.what == FRICTION_CHANNEL for o in channels)
-        if channel.friction and whole and channel.what != FRICTION_CHANNEL:
-            continue  # parts of a friction that is looked at as a whole
-        seen, z, C, degrees = noise_of(days, scatter, c)
-        for T, t in zip(*step_statistics(z, C, days.t[seen]), strict=True):
-            p = math.erfc(as_gaussian(abs(float(T)), degrees) / math.sqrt(2.0))
-            by_day.setdefault(float(t), {}).setdefault(channel.joint, []).append(p)
+    whole = {c.joint for c in channels if c.what == FRICTION_CHANNEL}
+    # Parts of a friction that is looked at as a whole are not.
+    asked = [n for n, c in enumerate(channels) if not (c.friction and c.joint in whole and c.what != FRICTION_CHANNEL)]
+    for noise in noises(days, scatter, asked):
+        T, dates = step_statistics(noise.z, noise.C, noise.t)
+        p_values = erfc(as_gaussian(np.abs(T), noise.degrees[:, None]) / math.sqrt(2.0))
+        for c, own_p in zip(noise.channels.tolist(), p_values.tolist(), strict=True):
+            for day, p in zip(dates.tolist(), own_p, strict=True):
+                by_day.setdefault(day, {}).setdefault(channels[c].joint, []).append(p)
     joints = list(dict.fromkeys(c.joint for c in channels))
     half = max(2, math.ceil(0.5 * len(joints)))
     best: JointsAtOnce | None = None
@@ -97,12 +100,9 @@ class Arms:
             own = [log for log in logs if log.robot == robot.robot and log.factor is not None and log.date is not None]
             for when, some in (("before", [log for log in own if (log.date or 0.0) < since]),
                                ("after", [log for log in own if (log.date or 0.0) >= since])):  # fmt: skip
-                made = of_logs(fleet.informed, some, fleet.log_variances)
-                if made:
-                    whole = made[0]
-                    for more in made[1:]:
-                        whole = whole + more
-                    self._pieces.append((robot.robot, when, whole))
+                if some:
+                    made = of_logs(fleet.informed, some, fleet.log_variances)
+                    self._pieces.append((robot.robot, when, made.together))
         zero = np.zeros((fleet.design.size, fleet.design.size))
         mean = np.append(np.nan_to_num(fleet.beta), np.zeros(len(fleet.design.equations)))
         self._solved = [self._part.solved(info, mean, zero) for _, _, info in self._pieces]

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.estimation.linear.widening import DEGREES_OF_MEAN, drawn_to_mean, mean_ratio
+from steelyard.estimation.linear.widening import DEGREES_OF_MEAN
+from steelyard.fleet._stacks import LogStack, stacked
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.mapped import LogFactors
 from steelyard.ground.arrays import Array
@@ -29,7 +30,8 @@ _KEPT_BYTES = 300_000_000
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """What a log, or several of a robot, say of the robot's coordinates x: E h = J x.
+    """What a log, or several of a robot together, say of the robot's coordinates x: E h = J x. Or that of several logs
+    each by itself: then all arrays have the logs first.
 
     Attributes:
         J: the working information, `(coordinates, coordinates)`.
@@ -41,26 +43,35 @@ class Information:
     J: Array
     h: Array
     K: Array
-    degrees: float
+    degrees: Array
+
+    @classmethod
+    def none(cls, size: int) -> Information:
+        """That of a robot without a log, of so many coordinates."""
+        return cls(np.zeros((size, size)), np.zeros(size), np.zeros((size, size)), np.array(0.0))
 
     @property
     def widened(self) -> Array:
         """K as the variance of Student's t, so that twice a standard error is what it is taken for."""
-        return self.K * (self.degrees / (self.degrees - 2.0) if self.degrees > 2.5 else 5.0)
+        known = np.maximum(self.degrees, 2.5)
+        return self.K * np.where(self.degrees > 2.5, known / (known - 2.0), 5.0)[..., None, None]
 
-    def __add__(self, other: Information) -> Information:
-        return Information(self.J + other.J, self.h + other.h, self.K + other.K, self.degrees + other.degrees)
+    @property
+    def together(self) -> Information:
+        """That of several logs of one robot, added up."""
+        return Information(self.J.sum(axis=0), self.h.sum(axis=0), self.K.sum(axis=0), self.degrees.sum(axis=0))
 
     def blurred(self, ways: Array, variances: Array) -> Information:
-        """The same where x has, in this log alone, random effects along `ways` with these `variances`."""
+        """The same where x has, in each log alone, random effects along `ways` with these `variances`."""
         if not np.any(variances > 0.0):
             return self
         B = ways * np.sqrt(variances)
         JB = self.J @ B
-        T = np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, JB.T)  # (1 + BᵀJB)⁻¹BᵀJ
-        A = np.eye(len(self.J)) - JB @ np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, B.T)
-        J = self.J - JB @ T
-        return Information(0.5 * (J + J.T), A @ self.h, A @ self.K @ A.T + (A @ JB) @ (A @ JB).T, self.degrees)
+        T = np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, np.swapaxes(JB, -1, -2))  # (1 + BᵀJB)⁻¹BᵀJ
+        A = np.eye(len(B)) - np.swapaxes(T, -1, -2) @ B.T
+        J, AJB = self.J - JB @ T, A @ JB
+        K = A @ self.K @ np.swapaxes(A, -1, -2) + AJB @ np.swapaxes(AJB, -1, -2)
+        return Information(_even(J), (A @ self.h[..., None])[..., 0], K, self.degrees)
 
 
 class Informed:
@@ -75,117 +86,100 @@ class Informed:
     def __init__(self, design: FleetDesign, logs: Sequence[LogFactors]) -> None:
         self.design = design
         p, E = design.rank, len(design.equations)
-        total = np.zeros((E, p + 1, p + 1))  # per row
-        ratios: list[list[float]] = [[] for _ in range(E)]
+        total, whole = np.zeros((E, p + 1, p + 1)), np.zeros((p + 1, p + 1))
         redness, counted = np.zeros((2, E, p))
-        for log in logs:
-            grams = log.grams(design.independent)
-            meats = log.meats(design.independent)
-            total += grams / np.maximum(log.rows, 1.0)[:, None, None]
-            red, known = self._redness(log, grams, meats)
-            redness, counted = redness + red, counted + known
-            for e, ratio in enumerate(self._ratios(log, meats)):
-                if ratio > 0.0:
-                    ratios[e].append(ratio)
-        self.common = np.array([max(float(np.exp(np.mean(np.log(r)))), 1.0) if r else 1.0 for r in ratios])
+        ratios: list[Array] = []
+        for stack in stacked(logs, design.independent):
+            total += np.sum(stack.grams / np.maximum(stack.rows, 1.0)[..., None, None], axis=0)  # per row
+            whole += stack.weighted.sum(axis=0)
+            red, known = stack.redness
+            redness, counted = redness + red.sum(axis=0), counted + known.sum(axis=0)
+            ratios.append(stack.ratios)
+        every = np.concatenate(ratios) if ratios else np.zeros((0, E))
+        self.common = np.array([max(float(np.exp(np.mean(np.log(r[r > 0.0])))), 1.0) if np.any(r > 0.0) else 1.0
+                                for r in every.T])  # fmt: skip
         self.redness = redness / np.maximum(counted, 1.0)
         self.grams = total / max(len(logs), 1)
         self.scales = design.scales(total)
-        self.beta = usual_parameters(design, logs)
-        self._kept: dict[int, tuple[LogFactors, Information]] = {}
+        self.beta = _solved(whole)
+        self._kept: dict[int, tuple[LogFactors, Array, Array, Array, float]] = {}
 
-    def _ratios(self, log: LogFactors, meats: Array) -> list[float]:
-        """How much more the scores of each equation scatter than the spectrum of its residuals says; 0: not known."""
-        out = []
-        for equation, scores, noise, count in zip(log.equations, log.scores, meats, log.stretches, strict=True):
-            own, where = equation.among(self.design.independent)
-            v, w = np.diag(noise)[where], np.sum(scores[:, own] ** 2, axis=0)
-            known = v > 0.0
-            out.append(mean_ratio(w[known] / v[known], count - 1.0) if known.any() and count > 1 else 0.0)
-        return out
-
-    @staticmethod
-    def _redness(log: LogFactors, grams: Array, meats: Array) -> tuple[Array, Array]:
-        """How much more of the noise each column feels than of white noise of the same size, as a logarithm; and where
-        that is known. Both `(equations, columns)`."""
-        own, noise = (np.diagonal(x, axis1=1, axis2=2)[:, : meats.shape[1]] for x in (grams, meats))
-        white = own * (log.residual_std**2)[:, None]
-        known = (white > 0.0) & (noise > 0.0)
-        red = np.log(np.where(known, noise, 1.0) / np.where(known, white, 1.0))
-        return red, known.astype(float)
-
-    def _shortened(self, log: LogFactors, grams: Array, meats: Array, degrees: Array) -> Array:
-        """By what the noise of each equation is taken for larger than the log itself says: a short log does not see how
-        slow its noise is, which longer logs of the same model do."""
-        red, known = self._redness(log, grams, meats)
-        lacks = np.sum(known * (self.redness - red), axis=1) / np.maximum(known.sum(axis=1), 1.0)
+    def _shortened(self, stack: LogStack, degrees: Array) -> Array:
+        """By what the noise of each equation is taken for larger than the logs themselves say: a short log does not see
+        how slow its noise is, which longer logs of the same model do."""
+        red, known = stack.redness
+        lacks = np.sum(known * (self.redness - red), axis=-1) / np.maximum(known.sum(axis=-1), 1.0)
         return np.asarray(np.exp(np.maximum(lacks, 0.0) * DEGREES_OF_MEAN / (DEGREES_OF_MEAN + degrees)))
 
-    def of(self, log: LogFactors) -> Information:
-        """The information of a `log`, which must have been usable; kept for who asks again, as far as there is room."""
-        known = self._kept.get(id(log))
-        if known is not None and known[0] is log:
-            return known[1]
-        made = self._made(log)
-        if (len(self._kept) + 1) * 16 * self.design.size**2 < _KEPT_BYTES:
-            self._kept[id(log)] = log, made
-        return made
+    def of(self, logs: Sequence[LogFactors]) -> Information:
+        """The information of each of `logs`, which must have been usable; kept for who asks again, as far as there is
+        room."""
+        made = {id(log): self._kept[id(log)] for log in logs if id(log) in self._kept}
+        for stack in stacked([log for log in logs if id(log) not in made], self.design.independent):
+            info = self._made(stack)
+            for k, log in enumerate(stack.logs):
+                made[id(log)] = log, info.J[k], info.h[k], info.K[k], float(info.degrees[k])
+        room = _KEPT_BYTES / (16 * self.design.size**2)
+        if len(self._kept) + len(made) < room:
+            self._kept |= made
+        if not logs:
+            d = self.design.size
+            return Information(np.zeros((0, d, d)), np.zeros((0, d)), np.zeros((0, d, d)), np.zeros(0))
+        J, h, K, degrees = (np.array([made[id(log)][k] for log in logs]) for k in (1, 2, 3, 4))
+        return Information(J, h, K, degrees)
 
-    def _made(self, log: LogFactors) -> Information:
-        design = self.design
-        p, d = design.rank, design.size
-        grams, meats = log.grams(design.independent), log.meats(design.independent)
-        w2 = _weights(grams, meats)
-        degrees = np.maximum(log.stretches - 1.0, 1.0)
-        own = np.array(self._ratios(log, meats))
-        drawn = [drawn_to_mean(r if r > 0.0 else c, c, n) for r, c, n in zip(own, self.common, degrees, strict=True)]
-        wider = np.maximum(drawn, 1.0) * self._shortened(log, grams, meats, degrees)
-        N, M, g = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
-        for out, parts in ((N, w2[:, None, None] * grams[:, :p, :p]), (M, (w2**2 * wider)[:, None, None] * meats)):
-            out[:p, :p] = parts.sum(axis=0)
-            across = parts @ self.beta
-            out[:p, p:], out[p:, :p] = across.T, across
-            out[range(p, d), range(p, d)] = across @ self.beta
-        b = w2[:, None] * grams[:, :p, p]
-        g[:p], g[p:] = b.sum(axis=0), b @ self.beta
-        L, inverse = _root(N)
-        white = inverse @ M @ inverse.T
-        size = max(float(np.trace(white)) / max(len(white), 1), 1e-300)
-        weighed = np.linalg.solve((1.0 - _DRAWN) * white + _DRAWN * size * np.eye(len(white)), L.T)  # M̃⁻¹Lᵀ
-        J, K = L @ weighed, weighed.T @ white @ weighed
-        believed = float(np.median(degrees)) + DEGREES_OF_MEAN
-        return Information(0.5 * (J + J.T), weighed.T @ (inverse @ g), 0.5 * (K + K.T), believed)
+    def _made(self, stack: LogStack) -> Information:
+        p, d = self.design.rank, self.design.size
+        count = len(stack.logs)
+        degrees = np.maximum(stack.stretches - 1.0, 1.0)
+        ratios = np.where(stack.ratios > 0.0, stack.ratios, self.common)
+        drawn = (degrees * ratios + DEGREES_OF_MEAN * self.common) / (degrees + DEGREES_OF_MEAN)
+        w2 = stack.weights
+        noisy = w2**2 * np.maximum(drawn, 1.0) * self._shortened(stack, degrees)
+        gained = w2[..., None] * (stack.grams @ np.append(self.beta, 0.0))  # what a gain's column has to do with others
+        N, M, g = np.zeros((count, d, d)), np.zeros((count, d, d)), np.zeros((count, d))
+        N[:, :p, :p] = stack.weighted[:, :p, :p]
+        M[:, :p, :p] = (noisy[:, None, :] @ stack.meats.reshape(count, len(self.common), -1)).reshape(count, p, p)
+        for out, across in ((N, gained[..., :p]), (M, noisy[..., None] * (stack.meats @ self.beta))):
+            out[:, p:, :p], out[:, :p, p:] = across, np.swapaxes(across, 1, 2)
+            out[:, range(p, d), range(p, d)] = across @ self.beta
+        g[:, :p], g[:, p:] = stack.weighted[:, :p, p], gained[..., p]
+        L, inverse, seen = _roots(N)
+        white = inverse @ M @ np.swapaxes(inverse, 1, 2)
+        size = np.maximum(np.trace(white, axis1=1, axis2=2) / np.maximum(seen, 1), 1e-300)[:, None, None]
+        weighed = np.linalg.solve((1.0 - _DRAWN) * white + _DRAWN * size * np.eye(d), np.swapaxes(L, 1, 2))  # M̃⁻¹Lᵀ
+        back = np.swapaxes(weighed, 1, 2)
+        h = (back @ (inverse @ g[..., None]))[..., 0]
+        believed = np.median(degrees, axis=1) + DEGREES_OF_MEAN
+        return Information(_even(L @ weighed), h, _even(back @ white @ weighed), believed)
 
 
-def usual_parameters(design: FleetDesign, logs: Sequence[LogFactors]) -> Array:
-    """The base parameters that fit all logs together, each joint weighted by its noise; zero where none shows them.
+def _even(M: Array) -> Array:
+    """Symmetric to the last digit."""
+    return np.asarray(0.5 * (M + np.swapaxes(M, -1, -2)))
+
+
+def usual_parameters(weighted: Array) -> Array:
+    """The base parameters that fit some logs together, each joint weighted by its noise; zero where none shows them.
 
     Args:
-        design: what is asked.
-        logs: usable ones, of any robots of the model.
+        weighted: `LogStack.weighted` of the logs, `(logs, base parameters + 1, base parameters + 1)`.
     """
-    p = design.rank
-    whole = np.zeros((p + 1, p + 1))
-    for log in logs:
-        grams = log.grams(design.independent)
-        whole += np.einsum("e,epq->pq", _weights(grams, log.meats(design.independent)), grams)
-    _, inverse = _root(whole[:p, :p])
-    return np.asarray(inverse.T @ (inverse @ whole[:p, p]))
+    return _solved(weighted.sum(axis=0))
 
 
-def _weights(grams: Array, meats: Array) -> Array:
-    """w² of every equation: one over the variance of its noise, as its columns feel it."""
-    own, noise = (np.diagonal(x, axis1=1, axis2=2)[:, : meats.shape[1]] for x in (grams, meats))
-    known = (own > 0.0) & (noise > 0.0)
-    ratio = np.where(known, noise / np.where(known, own, 1.0), 0.0).sum(axis=1)
-    return np.where(ratio > 0.0, known.sum(axis=1) / np.where(ratio > 0.0, ratio, 1.0), 0.0)
+def _solved(whole: Array) -> Array:
+    _, inverse, _ = _roots(whole[None, :-1, :-1])
+    return np.asarray(inverse[0].T @ (inverse[0] @ whole[:-1, -1]))
 
 
-def _root(N: Array) -> tuple[Array, Array]:
-    """L with N = L Lᵀ over what N shows, and its left inverse."""
-    size = np.sqrt(np.maximum(np.diag(N), 0.0))
+def _roots(N: Array) -> tuple[Array, Array, Array]:
+    """L with N = L Lᵀ over what each N of a stack shows, its left inverse (zero beyond), and how much that is."""
+    size = np.sqrt(np.maximum(np.diagonal(N, axis1=1, axis2=2), 0.0))
     scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
-    values, vectors = np.linalg.eigh(N * scale * scale[:, None])
-    kept = values > _UNSEEN * max(float(values[-1]), 1e-300)
-    roots = np.sqrt(values[kept])
-    return size[:, None] * vectors[:, kept] * roots, (vectors[:, kept] / roots).T * scale
+    values, vectors = np.linalg.eigh(N * scale[:, None, :] * scale[:, :, None])
+    kept = values > _UNSEEN * np.maximum(values[:, -1:], 1e-300)
+    roots = np.sqrt(np.where(kept, values, 0.0))
+    backs = np.where(kept, 1.0 / np.where(kept, roots, 1.0), 0.0)
+    L = size[:, :, None] * vectors * roots[:, None, :]
+    return L, np.swapaxes(vectors * backs[:, None, :], 1, 2) * scale[:, None, :], kept.sum(axis=1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
 from steelyard.fleet._arrow import Solved
-from steelyard.fleet._between import of_log, other_loads
+from steelyard.fleet._between import of_logs
 from steelyard.fleet._information import Informed
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.mapped import LogFactors
@@ -39,9 +39,8 @@ def motion_ratio(
         model: the covariance of the model's base parameters, as noise explains it.
     """
     design = informed.design
-    logs = [(log, r) for r, own in enumerate(robots) for log in own]
     links = ~design.own & found.seen & (np.diag(model) > 0.0)
-    of = _motions(design, [log for log, _ in logs])
+    of = _motions(design, [log for own in robots for log in own])
     count = int(of.max(initial=0)) + 1
     if count < 3 or not links.any():
         return 1.0
@@ -49,13 +48,15 @@ def motion_ratio(
     kept = v > 0.0
     B = (design.ways * informed.scales)[:, kept] * np.sqrt(v[kept])
     scores = np.zeros((count, design.rank))
-    others = [x for own in robots for x in other_loads(own)]
-    for (log, r), other, motion in zip(logs, others, of.tolist(), strict=True):
-        info = of_log(informed, log, other)
+    at = 0
+    for r, own in enumerate(robots):
+        info = of_logs(informed, own)
         left = info.h - info.J @ found.x[r]
         JB = info.J @ B
-        left = left - JB @ np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, B.T @ left)
-        scores[motion] += left[: design.rank]
+        inner = np.linalg.solve(np.eye(B.shape[1]) + B.T @ JB, (left @ B)[..., None])
+        left = left - (JB @ inner)[..., 0]
+        np.add.at(scores, of[at : at + len(own)], left[:, : design.rank])
+        at += len(own)
     moved = (scores - scores.mean(axis=0)) @ found.cov_mu
     ratios = np.sum(moved**2, axis=0)[links] * count / (count - 1.0) / np.diag(model)[links]
     degrees = count - 1.0
@@ -68,11 +69,9 @@ def _motions(design: FleetDesign, logs: Sequence[LogFactors]) -> NDArray[np.int6
     leaders: list[Array] = []
     out = np.zeros(len(logs), dtype=np.int64)
     for n, log in enumerate(logs):
-        size = np.diagonal(log.grams(design.independent), axis1=1, axis2=2)[:, :-1]
-        shape = np.sqrt(size / np.maximum(log.rows, 1.0)[:, None])
-        shape = (shape / np.maximum(np.sqrt(np.sum(shape**2, axis=1, keepdims=True)), 1e-300)).ravel()
+        shape = _shape(design, log)
         far = [float(np.linalg.norm(shape - one)) for one in leaders]
-        if far and min(far) < _ALIKE * np.sqrt(len(size)):
+        if far and min(far) < _ALIKE * np.sqrt(len(design.equations)):
             out[n] = int(np.argmin(far))
             continue
         if len(leaders) == _MOST:
@@ -80,3 +79,14 @@ def _motions(design: FleetDesign, logs: Sequence[LogFactors]) -> NDArray[np.int6
         leaders.append(shape)
         out[n] = len(leaders) - 1
     return out
+
+
+def _shape(design: FleetDesign, log: LogFactors) -> Array:
+    """The sizes of the columns of each equation, to one another."""
+    out = np.zeros((len(design.equations), design.rank))
+    assert log.factor is not None
+    for e, (equation, r) in enumerate(zip(log.equations, log.factor.triangles, strict=True)):
+        own, where = equation.among(design.independent)
+        size = np.sqrt(np.sum(r[:, own] ** 2, axis=0))
+        out[e, where] = size / max(float(np.linalg.norm(size)), 1e-300)
+    return out.ravel()

@@ -53,93 +53,92 @@ class ChangePoint:
     template: Array
 
 
-def scan(z: Array, C: Array, t: Array, degrees: float, along: Sequence[Array] = ()) -> ChangePoint | None:
-    """Look for a change on any day of a series; None where it is too short.
+def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = ()) -> list[ChangePoint | None]:
+    """Look for a change on any day of series that have the same days; None where they are too short.
 
     Args:
-        z: values, `(days,)`.
-        C: their covariance but for what is fitted along.
+        z: values, `(series, days)`.
+        C: their covariances but for what is fitted along, `(series, days, days)`.
         t: times, rising.
-        degrees: of freedom that the size of C is known with.
+        degrees: of freedom that the size of each C is known with.
         along: courses that are fitted along beside a level, such as changes that were found before.
     """
-    n = len(z)
+    n = len(t)
     if n < _BEFORE + _AFTER:
-        return None
-    root = np.linalg.cholesky(C)
-    U = np.linalg.solve(root, np.stack([np.ones(n), *along], axis=1))
-    Q = np.linalg.qr(U)[0]
-    y = np.linalg.solve(root, z)
-    y = y - Q @ (Q.T @ y)
-    best: tuple[float, bool, int, Array, Array, list[int]] | None = None
-    most = 0.0
-    families = []
-    for ramp in (False, True):
-        starts = list(range(0 if ramp else _BEFORE, n - (_RAMP if ramp else _AFTER) + 1))
-        raw = _templates(t, starts, ramp)
-        F = np.linalg.solve(root, raw)
-        whole = np.sum(F**2, axis=0)
-        F = F - Q @ (Q.T @ F)
-        left = np.sum(F**2, axis=0)
-        kept = left > _LEFT * whole
-        starts = [s for s, k in zip(starts, kept, strict=True) if k]
-        if not starts:
+        return [None] * len(z)
+    families = [(False, np.arange(_BEFORE, n - _AFTER + 1)), (True, np.arange(0, n - _RAMP + 1))]
+    raw = np.concatenate([_templates(t, starts, ramp) for ramp, starts in families], axis=1)
+    y, F, left = _projected(z, C, raw, [np.ones(n), *along])
+    kept = left > 0.0
+    length = np.sqrt(np.where(kept, left, 1.0))
+    unit = np.where(kept, 1.0 / length, 0.0)[:, None, :] * F
+    T = (y[:, None, :] @ unit)[:, 0]
+    most = as_gaussian(np.max(np.abs(T), axis=1, initial=0.0), degrees)
+    starts = np.concatenate([own for _, own in families])
+    ramps = np.repeat([False, True], [len(own) for _, own in families])
+    # Along the path dates are neighbours of dates, and the last step that of the last ramp.
+    path = np.argsort(np.where(ramps, 2 * n - starts, starts), kind="stable")
+    out: list[ChangePoint | None] = []
+    for m in range(len(z)):
+        if not kept[m].any():
+            out.append(None)
             continue
-        length = np.sqrt(left[kept])
-        unit = F[:, kept] / length
-        T = unit.T @ y
-        families.append((ramp, starts, raw[:, kept], length, unit, T))
-        most = max(most, float(np.max(np.abs(T))))
-    if not families:
-        return None
-    b = as_gaussian(most, degrees)
-    path = np.concatenate([f[4] if not f[0] else f[4][:, ::-1] for f in families], axis=1)
-    p_value = _beyond(b, np.sum(path[:, 1:] * path[:, :-1], axis=0))
-    for ramp, starts, raw, length, _, T in families:
-        k = int(np.argmax(np.abs(T)))
-        if best is None or abs(T[k]) > best[0]:
-            near = [s for s, value in zip(starts, T, strict=True) if value**2 >= T[k] ** 2 - _DOUBT]
-            best = (abs(float(T[k])), ramp, starts[k], raw[:, k], np.array([T[k], length[k]]), near)
-    assert best is not None
-    _, ramp, start, template, (value, size), near = best
-    return ChangePoint(
-        min(p_value, 1.0), ramp, start, min(near), max(near), float(value / size), float(1.0 / size), template
-    )
+        along_path = unit[m][:, path[kept[m][path]]]
+        p = _beyond(float(most[m]), np.sum(along_path[:, 1:] * along_path[:, :-1], axis=0))
+        k = int(np.argmax(np.abs(T[m])))
+        near = starts[kept[m] & (ramps == ramps[k]) & (T[m] ** 2 >= T[m, k] ** 2 - _DOUBT)]
+        size = float(length[m, k])
+        out.append(
+            ChangePoint(min(p, 1.0), bool(ramps[k]), int(starts[k]), int(near.min()), int(near.max()),
+                        float(T[m, k]) / size, 1.0 / size, raw[:, k])
+        )  # fmt: skip
+    return out
 
 
 def step_statistics(z: Array, C: Array, t: Array) -> tuple[Array, Array]:
-    """Student's T of a step on each day that has two before it and two from it on, and the times of these days.
+    """Student's T of a step on each day that has two before it and two from it on, `(series, days)`, and the times of
+    these days.
 
     Args:
-        z: values, `(days,)`.
-        C: their covariance.
+        z: values, `(series, days)`.
+        C: their covariances.
         t: times, rising.
     """
-    n = len(z)
+    n = len(t)
     if n < _BEFORE + _AFTER:
-        return np.zeros(0), np.zeros(0)
-    root = np.linalg.cholesky(C)
-    starts = list(range(_BEFORE, n - _AFTER + 1))
-    level = np.linalg.solve(root, np.ones(n))
-    level = level / np.linalg.norm(level)
-    F, y = np.linalg.solve(root, _templates(t, starts, False)), np.linalg.solve(root, z)
-    F, y = F - np.outer(level, level @ F), y - level * (level @ y)
-    return F.T @ y / np.linalg.norm(F, axis=0), t[starts]
+        return np.zeros((len(z), 0)), np.zeros(0)
+    starts = np.arange(_BEFORE, n - _AFTER + 1)
+    y, F, left = _projected(z, C, _templates(t, starts, False), [np.ones(n)])
+    return (y[:, None, :] @ F)[:, 0] / np.sqrt(np.maximum(left, 1e-300)), t[starts]
 
 
-def _templates(t: Array, starts: Sequence[int], ramp: bool) -> Array:
+def _projected(z: Array, C: Array, raw: Array, along: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Values and templates, whitened and without what is fitted `along`, and the squares of these templates: zero of
+    those that cannot be told from it."""
+    fitted, count = np.stack(along, axis=1), len(along)
+    same = np.broadcast_to(np.concatenate([fitted, raw], axis=1), (len(z), len(raw), count + raw.shape[1]))
+    white = np.linalg.solve(np.linalg.cholesky(C), np.concatenate([same, z[..., None]], axis=2))
+    Q = np.linalg.qr(white[..., :count])[0]
+    whole = np.sum(white[..., count:-1] ** 2, axis=1)
+    white = white[..., count:] - Q @ (np.swapaxes(Q, 1, 2) @ white[..., count:])
+    F = white[..., :-1]
+    left = np.sum(F**2, axis=1)
+    return white[..., -1], F, np.where(left > _LEFT * whole, left, 0.0)
+
+
+def _templates(t: Array, starts: NDArray[np.int64], ramp: bool) -> Array:
     """0 before, 1 on the last day, `(days, starts)`."""
-    begins = t[list(starts)]
+    begins = t[starts]
     if not ramp:
         return np.where(t[:, None] >= begins, 1.0, 0.0)
     return np.asarray(np.maximum(t[:, None] - begins, 0.0) / np.maximum(t[-1] - begins, 1e-300))
 
 
-def as_gaussian(T: float, degrees: float) -> float:
+def as_gaussian(T: Array | float, degrees: Array | float) -> Array:
     """The Gaussian quantile as rare as a Student's `T` ≥ 0 of so many `degrees` of freedom."""
     from scipy.special import ndtri, stdtr  # takes a fifth of a second to import
 
-    return float(min(-ndtri(max(float(stdtr(degrees, -T)), 1e-300)), 37.0))
+    return np.asarray(np.minimum(-ndtri(np.maximum(stdtr(degrees, -np.asarray(T)), 1e-300)), 37.0))
 
 
 def _beyond(b: float, correlations: Array) -> float:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from steelyard.fleet._channels import FRICTION_CHANNEL, Channel, channels_of, deviations
-from steelyard.fleet._days import Days, Scatter, learnt_scatter, noise_of, with_warmth, without_weather
+from steelyard.fleet._days import Days, Scatter, learnt_scatter, noises, with_warmth, without_weather
 from steelyard.fleet._scan import ChangePoint, false_discovery, scan
 from steelyard.fleet.effects import GAIN_KIND
 from steelyard.fleet.mapped import LogFactors
@@ -151,16 +151,18 @@ def compared(robots: Sequence[Days], channels: Sequence[Channel], rate: float = 
     series: list[DriftSeries] = []
     by_joint: dict[tuple[int, str], list[tuple[float, int, ChangePoint]]] = {}
     for r, days in enumerate(daily):
-        for c, channel in enumerate(channels):
-            seen, z, C, degrees = noise_of(days, scatter, c)
-            found = scan(z, C, days.t[seen], degrees)
-            p_own = 1.0 if found is None else found.p
-            series.append(
-                DriftSeries(days.robot, channel.joint, channel.what, channel.unit, days.t[seen], days.level[c] + z,
-                            np.sqrt(np.diag(C)), p_own)
-            )  # fmt: skip
-            if found is not None:
-                by_joint.setdefault((r, channel.joint), []).append((found.p, c, found))
+        made: dict[int, DriftSeries] = {}
+        for noise in noises(days, scatter, range(len(channels))):
+            found = scan(noise.z, noise.C, noise.t, noise.degrees)
+            errors = np.sqrt(np.diagonal(noise.C, axis1=1, axis2=2))
+            for n, (c, change) in enumerate(zip(noise.channels.tolist(), found, strict=True)):
+                own, p_own = channels[c], 1.0 if change is None else change.p
+                made[c] = DriftSeries(
+                    days.robot, own.joint, own.what, own.unit, noise.t, days.level[c] + noise.z[n], errors[n], p_own
+                )
+                if change is not None:
+                    by_joint.setdefault((r, own.joint), []).append((p_own, c, change))
+        series += [made[c] for c in sorted(made)]
     keys = sorted(by_joint)
     # A joint has several channels that tell of much the same: its p is that of its best, times their number.
     p = np.array([min(1.0, min(x[0] for x in by_joint[k]) * len(by_joint[k])) for k in keys])
@@ -207,17 +209,17 @@ def _all_changes(
         told = min(1.0, p_own * len(found))
         if told > limit:
             break
-        seen, z, C, degrees = noise_of(days, scatter, c)
-        t = days.t[seen]
+        noise = noises(days, scatter, [c])[0]
         along: list[Array] = []
         next_change: ChangePoint | None = change
         while next_change is not None and min(1.0, next_change.p * len(found)) <= limit and len(along) < _MOST:
-            one = _told(days, channels[c], c, next_change, t, min(told, p) if not along else next_change.p * len(found))
+            own_p = min(told, p) if not along else next_change.p * len(found)
+            one = _told(days, channels[c], c, next_change, noise.t, own_p)
             # The same event in another channel of the joint is no news.
             if not any(o.what != one.what and o.earliest <= one.latest and one.earliest <= o.latest for o in out):
                 out.append(one)
             along.append(next_change.template)
-            next_change = scan(z, C, t, degrees, along)
+            next_change = scan(noise.z, noise.C, noise.t, noise.degrees, along)[0]
     return out
 
 

@@ -8,12 +8,13 @@ then still lacks, as a part of its square, is compared with that of all logs of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from steelyard.fleet._information import usual_parameters
 from steelyard.fleet._scan import false_discovery
+from steelyard.fleet._stacks import LogStack, stacked
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.mapped import LogFactors
 from steelyard.ground.arrays import Array, one_blas_thread
@@ -63,9 +64,9 @@ class OddLog:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """One log: per equation, what is left of the torque's square with the usual parameters, as it is and turned; with
-    friction of its own, if turned, and if it is scaled; by which factor; its friction as a multiple of the usual; sizes
-    of torques as they are and should be."""
+    """Logs, and per equation, all `(logs, equations)`: what is left of the torque's square with the usual parameters,
+    as it is and turned; with friction of its own, if turned, and if it is scaled; by which factor; its friction as a
+    multiple of the usual; sizes of torques as they are and should be."""
 
     usual: Array
     usual_turned: Array
@@ -76,6 +77,10 @@ class _Look:
     friction: Array
     size: Array
     expected: Array
+
+    def of(self, log: int) -> _Look:
+        """That of one log."""
+        return _Look(*(getattr(self, f.name)[log] for f in fields(self)))
 
 
 def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALSE_LOGS) -> tuple[OddLog, ...]:
@@ -91,26 +96,26 @@ def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALS
         return ()
     with one_blas_thread():
         some = usable[:: -(-len(usable) // _ENOUGH)]
-        agree = some
+        weighted = np.concatenate([stack.weighted for stack in stacked(some, design.independent)])
+        agree = np.ones(len(some), dtype=bool)
         for _ in range(_ROUNDS):
-            beta = usual_parameters(design, agree)
-            left = np.array([_look(design, log, beta).left for log in some])
+            beta = usual_parameters(weighted[agree])
+            left = _looked(design, some, beta).left
             worst = np.nanmax(left / np.maximum(np.nanmedian(left, axis=0), 1e-4), axis=1)
-            limit = max(_AGREES * float(np.median(worst)), _AGREES)
-            now = [log for log, x in zip(some, worst, strict=True) if x <= limit]
-            if len(now) == len(agree) or len(now) < 0.5 * len(some):
+            now = worst <= max(_AGREES * float(np.median(worst)), _AGREES)
+            if now.sum() == agree.sum() or now.sum() < 0.5 * len(some):
                 break
             agree = now
-        looks = [_look(design, log, beta) for log in usable]
-        left = np.array([x.left for x in looks])
+        looks = _looked(design, usable, beta)
+        left = looks.left
     p = _p_values(left)
     # Friction that drives the joint, where the torque is not the usual one either: it is turned.
-    drives = np.array([(x.friction < _DRIVES) & (x.usual > 1.0) for x in looks])
-    p = np.where(drives, np.fmin(p, _p_values(np.array([x.usual for x in looks]))), p)
+    drives = (looks.friction < _DRIVES) & (looks.usual > 1.0)
+    p = np.where(drives, np.fmin(p, _p_values(looks.usual)), p)
     worth = (left > _WORTH) | drives
     asked = np.where(np.isfinite(p) & worth, p, 1.0)
     real = false_discovery(asked.ravel(), rate).reshape(asked.shape) & worth
-    out = [_told(design, usable[n], looks[n], real[n], asked[n]) for n in np.flatnonzero(real.any(axis=1))]
+    out = [_told(design, usable[n], looks.of(n), real[n], asked[n]) for n in np.flatnonzero(real.any(axis=1)).tolist()]
     return tuple(sorted(out, key=lambda one: (one.p, -one.unexplained, one.url)))
 
 
@@ -124,53 +129,61 @@ def _p_values(left: Array) -> Array:
     return np.asarray(stdtr(max(0.37 * len(left), 3.0), -(value - middle) / scatter))
 
 
-def _look(design: FleetDesign, log: LogFactors, beta: Array) -> _Look:
-    grams = log.grams(design.independent)
-    p, E = design.rank, len(grams)
-    usual, usual_turned, left, turned, scaled, factor, friction, size = np.full((8, E), np.nan)
-    links, way = np.where(design.own, 0.0, beta), np.append(-beta, 1.0)
-    power = np.einsum("p,epq,q->e", beta, grams[:, :p, :p], beta) / np.maximum(log.rows, 1.0)
-    expected = np.sqrt(np.maximum(power, 0.0))
-    for e, G in enumerate(grams):
-        yy = float(G[p, p])
-        if yy <= 0.0:
-            continue
-        own = [k for k in range(p) if design.own[k] and G[k, k] > 0.0]
-        rubs = [k for k in own if design.friction[k]]
+def _looked(design: FleetDesign, logs: Sequence[LogFactors], beta: Array) -> _Look:
+    made = [_look(design, stack, beta) for stack in stacked(logs, design.independent)]
+    return _Look(*(np.concatenate([getattr(one, f.name) for one in made]) for f in fields(_Look)))
+
+
+def _look(design: FleetDesign, stack: LogStack, beta: Array) -> _Look:
+    grams, rows = stack.grams, np.maximum(stack.rows, 1.0)
+    p, shape = design.rank, stack.rows.shape
+    left, turned, scaled, factor, friction = np.full((5, *shape), np.nan)
+    power = np.sum((grams[..., :p, :p] @ beta) * beta, axis=-1) / rows
+    squares = np.where(grams[..., p, p] > 0.0, grams[..., p, p], np.nan)
+    usual, usual_turned = (
+        np.sum((grams @ way) * way, axis=-1) / squares for way in (np.append(-beta, 1.0), np.append(beta, 1.0))
+    )
+    links = np.where(design.own, 0.0, beta)
+    for e in range(shape[1]):
+        G = grams[:, e]
+        sizes = np.sqrt(np.diagonal(G, axis1=1, axis2=2))
+        own = [k for k in range(p) if design.own[k] and np.any(sizes[:, k] > 0.0)]
         M = np.zeros((p + 1, len(own) + 2))  # own columns, links, torque
         M[own, range(len(own))] = 1.0
         M[:p, -2], M[p, -1] = links, 1.0
         S = M.T @ G @ M
-        usual[e], usual_turned[e] = (float(w @ G @ w) / yy for w in (way, np.append(beta, 1.0)))
-        size[e] = np.sqrt(yy / max(float(log.rows[e]), 1.0))
-        left[e], found = _rest(S, 1.0)
-        turned[e], _ = _rest(S, -1.0)
-        scaled[e], factor[e] = _scaled(S)
-        known = sum(abs(beta[k]) * np.sqrt(G[k, k]) for k in rubs)
-        now = sum(found[own.index(k)] * np.sign(beta[k] or 1.0) * np.sqrt(G[k, k]) for k in rubs)
-        friction[e] = now / known if known > 0.0 else 1.0
-        left[e], turned[e], scaled[e] = left[e] / yy, turned[e] / yy, scaled[e] / yy
-    return _Look(usual, usual_turned, left, turned, scaled, factor, np.nan_to_num(friction, nan=1.0), size, expected)
+        left[:, e], found = _rest(S, 1.0)
+        turned[:, e], _ = _rest(S, -1.0)
+        scaled[:, e], factor[:, e] = _scaled(S)
+        rubs = [n for n, k in enumerate(own) if design.friction[k]]
+        columns = [own[n] for n in rubs]
+        known = sizes[:, columns] @ np.abs(beta[columns])
+        now = np.sum(found[:, rubs] * sizes[:, columns] * np.where(beta[columns] < 0.0, -1.0, 1.0), axis=1)
+        friction[:, e] = np.where(known > 0.0, now / np.where(known > 0.0, known, 1.0), 1.0)
+    size, expected = np.sqrt(squares / rows), np.sqrt(np.maximum(power, 0.0))
+    told = np.where(np.isfinite(squares), friction, 1.0)
+    return _Look(usual, usual_turned, left / squares, turned / squares, scaled / squares, factor, told, size, expected)
 
 
-def _rest(S: Array, sign: float) -> tuple[float, Array]:
+def _rest(S: Array, sign: float) -> tuple[Array, Array]:
     """What own columns leave of the torque (turned, if `sign` is −1) less that of the links; and their parameters."""
     way = np.array([-1.0, sign])
-    r, rr = S[:-2, -2:] @ way, float(way @ S[-2:, -2:] @ way)
-    x = _solve(S[:-2, :-2], r)
-    return max(rr - float(r @ x), 0.0), x
+    r, rr = S[:, :-2, -2:] @ way, way @ S[:, -2:, -2:] @ way
+    x = _solve(S[:, :-2, :-2], r)
+    return np.maximum(rr - np.sum(r * x, axis=1), 0.0), x
 
 
-def _scaled(S: Array) -> tuple[float, float]:
+def _scaled(S: Array) -> tuple[Array, Array]:
     """What own columns and a multiple of the links' torque leave, and that multiple."""
-    x = _solve(S[:-1, :-1], S[:-1, -1])
-    return max(float(S[-1, -1] - S[:-1, -1] @ x), 0.0), float(x[-1])
+    x = _solve(S[:, :-1, :-1], S[:, :-1, -1])
+    return np.maximum(S[:, -1, -1] - np.sum(S[:, :-1, -1] * x, axis=1), 0.0), x[:, -1]
 
 
 def _solve(N: Array, b: Array) -> Array:
-    size = np.sqrt(np.maximum(np.diag(N), 0.0))
+    size = np.sqrt(np.maximum(np.diagonal(N, axis1=1, axis2=2), 0.0))
     scale = np.where(size > 0.0, 1.0 / np.where(size > 0.0, size, 1.0), 0.0)
-    return np.asarray(scale * np.linalg.solve(N * scale * scale[:, None] + 1e-9 * np.eye(len(N)), scale * b))
+    whole = N * scale[:, None, :] * scale[:, :, None] + 1e-9 * np.eye(N.shape[1])
+    return np.asarray(scale * np.linalg.solve(whole, (scale * b)[..., None])[..., 0])
 
 
 def _told(design: FleetDesign, log: LogFactors, look: _Look, real: Array, p: Array) -> OddLog:

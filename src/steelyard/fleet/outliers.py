@@ -122,7 +122,7 @@ def judge_fleet(
     now = [log for log in clean if since.get(log.robot) is None or (log.date or 0.0) >= (since[log.robot] or 0.0)]
     counted = {log.robot for log in now if log.factor is not None}
     if (apart or len(now) < len(clean)) and counted - apart:
-        fleet = pool(design, now, names, apart=apart)
+        fleet = pool(design, now, names, apart=apart, first=fleet)
     told = [*_mapped(odd, logs), *exchanged, *grown, *outside]
     told.sort(key=lambda o: (-o.score, o.kind, o.robot, o.joints))
     return JudgedFleet(fleet, drift, odd, tuple(told), rate)
@@ -204,10 +204,8 @@ def _p_of_kind(away: Array, variance: Array, level: float, friction: bool) -> Ar
     out = np.zeros(len(away))
     for centred, doubt in scales:
         size, degrees = _of_the_others(centred, doubt)
-        rare = [
-            math.erfc(as_gaussian(x, n) / math.sqrt(2.0)) for x, n in zip(np.abs(centred) / size, degrees, strict=True)
-        ]
-        out = np.maximum(out, rare)
+        rare = as_gaussian(np.abs(centred) / size, degrees)
+        out = np.maximum(out, [math.erfc(x / math.sqrt(2.0)) for x in rare.tolist()])
     return out
 
 

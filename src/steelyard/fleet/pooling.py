@@ -21,7 +21,7 @@ from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.fleet._arrow import Arrow, Solved, covariances, log_variance, own_answer
-from steelyard.fleet._between import between_variances, of_log, of_logs
+from steelyard.fleet._between import between_variances, of_logs
 from steelyard.fleet._information import Information, Informed
 from steelyard.fleet._motions import motion_ratio
 from steelyard.fleet.effects import LINKS_KIND, EffectGroup, FleetDesign
@@ -174,14 +174,13 @@ class PooledFleet:
         """The effects, scaled to parts of the torque, `(coordinates, effects)`."""
         return self.design.ways * self.informed.scales
 
-    def information(self, log: LogFactors, other_load: bool = False) -> Information:
-        """What a usable log says by itself.
+    def information(self, logs: Sequence[LogFactors]) -> Information:
+        """What usable logs say, each by itself.
 
         Args:
-            log: of one of the robots.
-            other_load: whether it has another load than the robot usually has.
+            logs: of one of the robots, all of them: what most of them carry is its usual load.
         """
-        return of_log(self.informed, log, other_load)
+        return of_logs(self.informed, logs)
 
     def sharper(self, own: bool | None = None) -> float:
         """How much smaller error bars are than by each robot's own logs: the median over robots and parameters.
@@ -216,7 +215,12 @@ class PooledFleet:
 
 
 def pool(
-    design: FleetDesign, logs: Sequence[LogFactors], robots: Sequence[str] = (), *, apart: Collection[str] = ()
+    design: FleetDesign,
+    logs: Sequence[LogFactors],
+    robots: Sequence[str] = (),
+    *,
+    apart: Collection[str] = (),
+    first: PooledFleet | None = None,
 ) -> PooledFleet:
     """Fit the robots of one model together.
 
@@ -226,6 +230,8 @@ def pool(
             count for nothing.
         robots: names of all robots, those without any log, too; what the logs name is added.
         apart: robots that are known not to belong: they have no say in what the model and its variances are.
+        first: the same logs pooled before it was known what does not belong: what noise is like is taken from there,
+            and the variances are looked for near its own.
     """
     usable = [log for log in logs if log.factor is not None]
     names = sorted({*robots, *(log.robot for log in logs)})
@@ -236,15 +242,15 @@ def pool(
         raise SteelyardError("Every robot that has a log was set apart; leave some of the model.")
     with one_blas_thread():
         counted = [log for log in usable if log.robot not in outside]
-        informed = Informed(design, counted)
+        informed = Informed(design, counted) if first is None else first.informed
         of_robot: dict[str, list[LogFactors]] = {name: [] for name in names}
         for log in usable:
             of_robot[log.robot].append(log)
         counting = {n: of_robot[n] for n in names if n not in outside}
-        between_robots, between_logs, told, evidence = between_variances(informed, counting)
-        none = np.zeros((design.size, design.size))
-        nothing = Information(none, none[0], none, 0.0)
-        made = [sum(of_logs(informed, of_robot[n], between_logs), nothing) for n in names]
+        start = None if first is None else (first.variances, first.log_variances)
+        between_robots, between_logs, told, evidence = between_variances(informed, counting, start)
+        made = [of_logs(informed, own, between_logs).together if own else Information.none(design.size)
+                for own in of_robot.values()]  # fmt: skip
         arrow = _arrow(informed, made, [n not in outside and bool(of_robot[n]) for n in names])
         found = arrow.solved(between_robots)
         K = np.array([i.widened for i in made])
