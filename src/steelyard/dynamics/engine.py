@@ -57,6 +57,7 @@ class Dynamics:
         self.terms = terms if terms is not None else Terms(robot, ())
         self._functions: dict[tuple[str, ...], Function] = {}
         self._evaluators: dict[tuple[str, ...], Evaluator] = {}
+        self.kept: dict[object, Any] = {}  # what others have traced from it, which lives as long as it does
 
     def __reduce__(self) -> tuple[type[Dynamics], tuple[Robot, Terms]]:
         """Machine code stays in its process; another one traces anew, and finds it on the disk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,14 @@ class Rows:
             Equation(robot.joint_names[j], np.array(sorted(entries[j]), dtype=np.int64)) for j in used
         )
         self.function = self._function(regressor, [[entries[j][c] for c in sorted(entries[j])] for j in used], used)
+
+    @classmethod
+    def kept(cls, dynamics: Dynamics, columns: Sequence[int], pad: int = 1) -> Rows:
+        """Those of `columns`, traced and compiled once for all logs that `dynamics` is asked about."""
+        key = Rows, tuple(map(int, columns)), pad
+        if key not in dynamics.kept:
+            dynamics.kept[key] = cls(dynamics, columns, pad)
+        return cast(Rows, dynamics.kept[key])
 
     def _function(self, regressor: Function, blocks: list[list[object]], used: list[int]) -> Function:
         graph: Graph = regressor.graph
