@@ -16,6 +16,7 @@ import json
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import numpy as np
 from common import save
 from made_fleet import FAILS_FROM, FIRST, FleetPlan, own_of, robot_id, true_links, write_fleet, write_table
 
+from steelyard.check.check import found_later
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.signals.source import open_log
@@ -103,8 +105,9 @@ def faults(plan: FleetPlan, found: FleetOutcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def own_pass(table: Path, plan: FleetPlan, found: FleetOutcome, robots: int = 4) -> float:
-    """Samples a second of `identify`'s own pass on one core: a log is read, filtered, and its rows are reduced.
+def own_pass(table: Path, plan: FleetPlan, found: FleetOutcome, look: bool, robots: int = 8) -> float:
+    """Samples a second of `identify`'s own pass on one core: a log is read, filtered, and its rows are reduced; `look`:
+    its channels are looked at on the way, as `identify` does unless it is told not to.
 
     The physics is compiled, and the base parameters are found, before.
     """
@@ -115,24 +118,29 @@ def own_pass(table: Path, plan: FleetPlan, found: FleetOutcome, robots: int = 4)
             for r in range(2 if warm else robots):
                 ready = found.factors.studies[plan.model(r)]
                 for file in sorted((table.parent / robot_id(r)).glob("*.parquet"))[: 1 if warm else None]:
-                    study = ready.study_of(open_log(file, ready.study.robot))
+                    study = replace(
+                        ready.study_of(open_log(file, ready.study.robot)), look=found_later if look else None
+                    )
                     study.rows.reduction()
+                    if look:
+                        found_later(study.robot, study.beginnings[0])
                     count += sum(len(log) for log in study.beginnings)
     return count / (time.process_time() - begin)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in (("robots", 200), ("logs", 20), ("seconds", 30.0), ("rate", 1000.0), ("workers", 2)):
+    given = ("robots", 200), ("logs", 20), ("seconds", 30.0), ("rate", 1000.0), ("workers", 2), ("seed", 0)
+    for name, value in given:
         parser.add_argument(f"--{name}", type=type(value), default=value)
     parser.add_argument("--keep", type=Path, help="where the logs lie, or are made if they do not")
-    given = parser.parse_args()
-    plan = FleetPlan.planted(given.robots, given.logs, given.seconds, given.rate)
-    folder = given.keep or Path(tempfile.mkdtemp(prefix="steelyard-fleet-"))
+    asked = parser.parse_args()
+    plan = FleetPlan.planted(asked.robots, asked.logs, asked.seconds, asked.rate, asked.seed)
+    folder = asked.keep or Path(tempfile.mkdtemp(prefix="steelyard-fleet-"))
     try:
-        save("fleet", measured(plan, folder, given.workers))
+        save("fleet" if asked.seed == 0 else f"fleet-seed{asked.seed}", measured(plan, folder, asked.workers))
     finally:
-        if given.keep is None:
+        if asked.keep is None:
             shutil.rmtree(folder)
 
 
@@ -156,13 +164,22 @@ def measured(plan: FleetPlan, folder: Path, workers: int) -> dict[str, Any]:
     out["new logs"], out["seconds of the second"] = found.factors.tally.mapped, dict(found.factors.tally.seconds)
     out |= {"faults": faults(plan, found), "coverage": coverage(plan, found)}
     part = write_table(plan, folder, range(min(plan.robots, 16)), "part")
-    spent = []
+    spent, rates = [], []
     for count, store in zip((1, 2), stores[1:], strict=True):
         made = identify_fleet(part, store=store, workers=count, plain=True)
         spent.append(made.factors.tally.seconds["mapping"])
+        rates.append(made.factors.tally.samples / made.factors.tally.cpu_seconds)
     out["two workers / one"] = spent[0] / spent[1]
-    own = own_pass(table, plan, found)
-    out["samples a second of processor"] = {"fleet": rate, "identify's own pass": own, "ratio": rate / own}
+    bare, whole = (own_pass(table, plan, found, look) for look in (False, True))
+    # One process at work beside one: two on two cores slow each other down, whatever they do.
+    out["samples a second of processor"] = {
+        "fleet, all cores": rate,
+        "fleet, one worker": rates[0],
+        "identify's own pass": whole,
+        "identify's own pass, channels not looked at": bare,
+        "ratio": rates[0] / whole,
+        "ratio to the latter": rates[0] / bare,
+    }
     out["1e12 samples on 64 cores, h"] = 1e12 / rate / 64.0 / 3600.0
     told: dict[str, Any] = json.loads(json.dumps(out).replace(f"{folder}/", ""))  # wherever the logs lay
     for key, value in told.items():

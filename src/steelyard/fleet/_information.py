@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from steelyard.estimation.linear.widening import DEGREES_OF_MEAN
+from steelyard.fleet._redness import UsualRedness
 from steelyard.fleet._stacks import LogStack, stacked
 from steelyard.fleet.effects import FleetDesign
 from steelyard.fleet.mapped import LogFactors
@@ -87,29 +88,19 @@ class Informed:
         self.design = design
         p, E = design.rank, len(design.equations)
         total, whole = np.zeros((E, p + 1, p + 1)), np.zeros((p + 1, p + 1))
-        redness, counted = np.zeros((2, E, p))
-        ratios: list[Array] = []
+        ratios, redness = [np.zeros((0, E))], [np.zeros((0, E, p))]
         for stack in stacked(logs, design.independent):
             total += np.sum(stack.grams / np.maximum(stack.rows, 1.0)[..., None, None], axis=0)  # per row
             whole += stack.weighted.sum(axis=0)
-            red, known = stack.redness
-            redness, counted = redness + red.sum(axis=0), counted + known.sum(axis=0)
             ratios.append(stack.ratios)
-        every = np.concatenate(ratios) if ratios else np.zeros((0, E))
+            redness.append(np.where(stack.redness[1] > 0.0, stack.redness[0], np.nan))
         self.common = np.array([max(float(np.exp(np.mean(np.log(r[r > 0.0])))), 1.0) if np.any(r > 0.0) else 1.0
-                                for r in every.T])  # fmt: skip
-        self.redness = redness / np.maximum(counted, 1.0)
+                                for r in np.concatenate(ratios).T])  # fmt: skip
+        self.redness = UsualRedness.of(np.concatenate(redness))
         self.grams = total / max(len(logs), 1)
         self.scales = design.scales(total)
         self.beta = _solved(whole)
         self._kept: dict[int, tuple[LogFactors, Array, Array, Array, float]] = {}
-
-    def _shortened(self, stack: LogStack, degrees: Array) -> Array:
-        """By what the noise of each equation is taken for larger than the logs themselves say: a short log does not see
-        how slow its noise is, which longer logs of the same model do."""
-        red, known = stack.redness
-        lacks = np.sum(known * (self.redness - red), axis=-1) / np.maximum(known.sum(axis=-1), 1.0)
-        return np.asarray(np.exp(np.maximum(lacks, 0.0) * DEGREES_OF_MEAN / (DEGREES_OF_MEAN + degrees)))
 
     def of(self, logs: Sequence[LogFactors]) -> Information:
         """The information of each of `logs`, which must have been usable; kept for who asks again, as far as there is
@@ -135,12 +126,14 @@ class Informed:
         ratios = np.where(stack.ratios > 0.0, stack.ratios, self.common)
         drawn = (degrees * ratios + DEGREES_OF_MEAN * self.common) / (degrees + DEGREES_OF_MEAN)
         w2 = stack.weights
-        noisy = w2**2 * np.maximum(drawn, 1.0) * self._shortened(stack, degrees)
+        shifts, shortened = self.redness.corrected(*stack.redness, degrees)
+        noisy = w2**2 * np.maximum(drawn, 1.0) * shortened
+        meats = stack.meats * shifts[..., None, :] * shifts[..., :, None]
         gained = w2[..., None] * (stack.grams @ np.append(self.beta, 0.0))  # what a gain's column has to do with others
         N, M, g = np.zeros((count, d, d)), np.zeros((count, d, d)), np.zeros((count, d))
         N[:, :p, :p] = stack.weighted[:, :p, :p]
-        M[:, :p, :p] = (noisy[:, None, :] @ stack.meats.reshape(count, len(self.common), -1)).reshape(count, p, p)
-        for out, across in ((N, gained[..., :p]), (M, noisy[..., None] * (stack.meats @ self.beta))):
+        M[:, :p, :p] = (noisy[:, None, :] @ meats.reshape(count, len(self.common), -1)).reshape(count, p, p)
+        for out, across in ((N, gained[..., :p]), (M, noisy[..., None] * (meats @ self.beta))):
             out[:, p:, :p], out[:, :p, p:] = across, np.swapaxes(across, 1, 2)
             out[:, range(p, d), range(p, d)] = across @ self.beta
         g[:, :p], g[:, p:] = stack.weighted[:, :p, p], gained[..., p]
