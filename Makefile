@@ -44,12 +44,14 @@ lock:
 demo: $(if $(LOCKED),$(READY),$(CORE_READY))
 	$(BIN)/steelyard demo
 
-test: $(READY) lint unit
+# Types are checked while tests wait for browsers and processes.
+test: $(READY)
+	@$(MAKE) --no-print-directory -j 2 lint unit
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 
 unit: $(READY)
 	$(BIN)/python -m pytest -n 2 -m 'not proof'

@@ -33,6 +33,10 @@ terms: [viscous, coulomb]
 signals: as logged
 movements: [{name: last, logs: last.csv, moves: [q3], finds: [Izz3, mx3, my3, Fv3, Fc3]}]
 """
+FLEET = """robot,model,description,log
+one,arm,rotradi,log.csv
+other,arm,rotradi,loaded.csv
+"""
 PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--no-collision")
 
@@ -106,6 +110,7 @@ COMMANDS = (
     Writing("local identify", ("local", "identify", *REGIONAL, *BANK, "--motions", "IN/motions", "-o", "OUT")),
     Writing("local validate", ("local", "validate", *VALIDATED, "--simulate", "--trajectories", "2", "-o", "OUT")),
     Writing("local recalibrate", ("local", "recalibrate", *VALIDATED, "left", "--log", "IN/left.csv", "-o", "OUT")),
+    Writing("fleet", ("fleet", "IN/fleet.csv", "--workers", "0", "--plain", "-o", "OUT"), resume=()),
     Writing("demo", ("demo", "-o", "OUT"), overwrite=False),
     Writing("reproduce", ("reproduce", "rotradi", "--fast", "-o", "OUT"), (0, 1), resume=(), below="rotradi"),
 )  # fmt: skip
@@ -117,6 +122,7 @@ def prepare(folder: Path, commands: tuple[Writing, ...] = COMMANDS) -> None:
     folder.mkdir(parents=True)
     (folder / "regions.yaml").write_text(REGIONS)
     (folder / "plan.yaml").write_text(PLAN)
+    (folder / "fleet.csv").write_text(FLEET)
 
     def logs() -> int:
         from dataclasses import replace
@@ -166,7 +172,8 @@ def import_all() -> None:
         importlib.import_module(f"steelyard.cli.{found.name}")
     for room in ("check", "compare", "demo", "excitation", "export", "friction", "identification.files", "local",
                  "papers.run", "payload", "rehearse.rehearse", "report.terminal", "signals.read", "simulation",
-                 "estimation.registry", "use.simulated", "use.stepwise", "use.validated"):  # fmt: skip
+                 "estimation.registry", "fleet.fleet", "fleet.page",
+                 "use.simulated", "use.stepwise", "use.validated"):  # fmt: skip
         importlib.import_module(f"steelyard.{room}")  # fmt: skip
 
 
@@ -305,7 +312,7 @@ class World:
 
     @property
     def _timed(self) -> bool:
-        return self.writing.name.startswith("compare")
+        return self.writing.name.startswith(("compare", "fleet"))
 
 
 def timeless(path: Path) -> bytes:
@@ -317,8 +324,8 @@ def timeless(path: Path) -> bytes:
     return b"\n".join(sorted(json.dumps(_without_times(json.loads(line))).encode() for line in lines))
 
 
-# Times, and what `compare` orders and advises by them.
-_BY_TIME = ("seconds", "time", "ranking", "by_noise", "advice")
+# Times, what `compare` orders and advises by them, and how much of a fleet was kept from the last time.
+_BY_TIME = ("seconds", "time", "ranking", "by_noise", "advice", "run")
 
 
 def _without_times(value: object) -> object:
