@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -159,3 +160,17 @@ def test_fleets_without_faults_are_quiet() -> None:
             logs += [quick.log(f"r{n}", *own, START + k * WEEK, url=f"{n}/{k}") for k in range(12)]
         alarms += bool(judge_fleet(made.design, logs).outliers)
     assert alarms <= 60 * 0.2
+
+
+def test_a_load_that_the_table_states_is_no_fault_and_one_that_it_does_not_is() -> None:
+    made, _, robots = population()
+    tip = [k for k, kind in enumerate(made.design.kinds) if kind == "links"][-3:]
+    carries = replace(made.design, load=np.eye(made.design.rank)[:, tip], load_names=("m4", "mx4", "my4"))
+    beta, gain = robots["r05"]
+    heavy = beta.copy()
+    heavy[tip] += 6.0
+    A = made.rows(600)
+    y = [(1.0 + g) * (a @ heavy) + made.noise * made.rng.normal(size=600) for a, g in zip(A, gain, strict=True)]
+    logs, lifted = logs_of(False), from_rows(made.design, A, y)
+    assert odd_logs(carries, [*logs, lifted.stated("r05", "heavy", START, load="5 kg")]) == ()
+    assert [o.url for o in odd_logs(carries, [*logs, lifted.stated("r05", "heavy", START)])] == ["heavy"]

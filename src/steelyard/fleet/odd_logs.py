@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
+from steelyard.fleet._between import other_loads
 from steelyard.fleet._information import usual_parameters
 from steelyard.fleet._scan import false_discovery
 from steelyard.fleet._stacks import LogStack, stacked
@@ -95,7 +97,9 @@ def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALS
     if len(usable) < 3:
         return ()
     with one_blas_thread():
-        some = usable[:: -(-len(usable) // _ENOUGH)]
+        loaded = _other_load(usable)
+        plain = [log for log, other in zip(usable, loaded, strict=True) if not other]
+        some = plain[:: -(-len(plain) // _ENOUGH)]
         weighted = np.concatenate([stack.weighted for stack in stacked(some, design.independent)])
         agree = np.ones(len(some), dtype=bool)
         for _ in range(_ROUNDS):
@@ -106,7 +110,7 @@ def odd_logs(design: FleetDesign, logs: Sequence[LogFactors], rate: float = FALS
             if now.sum() == agree.sum() or now.sum() < 0.5 * len(some):
                 break
             agree = now
-        looks = _looked(design, usable, beta)
+        looks = _looked(design, usable, beta, loaded)
         left = looks.left
     p = _p_values(left)
     # Friction that drives the joint, where the torque is not the usual one either: it is turned.
@@ -129,12 +133,33 @@ def _p_values(left: Array) -> Array:
     return np.asarray(stdtr(max(0.37 * len(left), 3.0), -(value - middle) / scatter))
 
 
-def _looked(design: FleetDesign, logs: Sequence[LogFactors], beta: Array) -> _Look:
-    made = [_look(design, stack, beta) for stack in stacked(logs, design.independent)]
-    return _Look(*(np.concatenate([getattr(one, f.name) for one in made]) for f in fields(_Look)))
+def _other_load(logs: Sequence[LogFactors]) -> NDArray[np.bool_]:
+    """Of each log, whether the table gives it another load than most logs of its robot have."""
+    out = np.zeros(len(logs), dtype=bool)
+    of_robot: dict[str, list[int]] = {}
+    for n, log in enumerate(logs):
+        of_robot.setdefault(log.robot, []).append(n)
+    for own in of_robot.values():
+        out[own] = other_loads([logs[n] for n in own])
+    return out
 
 
-def _look(design: FleetDesign, stack: LogStack, beta: Array) -> _Look:
+def _looked(
+    design: FleetDesign, logs: Sequence[LogFactors], beta: Array, loaded: NDArray[np.bool_] | None = None
+) -> _Look:
+    """All `logs`; what a load changes may be anything in those that are `loaded`."""
+    other = np.zeros(len(logs), dtype=bool) if loaded is None else loaded
+    made, order = [], []
+    for load in (False, True):
+        places = np.flatnonzero(other == load)
+        order.append(places)
+        some = [logs[n] for n in places.tolist()]
+        made += [_look(design, stack, beta, load) for stack in stacked(some, design.independent)] if some else []
+    back = np.argsort(np.concatenate(order))
+    return _Look(*(np.concatenate([getattr(one, f.name) for one in made])[back] for f in fields(_Look)))
+
+
+def _look(design: FleetDesign, stack: LogStack, beta: Array, loaded: bool) -> _Look:
     grams, rows = stack.grams, np.maximum(stack.rows, 1.0)
     p, shape = design.rank, stack.rows.shape
     left, turned, scaled, factor, friction = np.full((5, *shape), np.nan)
@@ -148,9 +173,12 @@ def _look(design: FleetDesign, stack: LogStack, beta: Array) -> _Look:
         G = grams[:, e]
         sizes = np.sqrt(np.diagonal(G, axis1=1, axis2=2))
         own = [k for k in range(p) if design.own[k] and np.any(sizes[:, k] > 0.0)]
-        M = np.zeros((p + 1, len(own) + 2))  # own columns, links, torque
+        more = design.load.shape[1] if loaded else 0
+        M = np.zeros((p + 1, len(own) + more + 2))  # own columns, those of a load, links, torque
         M[own, range(len(own))] = 1.0
         M[:p, -2], M[p, -1] = links, 1.0
+        if more:
+            M[:p, len(own) : -2] = design.load
         S = M.T @ G @ M
         left[:, e], found = _rest(S, 1.0)
         turned[:, e], _ = _rest(S, -1.0)
