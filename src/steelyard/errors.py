@@ -12,13 +12,18 @@ from unicodedata import category
 
 # A message quotes names and lists out of files, which may be of any length.
 LONGEST_MESSAGE = 300
+_NEARBY = 25
 
 
 def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
     """`text` for people: at most so many characters (`most`), cut in the middle, and none that moves a cursor."""
     if len(text) > most:
         tail = most // 3
-        text = f"{text[: most - tail - 3]} … {text[len(text) - tail :]}"
+        head, end = text[: most - tail - 3], text[len(text) - tail :]
+        # Between words, where there is a space nearby.
+        last, first = head.rfind(" "), end.find(" ")
+        head = head[:last] if last > len(head) - _NEARBY else head
+        text = f"{head} … {end[first + 1 :] if first < _NEARBY else end}"
     return printable(text)
 
 

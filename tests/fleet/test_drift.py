@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from log_files import real_logs
 
 from steelyard.fleet._channels import Channel
 from steelyard.fleet._days import Days
 from steelyard.fleet._scan import excess_variance, false_discovery, scan
 from steelyard.fleet.drift import FleetDrift, compared, fleet_drift
+from steelyard.fleet.fleet import identify_fleet
 from steelyard.fleet.mapped import LogFactors, skipped_log
 from steelyard.fleet.pooling import pool
 from tests.fleet.made_population import QuickLogs, Truth
@@ -180,3 +186,53 @@ def test_fleets_without_a_change_are_quiet_from_the_factors_on() -> None:
         made, logs = fleet_logs(100 + seed, robots=8, weeks=20)
         alarms += bool(fleet_drift(pool(made.design, logs), logs).drifts)
     assert alarms <= 100 * 0.05 + 2.6 * np.sqrt(100 * 0.05)
+
+
+UNLOADED = (
+    "ident__{date:%y_%m_%d}?*0sec_*harm.parquet", "ident__{date:%y_%m_%d}_*harm50sec.parquet",
+    "ident__{date:%y_%m_%d}_free.parquet", "ident__{date:%y_%m_%d}?unload.parquet",
+)  # fmt: skip
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("rubs", [False, True])
+def test_two_months_of_a_real_arm(tmp_path: Path, rubs: bool) -> None:
+    """Sixteen runs of a UR10e on eight days, four of them with a load that the table states: nothing of the arm has
+    changed, and no log is odd. If its second joint rubs by a fifth more from 12 February on, that alone is told."""
+    data = real_logs("ur10e")
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for file in data.glob("ident__*.parquet"):
+        table = pq.read_table(file)
+        if rubs and file.name >= "ident__20_02_12":
+            at = table.column_names.index("i2")
+            more = 0.2 * 27.5 / 11.976 * np.sign(table["dq2"].to_numpy())  # 27.5 N m is what it rubs by
+            table = table.set_column(at, "i2", pa.array(table["i2"].to_numpy() + more))
+        pq.write_table(table, folder / file.name)
+    loads = ", ".join(
+        f'{{files = "{folder}/ident__{{date:%y_%m_%d}}{end}.parquet", load = "{load}"}}'
+        for end, load in (("*Load", "2.8 kg"), ("?load_2600", "2.6 kg"), ("?load", "2.8 kg"))
+    )
+    (tmp_path / "fleet.toml").write_text(
+        f"""
+        [models.ur10e]
+        description = "{data}/robot.urdf"
+        [models.ur10e.mapping]
+        torque_constants = [11.976, 11.976, 9.839, 10.763, 10.763, 10.763]
+        [robots.lab]
+        logs = [{", ".join(f'"{folder}/{name}"' for name in UNLOADED)}, {loads}]
+        """
+    )
+    found = identify_fleet(tmp_path / "fleet.toml", workers=0)
+    assert len(found.factors.logs) == 16
+    assert not found.skipped
+    told = found.models["ur10e"].judged
+    assert not told.odd
+    if not rubs:
+        assert not told.outliers
+        assert not told.drift.drifts
+        return
+    assert {(d.joint, d.how) for d in told.drift.drifts} == {("shoulder_lift_joint", "step")}
+    one = told.drift.drifts[0]
+    assert datetime.fromtimestamp(one.since, UTC).date().isoformat() == "2020-02-12"
+    assert one.relative == pytest.approx(0.2, abs=2.5 * one.relative_error)

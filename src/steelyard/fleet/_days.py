@@ -26,6 +26,8 @@ _TOGETHER, _FEW_PAIRS = 0.2, 60.0
 _OVERLAP, _OF_MEDIANS = 2.0 / 3.0, 0.37
 # Days from which on a robot tells how it wanders.
 _LONG = 6
+# Robots from which on medians are not led by one of them.
+_MANY = 6
 # They do so for sure beyond so many standard errors of a ratio of variances.
 _SURE = 0.5
 _Apart = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
@@ -187,6 +189,8 @@ def learnt_scatter(robots: Sequence[Days]) -> tuple[list[Days], Scatter]:
     count = law.shape[1]
     within = np.array([_excess(clean, c, _same)[0] for c in range(count)])
     daily = [_by_day(d, within) for d in clean]
+    # One robot of many that has changed does not lead a median; one of a handful is not taken for one that wanders.
+    calm = daily if len(daily) >= _MANY else [_without_a_step(d) for d in daily]
     day, walk, degrees = np.zeros((3, count))
     for c in range(count):
         day[c], number = _excess(daily, c, _later)
@@ -196,7 +200,7 @@ def learnt_scatter(robots: Sequence[Days]) -> tuple[list[Days], Scatter]:
             for d in daily:
                 d.variances[:, c] *= narrower
         for _ in range(3):  # what wanders differs from one day to the next, too
-            walk[c] = _wander(daily, c, day[c])
+            walk[c] = _wander(calm, c, day[c])
             if walk[c] == 0.0:
                 break
             day[c], _ = _excess(daily, c, _later, walk[c])
@@ -222,6 +226,21 @@ def _by_day(days: Days, within: Array) -> Days:
         values[n, known] = (np.sum(w * days.values[own], axis=0) / np.where(known, total, 1.0))[known]
         variances[n, known] = 1.0 / total[known]
     return replace(days, t=t, values=values, variances=variances, warmth=warmth, temperature=np.full(len(t), np.nan))
+
+
+def _without_a_step(days: Days) -> Days:
+    """The same, of each channel the step taken out that accounts for most."""
+    values = days.values.copy()
+    for c in range(values.shape[1]):
+        seen = np.isfinite(days.variances[:, c])
+        z, w = values[seen, c], 1.0 / np.maximum(days.variances[seen, c], 1e-300)
+        after = np.arange(len(z))[:, None] >= np.arange(1, len(z))
+        means = [(w * z) @ part / np.maximum(w @ part, 1e-300) for part in (after, ~after)]
+        if len(z) > 1:
+            gain = (means[0] - means[1]) ** 2 / (1.0 / (w @ after) + 1.0 / (w @ ~after))
+            best = int(np.argmax(gain))
+            values[seen, c] = z - np.where(after[:, best], means[0][best] - means[1][best], 0.0)
+    return replace(days, values=values)
 
 
 def _differences(days: Days, c: int, lag: int) -> tuple[Array, Array, NDArray[np.int64], Array]:

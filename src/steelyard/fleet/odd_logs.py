@@ -241,10 +241,11 @@ def _told(design: FleetDesign, log: LogFactors, look: _Look, real: Array, p: Arr
         why = f"the torques are as large as if {_listed(joints)} had been exchanged ({sizes})"
     said = [f["message"] for f in log.findings if f.get("kind") in _MAPPING and f.get("severity") == "problem"]
     told = f"; the check says: {said[0]}" if said else "."
+    left = float(np.sqrt(look.left[worst]))
+    much = f"leave {percent(100.0 * left)} of" if left < 1.0 else "are farther off than"
     sentence = (
-        f"The log '{shown_address(log.url)}' of robot '{log.robot}' does not belong: links, friction and offset leave "
-        f"{percent(100.0 * min(float(np.sqrt(look.left[worst])), 10.0))} of the torque of '{design.equations[worst]}', "
-        f"and {why}{told}"
+        f"The log '{shown_address(log.url)}' of robot '{log.robot}' does not belong: links, friction and offset {much} "
+        f"the torque of '{design.equations[worst]}', and {why}{told}"
     )
     return OddLog(log.robot, log.url, kind, joints, float(look.left[worst]), float(p[places].min()), sentence)
 

@@ -119,7 +119,7 @@ def outliers_section(tables: Tables, rate: float) -> Section:
         (k, o["kind"], o["sentence"], _TINY if o["p"] < 1e-6 else o["p"])
         for k, o in enumerate(found[:_LISTED], start=1)
     ]
-    heads: list[TableColumn | str] = ["", "kind", "evidence", TableColumn("by chance", "1", 2)]
+    heads: list[TableColumn | str] = ["rank", "kind", "evidence", TableColumn("by chance", "1", 2)]
     table = table_html(heads, rows, "Ranking")
     return Section("What stands out", join(paragraph(words), table, _cut(len(found), "outliers")))
 

@@ -24,6 +24,7 @@ from steelyard.ground.schema import build
 from steelyard.identification.identify import identify
 from steelyard.parameters.term import make_term
 from steelyard.parameters.terms import Terms
+from steelyard.regression.rows import Rows
 from steelyard.regression.schemes import make_scheme
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import Transmission
@@ -150,6 +151,8 @@ class ModelStudy:
         study = replace(study, reference=Model(robot, terms, np.array(own.theta)))
         if study.base.independent != own.independent:
             raise SteelyardError(f"The base parameters of '{own.model}' are not those of its settings; choose again.")
+        # Now, and not when enough samples have come: no log may depend on which ones were before it, to the last bit.
+        Rows.kept(study.dynamics, study.base.independent).evaluator.compile()
         return replace(study, known_base=study.base)
 
     @property
