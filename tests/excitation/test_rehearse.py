@@ -15,8 +15,9 @@ from steelyard.excitation import SearchSettings
 from steelyard.excitation.trajectories import Fourier, Trajectory
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import identification_terms
+from steelyard.regression.base_parameters import base_parameters
 from steelyard.rehearse import rehearse
-from steelyard.rehearse._judge import found_again, judged
+from steelyard.rehearse._judge import Judge, judged
 from steelyard.rehearse.rehearse import planted
 
 QUICK = SearchSettings(starts=2, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=15)
@@ -71,8 +72,10 @@ def test_wrong_error_bars_are_noticed(plan):
     terms = identification_terms(robot, ["rotor", "viscous", "coulomb"])
     found = rehearse(robot, plan.trajectory, terms=["rotor", "viscous", "coulomb"], truth="nominal", seeds=1)
 
+    judge = Judge(robot, base_parameters(robot, terms), [plan.trajectory], plan.trajectory, plan.limits, found.noise)
+
     def looked_at(truth: sy.Model, noise: np.ndarray):
-        z, shows = found_again(found.found, truth, [plan.trajectory], noise)
+        z, shows = replace(judge, noise=noise).found_again(found.found.free, truth)
         return judged([replace(found.trials[0], z_scores=z, shows=shows)], found.found.base.names)[1:3]
 
     wrong = found.truth.theta.copy()

@@ -210,14 +210,26 @@ def identify(
     return replace(found, verdict=verdict_of(found))
 
 
+def fit_study(study: Study) -> tuple[Estimate, Model]:
+    """The free fit to a `study` with its terms as they are, and the model: those of `identify` by default, without
+    scores, checks and what bounds cost, for who identifies one robot after the other and asks for no more."""
+    study = replace(study, scheme=Dynamic(), preparation=study.preparation.for_rows(torques=True, one_by_one=True))
+    task = _Task(study, IdentificationSettings(preparation=study.preparation), {}, None, shares=False)
+    fit = _fit(task)
+    if study.terms.needs_rigid:
+        task, fit = _settled(task, fit)
+    return fit.free, task.model(fit.chosen)
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is to be identified, once everything about it has been chosen."""
+    """What is to be identified, once everything about it has been chosen; `shares`: also what bounds cost."""
 
     study: Study
     settings: IdentificationSettings
     curves: Mapping[str, Rounded]
     loop: ControlLoop | None
+    shares: bool = True
 
     @cached_property
     def prior(self) -> Prior | None:
@@ -261,7 +273,8 @@ def _fit(task: _Task) -> _Fit:
     if ESTIMATORS[settings.estimator].of.needs == "experiment":
         # They know of noise in the positions, or differentiate nothing: rounding does not make them lean.
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))
-    free, chosen = _estimates(study.rows, base, task.prior, settings)
+    options = {} if task.shares else {"shares": False}
+    free, chosen = _estimates(study.rows, base, task.prior, settings, **options)
     plain = make_estimator(settings.estimator)
     reduced = None
     if settings.significant:

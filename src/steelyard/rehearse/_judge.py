@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
+from steelyard.estimation.estimate import Estimate
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import percent as as_percent
-from steelyard.identification.identification import Identification
+from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.simulation.simulation import Simulation
 
@@ -82,59 +84,105 @@ class Trial:
         }
 
 
-def limits_kept(
-    robot: Robot, runs: Sequence[Simulation], played: Sequence[Trajectory], limits: Limits
-) -> tuple[float, str, float, str]:
-    """How near the simulated robot came to its limits while it followed: of position and velocity, and of torque."""
-    half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
-    shares: dict[str, Array] = {}
-    with np.errstate(invalid="ignore"):
-        for run in runs:
-            reached = {
-                "position": np.max(np.abs(run.q - middle), axis=0) / half,
-                "velocity": np.max(np.abs(run.dq), axis=0) / limits.dq,
-                "torque": np.max(np.abs(run.tau), axis=0) / limits.tau,
-            }
-            for name, share in reached.items():
-                shares[name] = np.maximum(shares.get(name, 0.0), np.nan_to_num(share, nan=0.0))
-    torque = shares.pop("torque")
-    worst, name = max((float(x.max()), name) for name, x in shares.items())
-    joint = robot.joint_names[int(np.argmax(shares[name]))]
-    off = max(float(np.max(np.abs(r.q - m.derivative(r.t, 0)))) for r, m in zip(runs, played, strict=True))
-    text = (
-        f"The {name} of joint '{joint}' reached {100.0 * worst:.1f} % of its limit; the tracking error stayed below "
-        f"{off:.2g} rad (m)."
-    )
-    return worst, text, float(torque.max()), robot.joint_names[int(np.argmax(torque))]
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """What every planted robot is judged by; what is the same for all of them is worked out once.
 
+    Attributes:
+        robot: as described.
+        base: its base parameters.
+        motions: that are played.
+        other: a motion that is not, to be predicted.
+        limits: that the motions were designed for.
+        noise: standard deviation of each measured torque, N m (N).
+    """
 
-def found_again(found: Identification, truth: Model, motions: Sequence[Trajectory], noise: Array) -> tuple[Array, Mask]:
-    """How far off the base parameters of the free fit are, in standard errors, and of which the error shows."""
-    estimate, base = found.free, found.base
-    error = estimate.beta - base.values(truth.theta)
-    sampled = [m.sample(m.times(50.0)) for m in motions]
-    q, dq, ddq = (np.concatenate([s[i] for s in sampled]) for i in range(3))
-    W = base.regressor_columns(truth.dynamics.torque_regressor(q, dq, ddq))
-    moved = np.max(np.sqrt(np.mean(W**2, axis=0)) * np.abs(error) / noise[:, None], axis=0)
-    return error / estimate.standard_errors, np.asarray(moved > _SHOWS)
+    robot: Robot
+    base: BaseParameters
+    motions: Sequence[Trajectory]
+    other: Trajectory
+    limits: Limits
+    noise: Array
+    # Where each motion should be at the samples of its runs, of which all robots have the same.
+    _wanted: dict[int, Array] = field(default_factory=dict)
 
+    def trial(self, seed: int, free: Estimate, found: Model, truth: Model, runs: Sequence[Simulation]) -> Trial:
+        """What was found of a robot.
 
-def torque_predicted(found: Identification, truth: Model, motion: Trajectory) -> tuple[float, str]:
-    """How well the delivered model predicts the true torque of a motion that it has not seen."""
-    signals = motion.sample(motion.times(100.0))
-    true, predicted = truth.torque(*signals), found.model.torque(*signals)
-    rmse = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
-    std = np.std(true, axis=0)
-    allowed = _GOOD * std
-    used = np.array(found.robot.torque_used, dtype=bool)
-    share = np.where(used, rmse / np.maximum(allowed, 1e-12), 0.0)
-    k = int(np.argmax(share))
-    percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
-    return float(share[k]), (
-        f"On a motion that was not played the torque of joint '{found.robot.joint_names[k]}', the worst, is predicted "
-        f"to {rmse[k]:.3g} {found.robot.joints[k].effort_unit} ({as_percent(percent)} of "
-        f"its standard deviation, NRMSE); {allowed[k]:.3g} is asked for."
-    )
+        Args:
+            seed: of the robot.
+            free: the free fit.
+            found: the delivered model.
+            truth: the robot as it is.
+            runs: how it played each motion.
+        """
+        seen = *self.found_again(free, truth), *self.limits_kept(runs)
+        return Trial(seed, *seen, *self.torque_predicted(found, truth))
+
+    def limits_kept(self, runs: Sequence[Simulation]) -> tuple[float, str, float, str]:
+        """How near the simulated robot came to its limits while it followed: of position and velocity, and of torque;
+        `runs` are one for each motion."""
+        limits, robot = self.limits, self.robot
+        half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
+        shares: dict[str, Array] = {}
+        with np.errstate(invalid="ignore"):
+            for run in runs:
+                reached = {
+                    "position": np.max(np.abs(run.q - middle), axis=0) / half,
+                    "velocity": np.max(np.abs(run.dq), axis=0) / limits.dq,
+                    "torque": np.max(np.abs(run.tau), axis=0) / limits.tau,
+                }
+                for name, share in reached.items():
+                    shares[name] = np.maximum(shares.get(name, 0.0), np.nan_to_num(share, nan=0.0))
+        torque = shares.pop("torque")
+        worst, name = max((float(x.max()), name) for name, x in shares.items())
+        joint = robot.joint_names[int(np.argmax(shares[name]))]
+        off = max(float(np.max(np.abs(run.q - self._wanted_of(k, run.t)))) for k, run in enumerate(runs))
+        text = (
+            f"The {name} of joint '{joint}' reached {100.0 * worst:.1f} % of its limit; the tracking error stayed "
+            f"below {off:.2g} rad (m)."
+        )
+        return worst, text, float(torque.max()), robot.joint_names[int(np.argmax(torque))]
+
+    def _wanted_of(self, number: int, t: Array) -> Array:
+        if number not in self._wanted:
+            self._wanted[number] = self.motions[number].derivative(t, 0)
+        return self._wanted[number]
+
+    @cached_property
+    def _sizes(self) -> Array:
+        """Torque (RMS along the motions) that a unit of each base parameter asks of each joint."""
+        sampled = [m.sample(m.times(50.0)) for m in self.motions]
+        q, dq, ddq = (np.concatenate([s[i] for s in sampled]) for i in range(3))
+        W = self.base.regressor_columns(self.base.structure.dynamics.torque_regressor(q, dq, ddq))
+        return np.asarray(np.sqrt(np.mean(W**2, axis=0)))
+
+    def found_again(self, free: Estimate, truth: Model) -> tuple[Array, Mask]:
+        """How far off `truth` the base parameters of the `free` fit are, in standard errors, and of which the error
+        shows."""
+        error = free.beta - self.base.values(truth.theta)
+        moved = np.max(self._sizes * np.abs(error) / self.noise[:, None], axis=0)
+        return error / free.standard_errors, np.asarray(moved > _SHOWS)
+
+    @cached_property
+    def _unplayed(self) -> tuple[Array, Array, Array]:
+        return self.other.sample(self.other.times(100.0))
+
+    def torque_predicted(self, found: Model, truth: Model) -> tuple[float, str]:
+        """How well the delivered model `found` predicts the torque, in `truth`, of a motion that it has not seen."""
+        true, predicted = truth.torque(*self._unplayed), found.torque(*self._unplayed)
+        rmse = np.sqrt(np.mean((predicted - true) ** 2, axis=0))
+        std = np.std(true, axis=0)
+        allowed = _GOOD * std
+        used = np.array(self.robot.torque_used, dtype=bool)
+        share = np.where(used, rmse / np.maximum(allowed, 1e-12), 0.0)
+        k = int(np.argmax(share))
+        percent = 100.0 * rmse[k] / max(float(std[k]), 1e-12)
+        return float(share[k]), (
+            f"On a motion that was not played the torque of joint '{self.robot.joint_names[k]}', the worst, is "
+            f"predicted to {rmse[k]:.3g} {self.robot.joints[k].effort_unit} ({as_percent(percent)} of "
+            f"its standard deviation, NRMSE); {allowed[k]:.3g} is asked for."
+        )
 
 
 def judged(trials: Sequence[Trial], names: Sequence[str]) -> tuple[Judgement, ...]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.errors import SteelyardError, UnknownNameError
-from steelyard.estimation.possible.reference import default_bodies
-from steelyard.excitation.constraints import Limits, default_limits
+from steelyard.errors import SteelyardError
+from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.designed import expected_noise
 from steelyard.excitation.problem import comparison_motion
@@ -27,96 +25,18 @@ from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
-from steelyard.identification.identify import identify
-from steelyard.parameters.inertial import LogCholesky
-from steelyard.parameters.terms import Terms, TermsLike, identification_terms
-from steelyard.rehearse._judge import Judgement, Trial, found_again, judged, limits_kept, torque_predicted
+from steelyard.identification.identify import fit_study, identify
+from steelyard.parameters.terms import TermsLike, identification_terms
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.rehearse._judge import Judge, Judgement, Trial, judged
+from steelyard.rehearse.plants import planted, planted_around, played_together
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation
-from steelyard.simulation.play import good_sensors, play
+from steelyard.simulation.play import good_sensors
 from steelyard.simulation.simulation import Simulation
-
-# `planted`: a robot whose every parameter is known, because we chose it.
-
-
-_KINDS = ("nominal", "perturbed")
-# Where a description states no inertia: rods of this mass per joint (kg), as small arms have them.
-_KILOGRAMS = 3.0
-# Where it states no friction or rotor: each takes this share of what the drive can do, or of gravity's load, as they do
-# in real arms.
-_SHARE = 0.05
-
-
-def planted(robot: Robot, terms: Terms, kind: str = "nominal", relative_std: float = 0.2, seed: int = 0) -> Model:
-    """The nominal model of `robot` with values for all `terms`, or a possible robot around it, drawn by `seed`: `kind`.
-
-    "perturbed" moves every log-Cholesky coordinate of every link by a normal deviate of `relative_std` (masses and
-    inertias by about twice that share) and every positive term by a factor of about 1 ± relative_std.
-    """
-    if kind not in _KINDS:
-        raise UnknownNameError("kind of truth", kind, _KINDS)
-    theta = _nominal(robot, terms)
-    if kind == "perturbed":
-        theta = _perturbed(robot, terms, theta, relative_std, np.random.default_rng([seed, 7]))
-    return Model(robot, terms, theta)
-
-
-def _nominal(robot: Robot, terms: Terms) -> Array:
-    links, known = (_KILOGRAMS * robot.dof * default_bodies(robot)).ravel(), {}
-    if robot.has_inertia:
-        links = robot.inertial_parameters
-        nominal = Model.nominal(robot)
-        known = dict(zip((p.name for p in nominal.dynamics.parameters), nominal.theta.tolist(), strict=True))
-    sizes = _sizes(robot, links)
-    values = []
-    for k, p in enumerate(terms.parameters):
-        joint, lever = _where(robot, terms, k)
-        # Offsets and the like stay zero; what must be positive makes its share of the torque at full speed.
-        made = sizes[joint] / lever if p.lower == 0.0 and lever > 0.0 else 0.0
-        values.append(known.get(p.name, made))
-    return np.concatenate([links, values])
-
-
-def _sizes(robot: Robot, links: Array) -> Array:
-    """Torque of an unknown friction or rotor, joint by joint (N m, N)."""
-    low, high = np.array([[max(j.lower, -np.pi), min(j.upper, np.pi)] for j in robot.joints]).T
-    postures = np.random.default_rng(0).uniform(low, high, (200, robot.dof))
-    load = np.max(np.abs(Model(robot, Terms(robot, ()), links).gravity_torque(postures)), axis=0)
-    effort = np.array([j.effort for j in robot.joints])
-    return np.where(np.isfinite(effort) & (effort > 0.0), _SHARE * effort, _SHARE * max(float(np.median(load)), 1.0))
-
-
-def _where(robot: Robot, terms: Terms, k: int) -> tuple[int, float]:
-    """The joint that a term's parameter loads most at full speed and acceleration, and by how much per unit."""
-    limits = default_limits(robot)
-    still = np.zeros(robot.dof)
-    Y = Dynamics(robot, terms).torque_regressor(still, limits.dq, limits.ddq)
-    column = np.abs(Y[:, robot.inertial_count + k])
-    return int(np.argmax(column)), float(column.max())
-
-
-def _perturbed(robot: Robot, terms: Terms, theta: Array, relative_std: float, rng: np.random.Generator) -> Array:
-    parameters = Model(robot, terms, theta).dynamics.parameters
-    count = len(robot.links)
-    body = default_bodies(robot)
-    full = theta.copy()
-    for k in range(count):  # what is no possible body, or a flat one, has no coordinates: round it out a little
-        part = slice(10 * k, 10 * k + 10)
-        full[part] += 1e-3 * max(float(full[part][0]), 1e-3) / body[k, 0] * body[k]
-    chart = LogCholesky.of(parameters, count)
-    x = chart.coordinates(full)
-    step = rng.normal(0.0, relative_std, len(x))
-    for k in range(count):  # logarithms move by the deviate, the entries below the diagonal by a share of the diagonal
-        below = slice(10 * k + 4, 10 * k + 10)
-        rows = (1, 2, 2, 3, 3, 3)
-        step[below] *= np.exp(x[10 * k : 10 * k + 4])[list(rows)] * 0.5
-    kept = np.array([p.lower != 0.0 for p in parameters[10 * count :]], dtype=bool)
-    step[10 * count :][kept] = 0.0
-    zero = np.concatenate([np.zeros(10 * count, dtype=bool), (theta[10 * count :] == 0.0)])
-    out, _ = chart.parameters(x + step)
-    return np.where(zero, 0.0, out)
+from steelyard.study import Study
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,27 +151,34 @@ def rehearse(
     own = limits if limits is not None else limits_from(robot, None)
     sigma = expected_noise(robot, noise)
     motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
-    played = [m for m in motions for _ in range(passes)]
-    other = comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
+    base = base_parameters(robot, bound)
+    judge = Judge(robot, base, motions, comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed), own, sigma)
+    models = [
+        truth if isinstance(truth, Model) else planted_around(guess, truth, relative_std, seed + k)
+        for k in range(seeds)
+    ]  # fmt: skip
+    plays = played_together(models, motions, rate, guess)
+    names = [f"motion {k + 1}" for k in range(len(motions) * passes)]
     trials: list[Trial] = []
     first: tuple[Model, Identification, tuple[Simulation, ...], tuple[Log, ...]] | None = None
     for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
-        model = truth if isinstance(truth, Model) else planted(robot, bound, truth, relative_std, seed + number)
-        # The robot's own controller follows by what it believes the robot to be.
-        runs = tuple(play(model, m, rate, believed=guess, bandwidth_rad_s=30.0) for m in played)
-        noises = (seed + number * len(played) + k for k in range(len(played)))
+        model, played = models[number], next(plays)
+        # Every pass of a motion is the same but for the sensors.
+        runs = tuple(run for run in played for _ in range(passes))
+        noises = (seed + number * len(runs) + k for k in range(len(runs)))
         logs = tuple(run.log(sensors=good_sensors(sigma, n)) for run, n in zip(runs, noises, strict=True))
         # No prior on what the motion shows, and the cut-off far above the motion, as a user would have it by default.
-        with part(0.4, 1.0):
-            found = identify(
-                robot, logs, terms=bound, preparation=Preparation(), check=first is None,
-                names=[f"motion {k + 1}" for k in range(len(logs))],
-            )  # fmt: skip
-        seen = *found_again(found, model, motions, sigma), *limits_kept(robot, runs, played, own)
-        trials.append(Trial(seed + number, *seen, *torque_predicted(found, model, other)))
+        study = replace(Study.of(robot, logs, bound, Preparation()), known_base=base)
+        if first is None:
+            with part(0.4, 1.0):
+                found = identify(robot, study, terms=bound, names=names)
+            first = model, found, runs, logs
+            fit = found.free, found.model
+        else:  # of the others only what they are judged by
+            fit = fit_study(study)
+        trials.append(judge.trial(seed + number, *fit, model, played))
         said = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(trials[-1].to_json())}
         tell_progress("Judged", 1.0, trials[-1].error_text, said)
-        first = first or (model, found, runs, logs)
     assert first is not None
     judgements = judged(trials, first[1].base.names)
     return Rehearsal(robot, *first, sigma, judgements, tuple(trials))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -18,6 +18,8 @@ from steelyard.simulation.sensors import Sensors
 
 
 _Flags = NDArray[np.bool_]
+# Of a `Simulation`, those with an axis of robots in a batch.
+_SIGNALS = ("q", "dq", "ddq", "tau", "history")
 
 
 class Ending(IntEnum):
@@ -140,6 +142,14 @@ class Simulation:
     def ok(self) -> bool:
         """Whether every robot came through."""
         return bool(np.all(self.outcome == Ending.COMPLETED))
+
+    def of_robot(self, robot: int) -> Simulation:
+        """The run of one `robot` (its index) of the batch by itself."""
+        if self.q.ndim == 2:
+            return self
+        own = {x: None if getattr(self, x) is None else getattr(self, x)[robot] for x in _SIGNALS}
+        alone = slice(robot, robot + 1)
+        return replace(self, outcome=self.outcome[alone], stopped=self.stopped[alone], **own)  # type: ignore[arg-type]
 
     def log(self, robot: int = 0, sensors: Sensors | None = None) -> Log:
         """What a logger would have written for one `robot` (its index) of the batch, up to where its run ended.
