@@ -1,11 +1,13 @@
-"""A GPU beside the processor: the fused Gram of logs, and the first round of a search for a motion.
+"""A GPU beside the processor: the fused Gram of logs, the first round of a search for a motion, planted robots.
 
     python benchmarks/gpu.py ur10.urdf             # needs CuPy and an NVIDIA GPU
+    python benchmarks/gpu.py ur10.urdf --only plants
 
 Best of repeated calls. "On the device": the samples lie there already, as they do for Monte Carlo and motions that are
 made there. "From the host": they come from the processor's memory, over the bus, every time. A start is a random motion
 of 10 s at 100 Hz, five harmonics a joint, improved by twice sixty steps; on the processor a process for each core takes
-its share of them, of as many as it can do in a minute or so, and the time of a thousand is computed from that.
+its share of them, of as many as it can do in a minute or so, and the time of a thousand is computed from that. A plant
+is a robot of a rehearsal: perturbed, moved for 10 s under control in steps of 0.25 ms, logged with noise, and fitted.
 """
 
 from __future__ import annotations
@@ -13,16 +15,20 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics import Dynamics
-from steelyard.excitation import Fourier, SearchSettings
+from steelyard.dynamics.cuda.device import gpu
+from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design import DesignColumns
 from steelyard.excitation.problem import SearchProblem, families_of, requirements
@@ -30,11 +36,15 @@ from steelyard.excitation.search import Search
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.together.round import ManyStarts
 from steelyard.ground.arrays import one_blas_thread
+from steelyard.identification.identify import fit_rows, fit_study
 from steelyard.parameters import terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.regression.on_gpu import GpuReduction
 from steelyard.regression.reduce import reduce
 from steelyard.regression.rows import Rows
+from steelyard.rehearse.on_gpu import PlantsOnGpu
+from steelyard.rehearse.plants import played_together
+from steelyard.rehearse.rehearse import rehearse, trials_of
 from steelyard.robot import load_robot
 
 TERMS = ("rotor", "viscous", "coulomb", "offset")
@@ -149,16 +159,111 @@ def starts(name: str, with_terms: bool, count: int = 1000, on_cores: int = 8) ->
           f"median {np.exp(np.median(ranks)):.2f}; the GPU is {taken / seconds:.0f} times as quick")  # fmt: skip
 
 
+class Plants:
+    """The robots of a rehearsal of one motion."""
+
+    def __init__(self, name: str) -> None:
+        robot = load_robot(name)
+        quick = SearchSettings(starts=1, survivors=(1,), sharpness=(4.0, 16.0), repeats=1, iterations=40)
+        plan = excite(robot, duration=10.0, search=quick)
+        self.ask = partial(rehearse, robot, plan.trajectory, limits=plan.limits)
+        self.trials = trials_of(robot, plan.trajectory, limits=plan.limits)
+        _, _, played = next(self.trials.played([0]))
+        self.study = self.trials.study(self.trials.logs(0, played))
+        begin = time.perf_counter()
+        self.plants = PlantsOnGpu(self.trials, self.study, gpu())
+        kernel = self.plants._follow[0]._steps._kernel
+        print(
+            f"{robot.name}: plants compiled in {time.perf_counter() - begin:.1f} s, {kernel.num_regs} registers, "
+            f"{kernel.local_size_bytes} bytes beside them"
+        )
+
+    def thetas(self, count: int) -> Any:
+        return np.array([self.trials.model(k).theta for k in range(count)])
+
+    def agreement(self, count: int = 64) -> None:
+        """The largest differences from the processor, as parts of the results' sizes: signals, rows, fits."""
+        there = [self.plants.device.fetch(x) for x in self.plants._follow[0](self.thetas(count))]
+        worst = dict.fromkeys(("positions", "velocities", "torques", "Gram matrices", "base parameters"), 0.0)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = {}
+            for numbers, _, logs in self.plants.batches(range(count), Path(folder), 16):
+                loaded = [np.load(file) for _, file in logs[0].parts]
+                rows |= {n: ([part[k] for part in loaded], logs[0], k) for k, n in enumerate(numbers)}
+            fitter = self.plants.fitter
+            for number, _, played in self.trials.played(range(count)):
+                run = played[0]
+                for x, mine, other in zip(list(worst)[:3], there, (run.q, run.dq, run.tau), strict=True):
+                    worst[x] = max(worst[x], float(np.abs(mine[..., number] - other).max() / np.abs(other).max()))
+                study = self.trials.study(self.trials.logs(number, played))
+                study = replace(study, preparation=self.plants.settings)
+                parts, log, k = rows[number]
+                data = fitter._data(log, log.slow[k], [(e, p) for (e, _), p in zip(log.parts, parts, strict=True)])
+                for mine, other in zip(data.reduction().factor.triangles, study.rows.factor().triangles, strict=True):
+                    gram = other.T @ other
+                    worst["Gram matrices"] = max(
+                        worst["Gram matrices"], float(np.abs(mine.T @ mine - gram).max() / np.abs(gram).max())
+                    )
+                mine, other = fit_rows(fitter.study, data)[0].beta, fit_study(study)[0].beta
+                worst["base parameters"] = max(
+                    worst["base parameters"], float(np.abs(mine - other).max() / np.abs(other).max())
+                )
+        print(f"  largest differences of {count} robots, of the results' sizes: "
+              + ", ".join(f"{name} {x:.1e}" for name, x in worst.items()))  # fmt: skip
+
+    def time(self, count: int, repeats: int) -> None:
+        import cupy
+
+        trials, cores = self.trials, os.cpu_count()
+        models, theta = [trials.model(k) for k in range(count)], self.thetas(count)
+
+        def move() -> None:
+            self.plants._follow[0](theta)
+            cupy.cuda.Device().synchronize()
+
+        def make() -> None:
+            with tempfile.TemporaryDirectory() as folder:
+                list(self.plants.batches(range(count), Path(folder), cores or 1))
+
+        def move_here() -> None:
+            for _ in played_together(models, trials.motions, trials.rate, trials.nominal):
+                pass
+
+        jobs: dict[str, Callable[[], Any]] = {
+            "moved on the GPU": move,
+            "moved and logged as rows on the GPU": make,
+            f"moved by {cores} cores": move_here,
+            f"rehearsed, GPU and {cores} processes": partial(self.ask, seeds=count, workers=cores, gpu=True),
+            f"rehearsed by {cores} processes": partial(self.ask, seeds=count, workers=cores),
+        }
+        for name, job in jobs.items():
+            print(f"  {count:>6} plants {name}: {best(job, repeats):.2f} s", flush=True)
+
+
+def plants(name: str) -> None:
+    """Agreement and times of planted robots."""
+    bench = Plants(name)
+    bench.agreement()
+    bench.time(1000, 2)
+    bench.time(10_000, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("robots", nargs="+")
-    for name in parser.parse_args().robots:
+    parser.add_argument("--only", choices=["plants"], help="leave the rest out")
+    given = parser.parse_args()
+    for name in given.robots:
+        if given.only == "plants":
+            plants(name)
+            continue
         bench = Bench(name)
         print(f"  largest difference from the processor's QR, of the result's size: {bench.agreement():.1e}")
         for count in (10**5, 10**6, 10**7, 5 * 10**7):
             bench.time(count)
         for with_terms in (False, True):
             starts(name, with_terms)
+        plants(name)
 
 
 if __name__ == "__main__":

@@ -11,15 +11,14 @@ import subprocess
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from gpu_here import HERE, LanesHere
 
+from steelyard.dynamics.cuda.device import gpu
 from steelyard.dynamics.cuda.grams import gpu_found
 from steelyard.dynamics.cuda.lanes import LaneGroups, lanes_text
-from steelyard.dynamics.evaluate import Evaluator
-from steelyard.dynamics.function import Function
 from steelyard.errors import ExcitationError
 from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints import Constraint, Plane, Point
@@ -32,36 +31,9 @@ from steelyard.excitation.search import Search
 from steelyard.excitation.settle import find_centre
 from steelyard.excitation.together import round as together
 from steelyard.excitation.together.descent import minimise
-from steelyard.excitation.together.device import Device, gpu
 from steelyard.excitation.together.round import ManyStarts
 from steelyard.excitation.trajectories import BSpline
 from steelyard.robot import load_robot
-
-
-class LanesHere:
-    """What `GpuLanes` does, by the processor."""
-
-    def __init__(self, function: Function, inputs: dict[str, list[int]] | None = None, outputs: Any = ()) -> None:
-        given = inputs or {}
-        self.inputs = {name: LaneGroups(given.get(name, (width,))) for name, width in function.inputs.items()}
-        self.outputs, self._evaluate = LaneGroups(outputs or (function.size,)), Evaluator(function)
-
-    def __call__(self, motions: int, samples: int, **inputs: Any) -> Any:
-        given = {
-            name: np.concatenate(
-                [np.swapaxes(x, 1, 2) for x in groups.views(inputs[name].ravel(), motions, samples)], 2
-            )
-            for name, groups in self.inputs.items()
-        }
-        found = self._evaluate({n: x.reshape(motions * samples, -1) for n, x in given.items()})
-        out = np.empty(self.outputs.total * motions * samples)
-        ends = self.outputs.firsts
-        for view, a, b in zip(self.outputs.views(out, motions, samples), ends, ends[1:], strict=False):
-            view[:] = np.swapaxes(found.reshape(motions, samples, -1)[:, :, a:b], 1, 2)
-        return out
-
-
-HERE = Device(np.asarray, np.asarray, LanesHere)
 
 
 @cache

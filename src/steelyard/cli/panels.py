@@ -29,7 +29,7 @@ PANELS = {
     "Aim": ("criterion", "scaling", "weights", "window", "equations", "parameters", "wanted"),
     "Search": (
         "how", "optimiser", "via_points", "generations", "population", "patience", "seed", "seeds", "starts", "time",
-        "checkpoint", "workers", "resume",
+        "gpu", "checkpoint", "workers", "resume",
     ),
     "Output": ("to", "targets", "every", "output", "overwrite", "as_json", "fix", "help"),
 }  # fmt: skip

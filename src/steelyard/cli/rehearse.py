@@ -28,6 +28,10 @@ class RehearseOptions:
     passes: Annotated[int, typer.Option(metavar="N", help="How often the motion is played.")] = 1
     seed: Annotated[int, typer.Option(metavar="N", help="Of the first planted robot and of its noise.")] = 0
     seeds: Annotated[int, typer.Option(metavar="N", help="Robots to plant; all of them are judged by.")] = 5
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Processes that share many robots; default: one per core.")
+    ] = 0
+    gpu: Annotated[bool, typer.Option("--gpu", help="Move all robots at once on an NVIDIA GPU.")] = False
     term_names: opt.TermNames = ""
     described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
@@ -57,6 +61,8 @@ def rehearse(o: RehearseOptions) -> None:
             passes=o.passes,
             seed=o.seed,
             seeds=o.seeds,
+            workers=o.workers or None,
+            gpu=o.gpu,
         )
 
     raise typer.Exit(0 if o.end.deliver(rehearsed).passed else 1)

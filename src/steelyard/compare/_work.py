@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +21,7 @@ from steelyard.estimation.estimate import Estimate
 from steelyard.estimation.simulated.experiment import Experiment
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.files import plain
+from steelyard.ground.processes import one_thread
 from steelyard.simulation import Ending, simulate
 from steelyard.simulation.play import with_steps_that_hold
 
@@ -121,9 +120,6 @@ class _Judge:
         return replace(made, q0=made.q0[ok], dq0=made.dq0[ok], torques=made.torques[ok], positions=positions[ok])
 
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STEELYARD_THREADS")
-
-
 class Worker:
     """Experiments, estimates and judgements of one protocol."""
 
@@ -163,19 +159,6 @@ class Worker:
             return replace(run, **plain(self.judge.figures(found)))
         except Exception as error:  # numbers so wild that even judging them fails
             return replace(run, result="broken", reason=f"It cannot be judged: {type(error).__name__}: {error}")
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS and our own loops keep to one thread each, here and in new processes: those are what runs in parallel."""
-    kept = {name: os.environ[name] for name in _THREADS if name in os.environ}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))  # BLAS reads it when it is loaded
-    try:
-        yield
-    finally:
-        for name in _THREADS:
-            os.environ.pop(name, None)
-        os.environ.update(kept)
 
 
 def serve(pipe: Any, truth: Truth, protocol: Protocol) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.compare._bench import Truth
-from steelyard.compare._work import Worker, one_thread, serve
+from steelyard.compare._work import Worker, serve
 from steelyard.compare.comparison import Comparison
 from steelyard.compare.methods import MethodRun
 from steelyard.compare.protocol import Cell, Protocol
@@ -25,6 +25,7 @@ from steelyard.ground.files import named
 from steelyard.ground.folders import RunFolderError, growing_folder
 from steelyard.ground.interrupt import children_undisturbed
 from steelyard.ground.places import hold
+from steelyard.ground.processes import one_thread
 from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.untrusted import parse_json, read_bytes
 from steelyard.robot.robot import Robot

@@ -74,6 +74,11 @@ def _controller(scipy_too: bool) -> Any:
     return ThreadpoolController()
 
 
+def beside(x: Any, like: Any) -> Any:
+    """The array `x` in the memory in which `like` lies: as it is, unless that is the memory of a GPU."""
+    return x if isinstance(like, np.ndarray) else np.asarray(x, like=like)
+
+
 def one_blas_thread() -> Any:
     """A context in which BLAS and LAPACK keep to one thread: two make 40×40 work several times slower than one.
 

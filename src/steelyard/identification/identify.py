@@ -221,6 +221,13 @@ def fit_study(study: Study) -> tuple[Estimate, Model]:
     return fit.free, task.model(fit.chosen)
 
 
+def fit_rows(study: Study, data: RegressionData) -> tuple[Estimate, Model]:
+    """What `fit_study` gives of a `study` whose rows are `data`, where rounding of positions has moved nothing."""
+    task = _Task(study, IdentificationSettings(preparation=study.preparation), {}, None)
+    free, chosen = _estimates(data, study.base, task.prior, task.settings, shares=False)
+    return free, task.model(chosen)
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """What is to be identified, once everything about it has been chosen; `shares`: also what bounds cost."""

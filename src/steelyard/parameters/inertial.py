@@ -40,9 +40,7 @@ def link_coordinates(parameters: Array) -> Array:
 
 def link_parameters(x: Array) -> tuple[Array, Array]:
     """The ten inertial parameters of the ten coordinates `x`, and their 10 × 10 derivative."""
-    L = np.diag(np.exp(x[:4]))
-    for k, (i, j) in enumerate(_BELOW):
-        L[i, j] = x[4 + k]
+    L = _triangle(x)
     columns = []
     for k in range(10):
         D = np.zeros((4, 4))
@@ -52,6 +50,14 @@ def link_parameters(x: Array) -> tuple[Array, Array]:
             D[_BELOW[k - 4]] = 1.0
         columns.append(_ten(D @ L.T + L @ D.T))
     return _ten(L @ L.T), np.column_stack(columns)
+
+
+def _triangle(x: Array) -> Array:
+    """L of the ten coordinates."""
+    L = np.diag(np.exp(x[:4]))
+    for k, (i, j) in enumerate(_BELOW):
+        L[i, j] = x[4 + k]
+    return L
 
 
 def _ten(P: Array) -> Array:
@@ -83,6 +89,12 @@ class LogCholesky:
             floor = _SMALLEST * max(float(np.max(rest[chosen])), 1e-9)
             rest[chosen] = np.log(np.maximum(rest[chosen], floor))
         return np.concatenate([*links, rest]) if links else rest
+
+    def values(self, x: Array) -> Array:
+        """θ of the coordinates `x`."""
+        triangles = [_triangle(x[10 * k : 10 * k + 10]) for k in range(self.links)]
+        rest = x[10 * self.links :]
+        return np.concatenate([*(_ten(L @ L.T) for L in triangles), np.where(self.positive, np.exp(rest), rest)])
 
     def parameters(self, x: Array) -> tuple[Array, Array]:
         """θ of the coordinates `x`, and its derivative ∂θ/∂x, square and block diagonal."""

@@ -78,24 +78,41 @@ def _trust(speed: Array, uncertainty: float) -> Array:
     return np.asarray(1.0 / np.sqrt(1.0 + _FRICTION_TO_NOISE**2 * doubt))
 
 
-def _blocks(
-    rows: Rows, motion: Motion, mask: float, reversals: float, unfiltered: _Unfiltered | None
-) -> Iterator[Block]:
+def filtered_rows(table: MotionTable, even: bool = False) -> Iterator[tuple[slice, Array]]:
+    """Samples of a motion that are kept, and their rows of the `table` through the filter, in parts of bounded size;
+    `even`: of as many rows as are quick to transform."""
+    motion = table.motion
     start, stop, step = motion.keep.indices(len(motion.t))
     # Beside the rows that a chunk yields stand as many samples as the filter may still feel: not many, hence long
     # chunks for slow filters.
-    reach = motion.filter.reach
-    kept = max(min(max(_CHUNK, 8 * reach), _LONGEST_CHUNK) // step, 1)
-    size = (kept if unfiltered is None else quick_length(kept)) * step
-    used = np.flatnonzero(rows.dynamics.robot.torque_used)
-    left_out = standstill_rows(rows.dynamics, motion) if mask == 0.0 and reversals == 0.0 else None
-    table = _Table(rows, motion)
+    kept = max(min(max(_CHUNK, 8 * motion.filter.reach), _LONGEST_CHUNK) // step, 1)
+    size = (quick_length(kept) if even else kept) * step
     for first in range(start, stop, size):
         last = min(first + size, stop)
         table.show(first, last)
-        filtered = motion.filter.of(table.make, table.samples, slice(first - table.low, last - table.low, step))
-        speeds = np.abs(motion.dq[first:last:step])
-        every = slice(first, last, step)
+        part = slice(first - table.low, last - table.low, step)
+        yield slice(first, last, step), motion.filter.of(table.make, table.samples, part)
+
+
+def _blocks(
+    rows: Rows, motion: Motion, mask: float, reversals: float, unfiltered: _Unfiltered | None
+) -> Iterator[Block]:
+    table = MotionTable(rows, motion)
+    yield from motion_blocks(rows, motion, filtered_rows(table, unfiltered is not None), mask, reversals, unfiltered)
+
+
+def motion_blocks(
+    rows: Rows,
+    motion: Motion,
+    parts: Iterable[tuple[slice, Array]],
+    mask: float = 0.0,
+    reversals: float = 0.0,
+    unfiltered: _Unfiltered | None = None,
+) -> Iterator[Block]:
+    """Filtered `rows` of a `motion` as blocks: `parts` are what `filtered_rows` gives, the rest is as for `observe`."""
+    used = np.flatnonzero(rows.dynamics.robot.torque_used)
+    left_out = standstill_rows(rows.dynamics, motion) if mask == 0.0 and reversals == 0.0 else None
+    for every, filtered in parts:
         grams = [None] * len(rows.equations) if unfiltered is None else unfiltered.grams(motion, every)
         for e, equation in enumerate(rows.equations):
             begin = int(rows.firsts[e])
@@ -104,11 +121,11 @@ def _blocks(
                 yield from _moving_rows(e, part, ~left_out[every, used[e]])
                 continue
             if mask > 0.0:
-                part = part[speeds[:, used[e]] >= mask]
+                part = part[np.abs(motion.dq[every, used[e]]) >= mask]
             elif reversals > 0.0:
-                part = part * _trust(speeds[:, used[e]], reversals)[:, None]
+                part = part * _trust(np.abs(motion.dq[every, used[e]]), reversals)[:, None]
             if len(part):
-                yield Block(e, part[:, :-1], part[:, -1], grams[e], last - first)
+                yield Block(e, part[:, :-1], part[:, -1], grams[e], every.stop - every.start)
 
 
 def standstill_rows(dynamics: Dynamics, motion: Motion) -> NDArray[np.bool_] | None:
@@ -143,34 +160,45 @@ def _moving_rows(equation: int, part: Array, moving: NDArray[np.bool_]) -> Itera
         yield Block(equation, part[a:b, :-1], part[a:b, -1], partial=True)
 
 
-class _Table:
+class MotionTable:
     """[A y] of all equations side by side, one row per sample, made part by part for the filter.
 
     It shows a part of the motion and reaches beyond that by what the filter may still feel of its neighbours.
+
+    Args:
+        rows: the traced equations.
+        motion: whose rows they are.
     """
 
     def __init__(self, rows: Rows, motion: Motion) -> None:
-        self._rows, self._motion = rows, motion
-        self._scratch = np.empty(0)
+        self.rows, self.motion = rows, motion
         self.low, self.samples = 0, len(motion.t)
+        self.begin()
+
+    def begin(self) -> None:
+        """What is worked out once."""
+        rows, motion = self.rows, self.motion
+        self._scratch = np.empty(0)
         self._fill: Callable[[int, int, Array], None] | None = None
         if len(motion.t) > _FEW:
             rows.evaluator.compile()  # the first part need not find out that there is more to come
             self._fill = rows.evaluator.machine.row_filler(Batch(rows.function, _inputs(rows, motion, slice(None))))
 
     def show(self, first: int, last: int) -> None:
-        reach = self._motion.filter.reach
-        self.low, high = max(0, first - reach), min(len(self._motion.t), last + reach)
+        """The samples from `first` to `last` are wanted next."""
+        reach = self.motion.filter.reach
+        self.low, high = max(0, first - reach), min(len(self.motion.t), last + reach)
         self.samples = high - self.low
 
     def make(self, start: int, stop: int) -> Array:
-        width = len(self._rows.function.outputs)
+        """Rows `start` to `stop` of what is shown."""
+        width = len(self.rows.function.outputs)
         if len(self._scratch) < (stop - start) * width:
             self._scratch = on_cache_lines((stop - start) * width)
         out = self._scratch[: (stop - start) * width].reshape(-1, width)
         own = slice(start + self.low, stop + self.low)
         if self._fill is None:
-            return self._rows.evaluator(_inputs(self._rows, self._motion, own), out)
+            return self.rows.evaluator(_inputs(self.rows, self.motion, own), out)
         self._fill(own.start, own.stop, out)
         return out
 

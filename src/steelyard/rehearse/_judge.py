@@ -85,6 +85,17 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
+class Reached:
+    """How far a robot went while it followed: the most of each joint, from the middle of its range (`position`, rad,
+    m), of `velocity` and of `torque`; and how far `off` it was from where it should be, at most."""
+
+    position: Array
+    velocity: Array
+    torque: Array
+    off: float
+
+
+@dataclass(frozen=True, eq=False)
 class Judge:
     """What every planted robot is judged by; what is the same for all of them is worked out once.
 
@@ -106,7 +117,7 @@ class Judge:
     # Where each motion should be at the samples of its runs, of which all robots have the same.
     _wanted: dict[int, Array] = field(default_factory=dict)
 
-    def trial(self, seed: int, free: Estimate, found: Model, truth: Model, runs: Sequence[Simulation]) -> Trial:
+    def trial(self, seed: int, free: Estimate, found: Model, truth: Model, reached: Reached) -> Trial:
         """What was found of a robot.
 
         Args:
@@ -114,37 +125,44 @@ class Judge:
             free: the free fit.
             found: the delivered model.
             truth: the robot as it is.
-            runs: how it played each motion.
+            reached: how far it went.
         """
-        seen = *self.found_again(free, truth), *self.limits_kept(runs)
+        seen = *self.found_again(free, truth), *self.limits_kept(reached)
         return Trial(seed, *seen, *self.torque_predicted(found, truth))
 
-    def limits_kept(self, runs: Sequence[Simulation]) -> tuple[float, str, float, str]:
-        """How near the simulated robot came to its limits while it followed: of position and velocity, and of torque;
-        `runs` are one for each motion."""
-        limits, robot = self.limits, self.robot
-        half, middle = 0.5 * (limits.upper - limits.lower), 0.5 * (limits.upper + limits.lower)
-        shares: dict[str, Array] = {}
+    @property
+    def middle(self) -> Array:
+        """Of the range of each joint, rad (m)."""
+        return 0.5 * (self.limits.upper + self.limits.lower)
+
+    def reached(self, runs: Sequence[Simulation]) -> Reached:
+        """How far a robot went in `runs`, one for each motion."""
+        q = np.max([np.max(np.abs(run.q - self.middle), axis=0) for run in runs], axis=0)
+        dq, tau = (np.max([np.max(np.abs(x), axis=0) for x in one], axis=0) for one in zip(
+            *((run.dq, run.tau) for run in runs), strict=True))  # fmt: skip
+        off = max(float(np.max(np.abs(run.q - self.wanted(k, run.t)))) for k, run in enumerate(runs))
+        return Reached(q, dq, tau, off)
+
+    def limits_kept(self, reached: Reached) -> tuple[float, str, float, str]:
+        """How near a robot that `reached` so far came to its limits: of position and velocity, and of torque."""
+        limits, names = self.limits, self.robot.joint_names
         with np.errstate(invalid="ignore"):
-            for run in runs:
-                reached = {
-                    "position": np.max(np.abs(run.q - middle), axis=0) / half,
-                    "velocity": np.max(np.abs(run.dq), axis=0) / limits.dq,
-                    "torque": np.max(np.abs(run.tau), axis=0) / limits.tau,
-                }
-                for name, share in reached.items():
-                    shares[name] = np.maximum(shares.get(name, 0.0), np.nan_to_num(share, nan=0.0))
+            of_all = {
+                "position": reached.position / (0.5 * (limits.upper - limits.lower)),
+                "velocity": reached.velocity / limits.dq,
+                "torque": reached.torque / limits.tau,
+            }
+        shares = {name: np.nan_to_num(share, nan=0.0) for name, share in of_all.items()}
         torque = shares.pop("torque")
         worst, name = max((float(x.max()), name) for name, x in shares.items())
-        joint = robot.joint_names[int(np.argmax(shares[name]))]
-        off = max(float(np.max(np.abs(run.q - self._wanted_of(k, run.t)))) for k, run in enumerate(runs))
         text = (
-            f"The {name} of joint '{joint}' reached {100.0 * worst:.1f} % of its limit; the tracking error stayed "
-            f"below {off:.2g} rad (m)."
+            f"The {name} of joint '{names[int(np.argmax(shares[name]))]}' reached {100.0 * worst:.1f} % of its limit; "
+            f"the tracking error stayed below {reached.off:.2g} rad (m)."
         )
-        return worst, text, float(torque.max()), robot.joint_names[int(np.argmax(torque))]
+        return worst, text, float(torque.max()), names[int(np.argmax(torque))]
 
-    def _wanted_of(self, number: int, t: Array) -> Array:
+    def wanted(self, number: int, t: Array) -> Array:
+        """Where motion `number` (from 0) should be at the times `t` (s) of its samples, the same for all robots."""
         if number not in self._wanted:
             self._wanted[number] = self.motions[number].derivative(t, 0)
         return self._wanted[number]

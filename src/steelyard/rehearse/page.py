@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Console
 
@@ -42,13 +44,32 @@ def print_rehearsal(found: Rehearsal, out: Console, folder: str = "") -> None:
 
 # So many base parameters, those farthest off, are shown on a terminal.
 _SHOWN = 8
+# Of more robots than this nobody reads the z-scores one by one.
+_EACH = 10
+
+
+def _columns(found: Rehearsal) -> list[TableColumn]:
+    """What is told of the z-scores of a base parameter: each robot's, or of many how they are spread."""
+    if len(found.trials) <= _EACH:
+        return [TableColumn(f"seed {trial.seed}", "z", places=1) for trial in found.trials]
+    names = {"mean z": 2, "std of z": 2, "outside 95 % [%]": 1, "farthest z": 1}
+    return [TableColumn(name, places=places) for name, places in names.items()]
+
+
+def _spread(found: Rehearsal, z: Sequence[float]) -> list[float]:
+    """The entries of `_columns`."""
+    if len(found.trials) <= _EACH:
+        return list(z)
+    all_of_them = np.array(z)
+    outside = 100.0 * float(np.mean(np.abs(all_of_them) > 1.96))
+    return [float(all_of_them.mean()), float(all_of_them.std()), outside, float(max(z, key=abs))]
 
 
 def _print_z_scores(found: Rehearsal, out: Console) -> None:
     """How far off the worst base parameters are, robot by robot."""
     ranked = sorted(found.rows, key=lambda r: -max(abs(z) for z in r["z_scores"]))[:_SHOWN]
-    columns = ["base parameter", *(f"seed {trial.seed}" for trial in found.trials)]
-    rows = [[r["name"], *(f"{z:+.1f}" for z in r["z_scores"])] for r in ranked]
+    columns = ["base parameter", *(column.name for column in _columns(found))]
+    rows = [[r["name"], *(f"{z:+.1f}" for z in _spread(found, r["z_scores"]))] for r in ranked]
     title = f"z-scores: error over standard error (the {len(rows)} of {len(found.rows)} farthest off)"
     out.print(table(title, columns, rows, right=columns[1:]))
     every = np.array([r["z_scores"] for r in found.rows])
@@ -87,7 +108,8 @@ def _z_scores(found: Rehearsal) -> Html:
         f"z is the error of a base parameter over its standard error, for every robot that was planted: {every.size} "
         f"in all, of mean {every.mean():+.2f} and standard deviation {every.std():.2f}; honest error bars give 0 and 1."
     )
-    figure = z_scores(dict(zip(seeds, every.T, strict=True)))
+    many = len(seeds) > _EACH
+    figure = z_scores({f"{len(seeds)} robots": every} if many else dict(zip(seeds, every.T, strict=True)))
     return join(paragraph(said), figure_html(figure, "z-scores of all planted robots"))
 
 
@@ -95,18 +117,24 @@ def _parameters(found: Rehearsal) -> Html:
     rows: list[list[TableCell]] = [
         [r["name"], r["unit"], whisker(r["found"], 1.96 * r["standard_error"], r["true"]),
          *(Known(r[key], r["standard_error"]) for key in ("true", "found")), 1.96 * r["standard_error"],
-         *(Heat(z, float(np.clip((abs(z) - 1.0) / 3.0, 0.0, 1.0))) for z in r["z_scores"])]
+         *_heated(found, r["z_scores"])]
         for r in found.rows
     ]  # fmt: skip
     numbers = [TableColumn("planted"), TableColumn("found"), TableColumn("± 95 %", digits=2)]
-    off = [TableColumn(f"seed {trial.seed}", "z", places=1) for trial in found.trials]
-    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", *numbers, *off]
+    columns: list[TableColumn | str] = ["base parameter", "unit", "on its own scale", *numbers, *_columns(found)]
     said = (
         "Of the free fit, whose error bars are those of the noise; the delivered model is physical. Values are those "
         "of the first robot: dot and line for what was found, an open diamond for what was planted. z-scores are "
         "coloured from 1 to 4."
     )
     return join(paragraph(said), table_html(columns, rows, "Planted and found", tall=len(rows) > 16))
+
+
+def _heated(found: Rehearsal, z: Sequence[float]) -> list[TableCell]:
+    """The z-scores of a base parameter, coloured where each robot has one."""
+    if len(found.trials) > _EACH:
+        return list(_spread(found, z))
+    return [Heat(x, float(np.clip((abs(x) - 1.0) / 3.0, 0.0, 1.0))) for x in z]
 
 
 def _torques(found: Rehearsal) -> Html:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
@@ -43,8 +46,9 @@ def planted_around(nominal: Model, kind: str, relative_std: float, seed: int) ->
         raise UnknownNameError("kind of truth", kind, _KINDS)
     if kind == "nominal":
         return nominal
-    theta = _perturbed(nominal, relative_std, np.random.default_rng([seed, 7]))
-    made = Model(nominal.robot, nominal.terms, theta)
+    around = _around(nominal)
+    deviates = np.random.default_rng([seed, 7]).normal(0.0, relative_std, len(around.x))
+    made = Model(nominal.robot, nominal.terms, around.moved(deviates))
     vars(made)["dynamics"] = nominal.dynamics
     return made
 
@@ -81,32 +85,46 @@ def _levers(robot: Robot, terms: Terms) -> Array:
     return np.abs(Y[:, robot.inertial_count :]).T
 
 
-def _perturbed(nominal: Model, relative_std: float, rng: np.random.Generator) -> Array:
-    robot, theta, parameters = nominal.robot, nominal.theta, nominal.dynamics.parameters
-    count = len(robot.links)
-    body = default_bodies(robot)
-    full = theta.copy()
-    for k in range(count):  # what is no possible body, or a flat one, has no coordinates: round it out a little
-        part = slice(10 * k, 10 * k + 10)
-        full[part] += 1e-3 * max(float(full[part][0]), 1e-3) / body[k, 0] * body[k]
-    chart = LogCholesky.of(parameters, count)
-    x = chart.coordinates(full)
-    step = rng.normal(0.0, relative_std, len(x))
-    for k in range(count):  # logarithms move by the deviate, the entries below the diagonal by a share of the diagonal
-        below = slice(10 * k + 4, 10 * k + 10)
-        rows = (1, 2, 2, 3, 3, 3)
-        step[below] *= np.exp(x[10 * k : 10 * k + 4])[list(rows)] * 0.5
-    kept = np.array([p.lower != 0.0 for p in parameters[10 * count :]], dtype=bool)
-    step[10 * count :][kept] = 0.0
-    zero = np.concatenate([np.zeros(10 * count, dtype=bool), (theta[10 * count :] == 0.0)])
-    out, _ = chart.parameters(x + step)
-    return np.where(zero, 0.0, out)
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """A nominal model as coordinates of which any numbers are a possible robot, and how far each moves by a deviate of
+    one; what must not move is `zero`."""
+
+    chart: LogCholesky
+    x: Array
+    scale: Array
+    zero: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, nominal: Model) -> _Around:
+        robot, theta, parameters = nominal.robot, nominal.theta, nominal.dynamics.parameters
+        count = len(robot.links)
+        body = default_bodies(robot)
+        full = theta.copy()
+        for k in range(count):  # what is no possible body, or a flat one, has no coordinates: round it out a little
+            part = slice(10 * k, 10 * k + 10)
+            full[part] += 1e-3 * max(float(full[part][0]), 1e-3) / body[k, 0] * body[k]
+        chart = LogCholesky.of(parameters, count)
+        x = chart.coordinates(full)
+        scale = np.ones(len(x))
+        for k in range(count):  # logarithms move by the deviate, the entries below the diagonal by a share of it
+            scale[10 * k + 4 : 10 * k + 10] = np.exp(x[10 * k : 10 * k + 4])[[1, 2, 2, 3, 3, 3]] * 0.5
+        scale[10 * count :][[p.lower != 0.0 for p in parameters[10 * count :]]] = 0.0
+        return cls(chart, x, scale, np.r_[np.zeros(10 * count, dtype=bool), theta[10 * count :] == 0.0])
+
+    def moved(self, deviates: Array) -> Array:
+        """Full parameters at so many `deviates`, one a coordinate."""
+        return np.where(self.zero, 0.0, self.chart.values(self.x + deviates * self.scale))
+
+
+# Thousands of robots are planted around one.
+_around = lru_cache(8)(_Around.of)
 
 
 # Bytes of true signals of planted robots that are held at once.
 _MOST_BYTES = 256_000_000
 # What the robot's own controller is told to follow with, rad/s.
-_BANDWIDTH = 30.0
+BANDWIDTH = 30.0
 
 
 def played_together(
@@ -125,5 +143,5 @@ def played_together(
     for first in range(0, len(models), most):
         some = models[first : first + most]
         theta = np.array([m.theta for m in some])
-        runs = [play(some[0], m, rate, believed=believed, bandwidth_rad_s=_BANDWIDTH, theta=theta) for m in motions]
+        runs = [play(some[0], m, rate, believed=believed, bandwidth_rad_s=BANDWIDTH, theta=theta) for m in motions]
         yield from (tuple(run.of_robot(k) for run in runs) for k in range(len(some)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,18 +25,20 @@ from steelyard.ground.progress import Watch, part, steps, tell_progress, watched
 from steelyard.ground.reasons import explained
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
-from steelyard.identification.identify import fit_study, identify
+from steelyard.identification.identify import identify
 from steelyard.parameters.terms import TermsLike, identification_terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.rehearse._judge import Judge, Judgement, Trial, judged
-from steelyard.rehearse.plants import planted, planted_around, played_together
+from steelyard.rehearse.plants import planted
+from steelyard.rehearse.trials import Trials, helpers, judged_by, workers_for
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
-from steelyard.simulation.play import good_sensors
 from steelyard.simulation.simulation import Simulation
 from steelyard.study import Study
+
+# Robots that can be planted at once; what is told of each would fill a disk else.
+MOST_ROBOTS = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,6 +128,8 @@ def rehearse(
     passes: int = 1,
     seed: int = 0,
     seeds: int = 5,
+    workers: int | None = 1,
+    gpu: bool = False,
     progress: Watch | None = None,
 ) -> Rehearsal:
     """Play motions on simulated robots, log them with real-life sensors, identify, and judge by all of them.
@@ -142,43 +146,92 @@ def rehearse(
         passes: how often each motion is played.
         seed: of the first planted robot and of its noise.
         seeds: how many robots are planted, each with noise of its own; one may be lucky, or unlucky.
+        workers: processes that share the work on many robots; None: one for each core, where there are enough robots.
+        gpu: let an NVIDIA GPU move all robots at once, and make their rows (extra `gpu`).
         progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
     robot = as_robot(robot)
-    Field(seeds, "seeds", error=SteelyardError).whole(1, 1000)
-    bound = identification_terms(robot, terms)
-    guess = planted(robot, bound)
-    own = limits if limits is not None else limits_from(robot, None)
-    sigma = expected_noise(robot, noise)
-    motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
-    base = base_parameters(robot, bound)
-    judge = Judge(robot, base, motions, comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed), own, sigma)
-    models = [
-        truth if isinstance(truth, Model) else planted_around(guess, truth, relative_std, seed + k)
-        for k in range(seeds)
-    ]  # fmt: skip
-    plays = played_together(models, motions, rate, guess)
-    names = [f"motion {k + 1}" for k in range(len(motions) * passes)]
-    trials: list[Trial] = []
-    first: tuple[Model, Identification, tuple[Simulation, ...], tuple[Log, ...]] | None = None
+    Field(seeds, "seeds", error=SteelyardError).whole(1, MOST_ROBOTS)
+    device = _gpu() if gpu else None
+    trials = trials_of(robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed)
+    found: list[Trial] = []
+    shown: list[_Shown] = []
+    coming = _all_trials(trials, range(seeds), workers, device, shown)
     for number in steps(range(seeds), "Rehearsing", lambda k: f"robot {k + 1} of {seeds}"):
-        model, played = models[number], next(plays)
-        # Every pass of a motion is the same but for the sensors.
-        runs = tuple(run for run in played for _ in range(passes))
-        noises = (seed + number * len(runs) + k for k in range(len(runs)))
-        logs = tuple(run.log(sensors=good_sensors(sigma, n)) for run, n in zip(runs, noises, strict=True))
-        # No prior on what the motion shows, and the cut-off far above the motion, as a user would have it by default.
-        study = replace(Study.of(robot, logs, bound, Preparation()), known_base=base)
-        if first is None:
-            with part(0.4, 1.0):
-                found = identify(robot, study, terms=bound, names=names)
-            first = model, found, runs, logs
-            fit = found.free, found.model
-        else:  # of the others only what they are judged by
-            fit = fit_study(study)
-        trials.append(judge.trial(seed + number, *fit, model, played))
-        said = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(trials[-1].to_json())}
-        tell_progress("Judged", 1.0, trials[-1].error_text, said)
-    assert first is not None
-    judgements = judged(trials, first[1].base.names)
-    return Rehearsal(robot, *first, sigma, judgements, tuple(trials))
+        found.append(next(coming))
+        said = {"of": "rehearsal", "robot": number + 1, "robots": seeds, **plain(found[-1].to_json())}
+        tell_progress("Judged", 1.0, found[-1].error_text, said)
+    judgements = judged(found, trials.base.names)
+    return Rehearsal(robot, *shown[0], trials.judge.noise, judgements, tuple(found))
+
+
+def trials_of(
+    robot: Robot,
+    trajectory: Trajectory | Sequence[Trajectory],
+    terms: TermsLike | None = None,
+    truth: str | Model = "perturbed",
+    relative_std: float = 0.2,
+    limits: Limits | None = None,
+    noise: float | Sequence[float] | None = None,
+    rate: float = 1000.0,
+    passes: int = 1,
+    seed: int = 0,
+) -> Trials:
+    """The robots of a rehearsal, and what they are judged by.
+
+    Args:
+        robot, trajectory, terms, truth, relative_std, limits, noise, rate, passes, seed: as for `rehearse`.
+    """
+    bound = identification_terms(robot, terms)
+    own = limits if limits is not None else limits_from(robot, None)
+    motions = [trajectory] if isinstance(trajectory, Trajectory) else list(trajectory)
+    base, other = base_parameters(robot, bound), comparison_motion((Fourier(5, 10.0),) * robot.dof, own, seed)
+    judge = Judge(robot, base, motions, other, own, expected_noise(robot, noise))
+    return Trials(planted(robot, bound), base, judge, truth, relative_std, rate, passes, seed)
+
+
+# Of the first robot: as it is, what was found of it, its runs and its logs.
+_Shown = tuple[Model, Identification, tuple[Simulation, ...], tuple[Log, ...]]
+
+
+def _all_trials(
+    trials: Trials, numbers: range, workers: int | None, device: Any, shown: list[_Shown]
+) -> Iterator[Trial]:  # fmt: skip
+    """One after the other; the first robot is `shown`, of the others there is only what they are judged by."""
+    if len(numbers) == 1:
+        yield _first(trials, shown)[0]
+        return
+    helping, own = workers_for(len(numbers) - 1, workers), trials if device is None else _fitter(trials)
+    with helpers(own, helping) as pool:
+        trial, study = _first(trials, shown)
+        yield trial
+        if device is None:
+            yield from judged_by(trials, numbers[1:], pool, helping)
+        else:
+            from steelyard.rehearse.on_gpu import judged_on_gpu
+
+            yield from judged_on_gpu(trials, numbers[1:], study, pool, device)
+
+
+def _first(trials: Trials, shown: list[_Shown]) -> tuple[Trial, Study]:
+    number, model, played = next(trials.played([0]))
+    logs, judge = trials.logs(number, played), trials.judge
+    study = trials.study(logs)
+    with part(0.4, 1.0):
+        names = [f"motion {k + 1}" for k in range(len(logs))]
+        found = identify(judge.robot, study, terms=study.terms, names=names)
+    shown.append((model, found, trials.runs(played), logs))
+    return judge.trial(trials.seed, found.free, found.model, model, judge.reached(played)), study
+
+
+def _fitter(trials: Trials) -> Any:
+    from steelyard.rehearse.on_gpu import Fitter
+
+    return Fitter(trials)
+
+
+def _gpu() -> Any:
+    """The first GPU; what speaks to it is imported by who asks for it alone."""
+    from steelyard.dynamics.cuda import device
+
+    return device.gpu()

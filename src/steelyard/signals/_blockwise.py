@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, beside
 
 # Samples in a block, if every row is wanted, and if only some are: longer blocks multiply more, shorter ones pay more
 # for each product.
@@ -83,6 +83,10 @@ class _Block:
     cross: Array
     last: Array
 
+    def beside(self, like: Array) -> _Block:
+        """In the memory in which `like` lies."""
+        return self if isinstance(like, np.ndarray) else _Block(*(beside(x, like) for x in vars(self).values()))
+
 
 @lru_cache(maxsize=64)
 def _block(order: int, ratio: float, size: int) -> _Block:
@@ -127,21 +131,21 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
     start, stop, step = rows.indices(samples)
     fits = step <= _LARGEST
     size = step * -(-(_SPARSE_BLOCK if step > 1 else _BLOCK) // step) if fits else _BLOCK
-    block = _block(order, ratio, size)
     ends = _Ends.of(make, samples, pad, size)
+    block = _block(order, ratio, size).beside(ends.head)
     stride = step if fits else 1
     phase = (ends.before + start) % stride
     local, carry = block.local[phase::stride], block.carry[phase::stride]
     columns = ends.head.shape[2]
-    injected = np.empty((ends.blocks, len(block.inject), columns))
-    out = np.empty((ends.blocks, len(local), columns))
+    injected = np.empty_like(ends.head, shape=(ends.blocks, len(block.inject), columns))
+    out = np.empty_like(ends.head, shape=(ends.blocks, len(local), columns))
     first = 0
     for part in ends.parts(make, max(1, _IN_CACHE // (size * columns))):
         place = slice(first, first + len(part))
         np.matmul(block.inject, part, out=injected[place])
         np.matmul(local, part, out=out[place])
         first = place.stop
-    states = _states(block, injected, ends, butterworth(order, ratio).steady)
+    states = _states(block, injected, ends, beside(butterworth(order, ratio).steady, out))
     some = max(1, _IN_CACHE // (len(local) * columns))
     for k in range(0, len(out), some):
         out[k : k + some] += np.matmul(carry, states[k : k + some])
@@ -181,7 +185,7 @@ class _Ends:
         if end == border:  # no whole block between the ends, nor perhaps at either
             head, tail = [*head, *tail], []
         shape = (-1, size, begin.shape[1])
-        joined = np.concatenate(tail) if tail else np.empty((0, begin.shape[1]))
+        joined = np.concatenate(tail) if tail else begin[:0]
         return cls(np.concatenate(head).reshape(shape), joined.reshape(-1, *shape[1:]), border, end, before)
 
     def parts(self, make: Make, some: int) -> Iterator[Array]:
@@ -195,7 +199,8 @@ class _Ends:
 
     @property
     def last_block(self) -> Array:
-        return np.asarray(self.tail[-1] if len(self.tail) else self.head[-1])
+        block: Array = self.tail[-1] if len(self.tail) else self.head[-1]
+        return block
 
 
 def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array:
@@ -204,11 +209,11 @@ def _states(block: _Block, injected: Array, ends: _Ends, steady: Array) -> Array
     scan = _scan_one_by_one if injected.shape[2] >= _WIDE else _scan_in_groups
     states = np.empty_like(injected)
     s, z = states[:, :m], states[:, m:]
-    scan(block.forget, injected[:, :m], np.multiply.outer(steady, ends.head[0, 0]), s)
+    scan(block.forget, injected[:, :m], steady[:, None] * ends.head[0, 0], s)
     end = block.last @ np.concatenate([ends.last_block, s[-1]])
     thrown = np.matmul(block.cross, s)
     thrown += injected[:, m:]
-    scan(block.forget, thrown[::-1], np.multiply.outer(steady, end), z[::-1])
+    scan(block.forget, thrown[::-1], steady[:, None] * end, z[::-1])
     return states
 
 
@@ -224,17 +229,17 @@ def _scan_in_groups(forget: Array, added: Array, begin: Array, out: Array) -> No
     """The same for few columns, where a step takes longer to call than to do: within groups by one product."""
     count, m, columns = added.shape
     groups = -(-count // _GROUP)
-    powers = [np.eye(m)]
+    powers = [beside(np.eye(m), added)]
     for _ in range(_GROUP):
         powers.append(forget @ powers[-1])
-    sums = np.zeros((_GROUP + 1, m, _GROUP, m))
+    sums = np.zeros_like(added, shape=(_GROUP + 1, m, _GROUP, m))
     for i in range(_GROUP + 1):
         for j in range(i):
             sums[i, :, j] = powers[i - 1 - j]
-    grouped = np.zeros((groups * _GROUP, m, columns))
+    grouped = np.zeros_like(added, shape=(groups * _GROUP, m, columns))
     grouped[:count] = added
     inner = np.matmul(sums.reshape(-1, _GROUP * m), grouped.reshape(groups, _GROUP * m, columns))
-    starts = np.empty((groups, m, columns))
+    starts = np.empty_like(added, shape=(groups, m, columns))
     state = begin
     for k in range(groups):
         starts[k] = state

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, beside
 from steelyard.ground.renamed import renamed
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
 
@@ -73,7 +73,8 @@ def derivative(x: Array, period: float, how: Derivative = "central") -> Array:
     "fourier": exact for a whole number of periods of a periodic motion.
     """
     if how == "central":
-        return np.asarray(np.gradient(x, period, axis=0))
+        slope: Array = np.gradient(x, period, axis=0)  # of many robots at once they may lie on a GPU
+        return slope
     if how == "savgol":
         from scipy.signal import savgol_filter
 
@@ -101,17 +102,24 @@ def motion_band(position: Array, period: float, share: float = 0.999) -> float:
     that beat, held rows, a mode of the structure), which may well hold most of the velocity's power, holds next to
     nothing of the position's. White noise, which the upper half of the spectrum shows, is taken off first.
     """
-    t = np.linspace(-1.0, 1.0, len(position))[:, None]
-    trend = np.hstack([np.ones_like(t), t])
-    level = position - trend @ np.linalg.lstsq(trend, position, rcond=None)[0]
-    power = np.abs(np.fft.rfft(level * np.hanning(len(level))[:, None], axis=0)) ** 2
-    frequency = np.fft.rfftfreq(len(level), period)
+    return float(motion_bands(position[..., None], period, share)[0])
+
+
+def motion_bands(positions: Array, period: float, share: float = 0.999) -> Array:
+    """The `motion_band` of each of many robots, whose `positions` are `(samples, joints, robots)`; the other arguments
+    are as there."""
+    x = positions.reshape(len(positions), -1)
+    t = np.linspace(-1.0, 1.0, len(x))[:, None]
+    trend = beside(np.hstack([np.ones_like(t), t]), x)
+    level = x - trend @ np.linalg.lstsq(trend, x, rcond=None)[0]
+    power = np.abs(np.fft.rfft(level * beside(np.hanning(len(level))[:, None], x), axis=0)) ** 2
+    frequency = beside(np.fft.rfftfreq(len(level), period), x)
     # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)
     lines[0] = 0.0
     total = lines.sum(axis=0)
-    moving = total > 1e-4 * total.max(initial=0.0)
-    if not np.any(moving) or total.max() == 0.0:
-        return 0.0
-    growth = np.cumsum(lines[:, moving], axis=0) / total[moving]
-    return float(frequency[np.argmax(growth >= share, axis=0)].max())
+    growth = np.cumsum(lines, axis=0) / np.where(total > 0.0, total, 1.0)
+    bands = frequency[np.argmax(growth >= share, axis=0)].reshape(positions.shape[1:])
+    total = total.reshape(bands.shape)
+    found: Array = np.where(total > 1e-4 * total.max(axis=0), bands, 0.0).max(axis=0)
+    return found

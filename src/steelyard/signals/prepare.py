@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import LogError, UnknownNameError
-from steelyard.ground.arrays import Array
+from steelyard.ground.arrays import Array, beside
 from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
@@ -151,12 +151,22 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     slowest = max(p.period for p in pieces)
     if settings.cutoff_hz is not None:
         return LowPass(settings.cutoff_hz, slowest).cutoff_hz  # refuses what the sampling rate cannot bear
-    longest = max(len(p.t) for p in pieces)
-    # A short piece cannot tell a slow motion from a trend; the long ones decide, by their median.
-    bands = [motion_band(p.q, p.period) for p in pieces if len(p.t) >= max(32, longest // 2)]
+    bands = [motion_band(pieces[k].q, pieces[k].period) for k in deciding([len(p.t) for p in pieces])]
     if not bands or max(bands) == 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
-    return float(np.clip(CUTOFF_FACTOR * np.median(bands), LOWEST_CUTOFF, 0.4 / slowest))
+    return float(cutoffs_of(bands, slowest))
+
+
+def deciding(lengths: Sequence[int]) -> list[int]:
+    """Which of pieces of so many samples, `lengths`, choose the cut-off: a short one cannot tell a slow motion from a
+    trend."""
+    return [k for k, length in enumerate(lengths) if length >= max(32, max(lengths) // 2)]
+
+
+def cutoffs_of(bands: Sequence[float] | Array, period: float) -> Array:
+    """The cut-off (Hz) by the median of the `bands` (Hz) of some pieces, sampled every `period` (s); of many robots at
+    once where bands are `(pieces, robots)`."""
+    return np.asarray(np.clip(CUTOFF_FACTOR * np.median(bands, axis=0), LOWEST_CUTOFF, 0.4 / period))
 
 
 def _stretches(log: Log) -> list[tuple[int, int]]:
@@ -194,19 +204,52 @@ def prepare(log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = Tr
     log = without_repeats(log)
     for start, stop in segments_of(log):
         piece = _in_step(_uniform(log, start, stop), settings.delay)
-        low_pass = LowPass(min(cutoff_hz, 0.45 / piece.period), piece.period, settings.order)
-        trim = low_pass.memory // 3 if settings.trim is None else round(settings.trim / piece.period)
-        trim = max(trim, 1)
-        # Rows closer than a fifth of the cut-off's period say nothing new: the filter has made them alike.
-        step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff_hz * piece.period)))
-        if len(piece.t) - 2 * trim < max(8, 4 * step if to_fit else 0):
+        low_pass, keep = _kept(len(piece.t), piece.period, settings, cutoff_hz)
+        if keep.stop - keep.start < max(8, 4 * keep.step if to_fit else 0):
             continue
-        yield _motion(piece, low_pass, settings, slice(trim, len(piece.t) - trim, step))
+        yield _motion(piece, low_pass, settings, keep)
+
+
+def _kept(samples: int, period: float, settings: Preparation, cutoff_hz: float) -> tuple[LowPass, slice]:
+    """The filter of both sides of y = A θ, and the rows that remain of so many samples."""
+    low_pass = LowPass(min(cutoff_hz, 0.45 / period), period, settings.order)
+    trim = max(low_pass.memory // 3 if settings.trim is None else round(settings.trim / period), 1)
+    # Rows closer than a fifth of the cut-off's period say nothing new: the filter has made them alike.
+    step = settings.decimation or max(1, int(0.2 / (low_pass.cutoff_hz * period)))
+    return low_pass, slice(trim, samples - trim, step)
+
+
+def _smoothing(low_pass: LowPass, settings: Preparation) -> LowPass:
+    """The filter of the motion beside that of the equations."""
+    h = low_pass.period
+    return LowPass(min((settings.motion_factor or 1.0) * low_pass.cutoff_hz, 0.45 / h), h, settings.order)
+
+
+def prepare_together(
+    like: Motion, q: Array, tau: Array, settings: Preparation, cutoff_hz: float
+) -> tuple[Motion, NDArray[np.bool_]]:
+    """One motion of many robots, and where they hardly move: as `prepare` makes it of each robot's log alone.
+
+    Args:
+        like: that of one of them, whose velocities were differentiated; its clock is that of all.
+        q: measured positions (rad, m), `(samples, joints, robots)`; they may lie on a GPU.
+        tau: measured torques, beside them.
+        settings: how signals are made ready.
+        cutoff_hz: of the low-pass, Hz.
+    """
+    h = like.filter.period
+    low_pass, keep = _kept(len(q), h, settings, cutoff_hz)
+    smooth = _smoothing(low_pass, settings)
+    x = smooth(q)
+    dq = smooth(derivative(x, h, settings.derivative))
+    ddq = smooth(derivative(dq, h, settings.derivative))
+    slow = hardly_moving(x, dq, velocity_noise(q, smooth, False), low_pass)
+    made = replace(like, q=x, dq=dq, ddq=ddq, tau=tau, filter=low_pass, keep=keep, standing=None)
+    return made, slow
 
 
 def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice) -> Motion:
-    h = piece.period
-    smooth = LowPass(min((settings.motion_factor or 1.0) * low_pass.cutoff_hz, 0.45 / h), h, settings.order)
+    h, smooth = piece.period, _smoothing(low_pass, settings)
     q, measured = _together(smooth, piece.q, piece.dq)
     slope = derivative(q, h, settings.derivative)
     how = settings.velocity
@@ -236,15 +279,28 @@ def standing(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np
         noise: standard deviation of these, per joint.
         low_pass: that they went through.
     """
-    out = np.zeros(q.shape, dtype=bool)
+    memory = min(low_pass.memory, len(q) - 1)
+    return longer_than(memory, hardly_moving(q, dq, noise, low_pass))
+
+
+def hardly_moving(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
+    """Where a joint is slow and gets nowhere, be it for ever so short: `standing`, whose arguments these are, before it
+    looks for how long. Of many robots at once, `(samples, joints, robots)`, as well."""
     limits = np.maximum(3.0 * noise, STANDING_SHARE * np.quantile(np.abs(dq), 0.99, axis=0))
     memory = min(low_pass.memory, len(q) - 1)
     gone = np.abs(q[memory:] - q[:-memory]) > limits * memory * low_pass.period / 3.0
     rows = np.arange(len(q))
     # Of the window after a row and the one before it; at the ends there is only one.
-    nowhere = ~(gone[np.minimum(rows, len(gone) - 1)] & gone[np.maximum(rows - memory, 0)])
-    for joint, slow in enumerate(((np.abs(dq) <= limits) & nowhere).T):
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]]).astype(np.int8)))
+    after, before = (beside(k, q) for k in (np.minimum(rows, len(gone) - 1), np.maximum(rows - memory, 0)))
+    slow: NDArray[np.bool_] = (np.abs(dq) <= limits) & ~(gone[after] & gone[before])
+    return slow
+
+
+def longer_than(memory: int, slow: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What of `slow` `(samples, joints)` lasts for `memory` samples or more."""
+    out = np.zeros(slow.shape, dtype=bool)
+    for joint, column in enumerate(slow.T):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], column, [False]]).astype(np.int8)))
         for a, b in zip(edges[::2], edges[1::2], strict=True):
             out[a:b, joint] = b - a >= memory
     return out

@@ -69,7 +69,8 @@ def velocity_noise(x: Array, low_pass: LowPass, measured: bool) -> Array:
     pulse = np.zeros((length, 1))
     pulse[length // 2] = 1.0
     through = low_pass(pulse) if measured else low_pass(derivative(low_pass(pulse), low_pass.period))
-    return np.asarray(white * np.linalg.norm(through))
+    found: Array = white * float(np.linalg.norm(through))
+    return found
 
 
 def rounded_again(log: Log, steps: Array, cutoff_hz: float, rng: np.random.Generator) -> Log:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from steelyard.dynamics.function import Trace
-from steelyard.dynamics.native.kernel import Kernel, Single
+from steelyard.dynamics.function import Function, Trace, dense
+from steelyard.dynamics.native.kernel import Kernel, Single, kernel_of
 from steelyard.errors import ShapeError, SimulationError
 from steelyard.ground.arrays import Array
 from steelyard.ground.recent import Recent
@@ -150,6 +150,11 @@ class Command:
         return _kernels.get((structure, self.joints, first_row), lambda: self._traced(first_row))
 
     def _traced(self, first_row: int) -> Kernel:
+        rows = {"q": 0, "dq": self.joints, "reference": first_row, "settings": first_row + self.table.shape[-1]}
+        return kernel_of(self.traced(), rows)
+
+    def traced(self) -> Function:
+        """The law, as it is traced."""
         trace = Trace(self.widths())
         q, dq, reference, settings = trace.all()
         n = self.joints
@@ -158,8 +163,7 @@ class Command:
         else:
             parts = reference[:n], reference[n : 2 * n], reference[2 * n :]
             torque = self.controller.law(q, dq, *parts, settings)
-        rows = {"q": 0, "dq": n, "reference": first_row, "settings": first_row + len(reference)}
-        return Kernel(trace.graph, torque, rows)
+        return dense("law", trace.graph, self.widths(), torque)
 
     def torque(self, robot: int, instant: int, t: float, q: Array, dq: Array) -> Array:
         """The torque of `robot` (its index) from control `instant` on, at time `t` (s), at `q` (rad, m) and `dq`."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.evaluate import compiled_at_once
-from steelyard.dynamics.function import Trace
-from steelyard.dynamics.native.kernel import Kernel
+from steelyard.dynamics.function import Function, Trace, dense
+from steelyard.dynamics.native.kernel import Kernel, kernel_of
 from steelyard.ground.arrays import Array, frozen, independent_columns, one_blas_thread
 from steelyard.ground.recent import Recent
 from steelyard.ground.scalars import Scalar, Vector, dot, maximum, minimum
@@ -127,11 +127,17 @@ class Plant:
         return self.lumped(np.eye(len(self.smooth.parameters))[list(parameters)])
 
     @cached_property
-    def acceleration(self) -> Kernel:
-        """q̈ with smooth friction."""
+    def traced(self) -> Function:
+        """q̈ with smooth friction, as it was traced."""
         trace = Trace(self.widths)
         q, dq, tau, theta = trace.all()
-        return Kernel(trace.graph, self.smooth.forward_over_scalars(q, dq, tau, self.full_parameters(theta)), self.rows)
+        rates = self.smooth.forward_over_scalars(q, dq, tau, self.full_parameters(theta))
+        return dense("acceleration", trace.graph, self.widths, rates)
+
+    @cached_property
+    def acceleration(self) -> Kernel:
+        """q̈ with smooth friction."""
+        return kernel_of(self.traced, self.rows)
 
     @cached_property
     def sliding(self) -> Kernel:

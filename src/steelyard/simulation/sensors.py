@@ -61,20 +61,39 @@ class Sensors:
             raise SimulationError("Sensors need the true velocities and torques; simulate the motion first.")
         stride = self._stride(true.t)
         t = true.t[::stride]
-        # One stream per channel: the noise of one does not depend on whether another has any.
-        streams = [np.random.default_rng([self.seed, robot, k]) for k in range(3)]
-        q = _between(true.t, true.q, t - self.position_delay) + _noise(streams[0], self.position_noise, t, true)
+        noise = [self._noise(k, level, len(t), len(true.joints), robot) for k, level in enumerate(self._levels)]
+        q = _between(true.t, true.q, t - self.position_delay) + noise[0]
         q = _rounded(q, self.position_resolution)
         if self.velocity == "backward":
             dq = _backward(t, q)
         else:
             dq = _between(true.t, true.dq, t - self.velocity_delay)
-            dq = dq + _noise(streams[1], self.velocity_noise, t, true)
-        tau = _held(true.t, true.tau, t - self.torque_delay) + _noise(streams[2], self.torque_noise, t, true)
+            dq = dq + noise[1]
+        tau = _held(true.t, true.tau, t - self.torque_delay) + noise[2]
         tau = _rounded(tau, self.torque_resolution)
         ddq = _backward(t, dq) if self.acceleration == "backward" else None
         measured = Log(true.joints, t, q, dq=dq, ddq=ddq, tau=tau, meta=true.meta)
         return _repeated(measured, true.t, stride) if self.hold else measured
+
+    @property
+    def _levels(self) -> tuple[float | tuple[float, ...], ...]:
+        return self.position_noise, self.velocity_noise, self.torque_noise
+
+    def noise_of_torque(self, samples: int, joints: int, robot: int = 0) -> Array:
+        """What is added to the torques of a log of so many `samples` of so many `joints`, `(samples, joints)`; `robot`
+        tells batch members' noise apart."""
+        return self._noise(2, self.torque_noise, samples, joints, robot)
+
+    def _noise(
+        self, channel: int, level: float | tuple[float, ...], samples: int, joints: int, robot: int
+    ) -> Array:  # fmt: skip
+        """One stream per channel: the noise of one does not depend on whether another has any."""
+        size = _per_joint(level, joints, "noise")
+        if not np.any(size):
+            return np.zeros((samples, joints))
+        rng = np.random.default_rng([self.seed, robot, channel])
+        noise: Array = rng.standard_normal((samples, joints)) * size
+        return noise
 
     def _stride(self, t: Array) -> int:
         if self.sample_period is None or len(t) < 2:
@@ -93,12 +112,6 @@ def _per_joint(value: float | tuple[float, ...], joints: int, what: str) -> Arra
     if array.ndim and array.shape != (joints,):
         raise SimulationError(f"Sensors: {what} has {len(array)} entries; the robot has {joints} joints.")
     return np.broadcast_to(array, (joints,))
-
-
-def _noise(rng: np.random.Generator, level: float | tuple[float, ...], t: Array, true: Log) -> Array:
-    joints = len(true.joints)
-    noise: Array = rng.standard_normal((len(t), joints)) * _per_joint(level, joints, "noise")
-    return noise
 
 
 def _rounded(x: Array, resolution: float | tuple[float, ...]) -> Array:

@@ -9,9 +9,10 @@ from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import Node, arguments, live
 
 
-def device_helpers(function: Function) -> str:
-    """The helpers that the lines of a `function` call."""
-    helpers = [C_HELPERS[x].replace("static", "__device__ __forceinline__") for x in sorted(used_helpers(function))]
+def device_helpers(*functions: Function) -> str:
+    """The helpers that the lines of some `functions` call."""
+    used = sorted(set().union(*map(used_helpers, functions)))
+    helpers = [C_HELPERS[x].replace("static", "__device__ __forceinline__") for x in used]
     return "".join(f"{text}\n" for text in helpers)
 
 

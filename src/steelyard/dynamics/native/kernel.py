@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.dynamics.function import Function
 from steelyard.dynamics.graph import Graph
 from steelyard.dynamics.native._code import Code
 from steelyard.dynamics.native.emit import STRIDE, emit
@@ -60,6 +61,14 @@ class Kernel:
             if width not in self._codes:
                 self._codes[width] = Code(emit(self._graph, self.outputs, self.rows, "kernel", width))
             return self._codes[width].address("kernel")
+
+
+def kernel_of(function: Function, rows: Mapping[str, int]) -> Kernel:
+    """The kernel of a traced `function`, a vector; `rows` has the row at which each input starts."""
+    outputs: list[Scalar] = [0.0] * function.size
+    for place, value in zip(function.places, function.outputs, strict=True):
+        outputs[int(place)] = value
+    return Kernel(function.graph, outputs, rows)
 
 
 class Single:

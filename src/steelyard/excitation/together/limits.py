@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.dynamics.cuda.device import Device
 from steelyard.dynamics.native.gram import blocks_of
 from steelyard.errors import ExcitationError
 from steelyard.excitation.constraints import Constraint, JointLimits
 from steelyard.excitation.constraints.traced_limit import TracedLimit
-from steelyard.excitation.together.device import Device
 from steelyard.excitation.together.rows import ManySampled
 from steelyard.ground.arrays import Array
 

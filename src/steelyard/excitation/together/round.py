@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from steelyard.dynamics.cuda.device import Device, gpu
 from steelyard.errors import ExcitationError
 from steelyard.excitation._lagrangian import Iterate
 from steelyard.excitation.constraints import Constraint
 from steelyard.excitation.problem import SearchProblem
 from steelyard.excitation.together.descent import ManyIterates, many_steps
-from steelyard.excitation.together.device import Device, gpu
 from steelyard.excitation.together.limits import ManyJointLimits, many_limits
 from steelyard.excitation.together.rows import ManyGoal
 from steelyard.ground.arrays import Array

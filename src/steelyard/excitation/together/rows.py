@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.dynamics.cuda.device import Device
 from steelyard.dynamics.cuda.lanes import LaneGroups
 from steelyard.errors import ExcitationError
 from steelyard.excitation._motion_rows import TorqueRows
 from steelyard.excitation.criteria import Linear, Norms, UnitColumns
 from steelyard.excitation.goal import Goal
 from steelyard.excitation.sampled import Sampled
-from steelyard.excitation.together.device import Device
 
 # Bytes of rows that are held at once; they are written and read twice by a gradient.
 _MOST_BYTES = 6 << 30
