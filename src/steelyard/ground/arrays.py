@@ -74,7 +74,7 @@ def _controller(scipy_too: bool) -> Any:
     return ThreadpoolController()
 
 
-def beside(x: Any, like: Any) -> Any:
+def placed_like(x: Any, like: Any) -> Any:
     """The array `x` in the memory in which `like` lies: as it is, unless that is the memory of a GPU."""
     return x if isinstance(like, np.ndarray) else np.asarray(x, like=like)
 

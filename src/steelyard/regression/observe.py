@@ -109,7 +109,8 @@ def motion_blocks(
     reversals: float = 0.0,
     unfiltered: _Unfiltered | None = None,
 ) -> Iterator[Block]:
-    """Filtered `rows` of a `motion` as blocks: `parts` are what `filtered_rows` gives, the rest is as for `observe`."""
+    """Filtered `rows` of a `motion` as blocks: `parts` are what `filtered_rows` gives; `mask` and `reversals` are as
+    for `observe`, `unfiltered` adds up Gram matrices of the same rows before the filter."""
     used = np.flatnonzero(rows.dynamics.robot.torque_used)
     left_out = standstill_rows(rows.dynamics, motion) if mask == 0.0 and reversals == 0.0 else None
     for every, filtered in parts:

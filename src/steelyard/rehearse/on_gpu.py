@@ -172,8 +172,8 @@ class PlantsOnGpu:
         self._acceleration_noise = lru_cache(64)(acceleration_noise)
 
     def batches(self, numbers: Sequence[int], folder: Path, threads: int) -> Iterator[tuple[Any, ...]]:
-        """For some robots at a time what `Fitter.judged` wants: numbers, how far each went, rows, written to `folder`;
-        noise is drawn by so many `threads`."""
+        """What `Fitter.judged` wants of some of the robots of these `numbers` at a time: their numbers, how far each
+        went, and rows, written to `folder`; noise is drawn by so many `threads`."""
         for first in range(0, len(numbers), self.moved_at_once):
             moved = numbers[first : first + self.moved_at_once]
             theta = np.array([self.trials.model(k).theta for k in moved])

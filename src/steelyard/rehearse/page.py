@@ -56,7 +56,7 @@ def _columns(found: Rehearsal) -> list[TableColumn]:
     return [TableColumn(name, places=places) for name, places in names.items()]
 
 
-def _spread(found: Rehearsal, z: Sequence[float]) -> list[float]:
+def _told_of(found: Rehearsal, z: Sequence[float]) -> list[float]:
     """The entries of `_columns`."""
     if len(found.trials) <= _EACH:
         return list(z)
@@ -69,7 +69,7 @@ def _print_z_scores(found: Rehearsal, out: Console) -> None:
     """How far off the worst base parameters are, robot by robot."""
     ranked = sorted(found.rows, key=lambda r: -max(abs(z) for z in r["z_scores"]))[:_SHOWN]
     columns = ["base parameter", *(column.name for column in _columns(found))]
-    rows = [[r["name"], *(f"{z:+.1f}" for z in _spread(found, r["z_scores"]))] for r in ranked]
+    rows = [[r["name"], *(f"{z:+.1f}" for z in _told_of(found, r["z_scores"]))] for r in ranked]
     title = f"z-scores: error over standard error (the {len(rows)} of {len(found.rows)} farthest off)"
     out.print(table(title, columns, rows, right=columns[1:]))
     every = np.array([r["z_scores"] for r in found.rows])
@@ -133,7 +133,7 @@ def _parameters(found: Rehearsal) -> Html:
 def _heated(found: Rehearsal, z: Sequence[float]) -> list[TableCell]:
     """The z-scores of a base parameter, coloured where each robot has one."""
     if len(found.trials) > _EACH:
-        return list(_spread(found, z))
+        return list(_told_of(found, z))
     return [Heat(x, float(np.clip((abs(x) - 1.0) / 3.0, 0.0, 1.0))) for x in z]
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from steelyard.ground.arrays import Array, beside
+from steelyard.ground.arrays import Array, placed_like
 
 # Samples in a block, if every row is wanted, and if only some are: longer blocks multiply more, shorter ones pay more
 # for each product.
@@ -83,9 +83,9 @@ class _Block:
     cross: Array
     last: Array
 
-    def beside(self, like: Array) -> _Block:
+    def placed_like(self, like: Array) -> _Block:
         """In the memory in which `like` lies."""
-        return self if isinstance(like, np.ndarray) else _Block(*(beside(x, like) for x in vars(self).values()))
+        return self if isinstance(like, np.ndarray) else _Block(*(placed_like(x, like) for x in vars(self).values()))
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +132,7 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
     fits = step <= _LARGEST
     size = step * -(-(_SPARSE_BLOCK if step > 1 else _BLOCK) // step) if fits else _BLOCK
     ends = _Ends.of(make, samples, pad, size)
-    block = _block(order, ratio, size).beside(ends.head)
+    block = _block(order, ratio, size).placed_like(ends.head)
     stride = step if fits else 1
     phase = (ends.before + start) % stride
     local, carry = block.local[phase::stride], block.carry[phase::stride]
@@ -145,7 +145,7 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
         np.matmul(block.inject, part, out=injected[place])
         np.matmul(local, part, out=out[place])
         first = place.stop
-    states = _states(block, injected, ends, beside(butterworth(order, ratio).steady, out))
+    states = _states(block, injected, ends, placed_like(butterworth(order, ratio).steady, out))
     some = max(1, _IN_CACHE // (len(local) * columns))
     for k in range(0, len(out), some):
         out[k : k + some] += np.matmul(carry, states[k : k + some])
@@ -229,7 +229,7 @@ def _scan_in_groups(forget: Array, added: Array, begin: Array, out: Array) -> No
     """The same for few columns, where a step takes longer to call than to do: within groups by one product."""
     count, m, columns = added.shape
     groups = -(-count // _GROUP)
-    powers = [beside(np.eye(m), added)]
+    powers = [placed_like(np.eye(m), added)]
     for _ in range(_GROUP):
         powers.append(forget @ powers[-1])
     sums = np.zeros_like(added, shape=(_GROUP + 1, m, _GROUP, m))

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from steelyard.errors import SteelyardError
-from steelyard.ground.arrays import Array, beside
+from steelyard.ground.arrays import Array, placed_like
 from steelyard.ground.renamed import renamed
 from steelyard.signals._blockwise import Make, both_ways, both_ways_of, butterworth
 
@@ -106,14 +106,14 @@ def motion_band(position: Array, period: float, share: float = 0.999) -> float:
 
 
 def motion_bands(positions: Array, period: float, share: float = 0.999) -> Array:
-    """The `motion_band` of each of many robots, whose `positions` are `(samples, joints, robots)`; the other arguments
-    are as there."""
+    """The `motion_band` of each of many robots, whose `positions` are `(samples, joints, robots)`; `period` (s) and
+    `share` are as there."""
     x = positions.reshape(len(positions), -1)
     t = np.linspace(-1.0, 1.0, len(x))[:, None]
-    trend = beside(np.hstack([np.ones_like(t), t]), x)
+    trend = placed_like(np.hstack([np.ones_like(t), t]), x)
     level = x - trend @ np.linalg.lstsq(trend, x, rcond=None)[0]
-    power = np.abs(np.fft.rfft(level * beside(np.hanning(len(level))[:, None], x), axis=0)) ** 2
-    frequency = beside(np.fft.rfftfreq(len(level), period), x)
+    power = np.abs(np.fft.rfft(level * placed_like(np.hanning(len(level))[:, None], x), axis=0)) ** 2
+    frequency = placed_like(np.fft.rfftfreq(len(level), period), x)
     # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)
     lines[0] = 0.0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import LogError, UnknownNameError
-from steelyard.ground.arrays import Array, beside
+from steelyard.ground.arrays import Array, placed_like
 from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
 from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
@@ -284,14 +284,15 @@ def standing(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np
 
 
 def hardly_moving(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
-    """Where a joint is slow and gets nowhere, be it for ever so short: `standing`, whose arguments these are, before it
-    looks for how long. Of many robots at once, `(samples, joints, robots)`, as well."""
+    """Where a joint is slow and gets nowhere, be it for ever so short: what `standing` looks at before it asks for how
+    long. `q`, `dq`, `noise` and `low_pass` are as there; of many robots at once, `(samples, joints, robots)`, as well.
+    """
     limits = np.maximum(3.0 * noise, STANDING_SHARE * np.quantile(np.abs(dq), 0.99, axis=0))
     memory = min(low_pass.memory, len(q) - 1)
     gone = np.abs(q[memory:] - q[:-memory]) > limits * memory * low_pass.period / 3.0
     rows = np.arange(len(q))
     # Of the window after a row and the one before it; at the ends there is only one.
-    after, before = (beside(k, q) for k in (np.minimum(rows, len(gone) - 1), np.maximum(rows - memory, 0)))
+    after, before = (placed_like(k, q) for k in (np.minimum(rows, len(gone) - 1), np.maximum(rows - memory, 0)))
     slow: NDArray[np.bool_] = (np.abs(dq) <= limits) & ~(gone[after] & gone[before])
     return slow
 
