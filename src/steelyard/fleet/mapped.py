@@ -32,7 +32,7 @@ from steelyard.signals.log import Finding, Log
 from steelyard.study import Study
 
 # What factors were made by; a change of what they hold, or of the numbers in them, counts it up.
-FACTOR_VERSION = 1
+FACTOR_VERSION = 2
 _MAGIC = b"steelyard log factors\n"
 # Merged so many at a time, in their order: a tree of fixed shape, whose sums do not depend on who made which first.
 FAN_IN = 8
