@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet.mapped import skipped_log
+from steelyard.fleet.mapped import FACTOR_VERSION, skipped_log
 from steelyard.fleet.settings import content_key
 from steelyard.fleet.store import FactorStore
 
@@ -41,7 +41,7 @@ def test_an_entry_is_found_again(tmp_path: Path) -> None:
         lambda good: good[:-1] + b"x",
         lambda good: KEY2.encode() + good[64:],
         lambda good: b"something else",
-        lambda good: KEY.encode() + b"\n" + ONE.replace(b'"version": 1', b'"version": 0'),
+        lambda good: KEY.encode() + b"\n" + ONE.replace(b'"version": %d' % FACTOR_VERSION, b'"version": 0'),
     ],
     ids=["torn", "empty", "one byte", "foreign", "rubbish", "older"],
 )
@@ -86,7 +86,7 @@ FULL = """
 import resource, sys, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
-from steelyard.fleet.mapped import skipped_log
+from steelyard.fleet.mapped import FACTOR_VERSION, skipped_log
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]), most_held=100_000)
@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_no_torn_entry_and_ends_in_a_sentence(tmp_path: Path)
 WRITER = """
 import sys
 from pathlib import Path
-from steelyard.fleet.mapped import LogFactors, skipped_log
+from steelyard.fleet.mapped import FACTOR_VERSION, LogFactors, skipped_log
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]))
