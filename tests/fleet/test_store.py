@@ -86,7 +86,7 @@ FULL = """
 import resource, sys, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
-from steelyard.fleet.mapped import FACTOR_VERSION, skipped_log
+from steelyard.fleet.mapped import skipped_log
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]), most_held=100_000)
@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_no_torn_entry_and_ends_in_a_sentence(tmp_path: Path)
 WRITER = """
 import sys
 from pathlib import Path
-from steelyard.fleet.mapped import FACTOR_VERSION, LogFactors, skipped_log
+from steelyard.fleet.mapped import LogFactors, skipped_log
 from steelyard.fleet.store import FactorStore
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]))
