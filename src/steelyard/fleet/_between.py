@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from steelyard.fleet.effects import LINKS_KIND
 from steelyard.fleet.mapped import LogFactors
 from steelyard.ground.arrays import Array
 
-# Variances are estimated from so many robots and logs at most, evenly chosen: more of them would not be known better
-# than is of use.
+# What noise is like, and variances, are learnt from so many robots and logs at most, evenly chosen: more of them would
+# not be known better than is of use.
 _ROBOTS, _LOGS = 128, 400
 # Looked for near what so many of the robots say.
 _FIRST = 32
@@ -53,27 +53,32 @@ def other_loads(logs: Sequence[LogFactors]) -> list[bool]:
     return [(log.load or "") != usual for log in logs]
 
 
+def sampled(
+    of_robot: Mapping[str, Sequence[LogFactors]], robots: int = _ROBOTS, logs: int = _LOGS
+) -> dict[str, list[LogFactors]]:
+    """Some logs of some of the robots, at most so many."""
+    names = [n for n, own in of_robot.items() if own]
+    names = [names[k] for k in np.unique(np.linspace(0, len(names) - 1, min(len(names), robots)).astype(int))]
+    most = max(logs // max(len(names), 1), 2)
+    return {n: _evenly(of_robot[n], most) for n in names}
+
+
 def between_variances(
-    informed: Informed, of_robot: dict[str, list[LogFactors]], start: tuple[Array, ...] | None = None
+    informed: Informed, sample: Mapping[str, Sequence[LogFactors]], start: tuple[Array, ...] | None = None
 ) -> tuple[Array, ...]:
     """Between robots and between logs, by group; of the former the degrees of freedom and the evidence. `start`: where
     to look first."""
     design = informed.design
     groups = design.groups
     expected = np.array([g.expected for g in groups])
-    names = [n for n, logs in of_robot.items() if logs]
-    names = [names[k] for k in np.unique(np.linspace(0, len(names) - 1, min(len(names), _ROBOTS)).astype(int))]
-    most = max(_LOGS // len(names), 2)
-    none = np.zeros(len(groups))
-    chosen = [_evenly(of_robot[n], most) for n in names]
+    names, chosen, none = list(sample), list(sample.values()), np.zeros(len(groups))
     ways = design.ways * informed.scales
     varies = np.array([g.per_log for g in groups])[design.group_of] & np.any(ways != 0.0, axis=0)
     several = any(len(logs) > 1 for logs in chosen)
     v = (0.3 * expected) ** 2
     w = np.where([g.per_log for g in groups], (0.3 * _LOG_PART * expected) ** 2, 0.0) if several else none
     if start is None and len(names) > 2 * _FIRST:
-        some = {n: _evenly(of_robot[n], 3) for n in names[:: -(-len(names) // _FIRST)]}
-        start = between_variances(informed, some)[:2]
+        start = between_variances(informed, sampled(sample, _FIRST, 3 * _FIRST))[:2]
     if start is not None:
         v, w = np.maximum(start[0], 1e-3 * v), np.maximum(start[1], 1e-3 * w)
     made = [of_logs(informed, logs) for logs in chosen]

@@ -243,20 +243,27 @@ def _without_a_step(days: Days) -> Days:
     return replace(days, values=values)
 
 
-def _differences(days: Days, c: int, lag: int) -> tuple[Array, Array, NDArray[np.int64], Array]:
-    """Squared differences of values `lag` places apart, their known variances, days and seconds between."""
+def _differences(days: Days, c: int, lag: int) -> tuple[Array, Array, Array]:
+    """Squared differences of values `lag` places apart, their known variances, and seconds between."""
     seen = np.isfinite(days.variances[:, c])
-    z, v, day, t = days.values[seen, c], days.variances[seen, c], days.day[seen], days.t[seen]
-    return (z[lag:] - z[:-lag]) ** 2, v[lag:] + v[:-lag], day[lag:] - day[:-lag], t[lag:] - t[:-lag]
+    z, v, t = days.values[seen, c], days.variances[seen, c], days.t[seen]
+    return (z[lag:] - z[:-lag]) ** 2, v[lag:] + v[:-lag], t[lag:] - t[:-lag]
 
 
 def _neighbours(robots: Sequence[Days], c: int, apart: _Apart, walk: float = 0.0) -> tuple[Array, Array]:
     """Squared differences of neighbours whose days are `apart`, and their known variances, of all robots."""
-    made = [_differences(d, c, 1) for d in robots]
-    squares, known, seconds = (
-        np.concatenate([m[k][apart(m[2])] for m in made]) if made else np.zeros(0) for k in (0, 1, 3)
+    if not robots:
+        return np.zeros(0), np.zeros(0)
+    z, v = (
+        np.concatenate([x[:, c] for x in every])
+        for every in ([d.values for d in robots], [d.variances for d in robots])
     )
-    return squares, known + walk * seconds / _DAY_S
+    t, owner = np.concatenate([d.t for d in robots]), np.repeat(np.arange(len(robots)), [len(d.t) for d in robots])
+    seen = np.isfinite(v)
+    z, v, t, owner = z[seen], v[seen], t[seen], owner[seen]
+    day = np.asarray(np.floor(t / _DAY_S), dtype=np.int64)
+    used = (np.diff(owner) == 0) & apart(day[1:] - day[:-1])
+    return (np.diff(z) ** 2)[used], (v[1:] + v[:-1] + walk * np.diff(t) / _DAY_S)[used]
 
 
 def _excess(robots: Sequence[Days], c: int, apart: _Apart, walk: float = 0.0) -> tuple[float, int]:
@@ -280,7 +287,7 @@ def _wander(robots: Sequence[Days], c: int, day: float) -> float:
             far.append(_differences(d, c, count // 3))
     if not far:
         return 0.0
-    squares, known, seconds = (np.concatenate([m[k] for m in far]) for k in (0, 1, 3))
+    squares, known, seconds = (np.concatenate([m[k] for m in far]) for k in range(3))
     # Three thirds of a series are compared; chance makes them differ as well, and half of the time by more than usual.
     ratio = float(np.median(squares / np.maximum(known + 2.0 * day, 1e-300))) / MEDIAN_SQUARE
     if ratio < 1.0 + _SURE * np.sqrt(2.0 / (3.0 * _OF_MEDIANS * len(far))):

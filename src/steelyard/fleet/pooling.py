@@ -21,7 +21,7 @@ from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear._free import nearest_theta
 from steelyard.estimation.possible.physical import nearest_possible
 from steelyard.fleet._arrow import Arrow, Solved, covariances, log_variance, own_answer
-from steelyard.fleet._between import between_variances, of_logs
+from steelyard.fleet._between import between_variances, of_logs, sampled
 from steelyard.fleet._information import Information, Informed
 from steelyard.fleet._motions import motion_ratio
 from steelyard.fleet.effects import LINKS_KIND, EffectGroup, FleetDesign
@@ -241,14 +241,15 @@ def pool(
     if not any(log.robot not in outside for log in usable):
         raise SteelyardError("Every robot that has a log was set apart; leave some of the model.")
     with one_blas_thread():
-        counted = [log for log in usable if log.robot not in outside]
-        informed = Informed(design, counted) if first is None else first.informed
         of_robot: dict[str, list[LogFactors]] = {name: [] for name in names}
         for log in usable:
             of_robot[log.robot].append(log)
         counting = {n: of_robot[n] for n in names if n not in outside}
+        sample = sampled(counting)
+        learnt = [log for own in sample.values() for log in own]
+        informed = Informed(design, learnt) if first is None else first.informed
         start = None if first is None else (first.variances, first.log_variances)
-        between_robots, between_logs, told, evidence = between_variances(informed, counting, start)
+        between_robots, between_logs, told, evidence = between_variances(informed, sample, start)
         made = [of_logs(informed, own, between_logs).together if own else Information.none(design.size)
                 for own in of_robot.values()]  # fmt: skip
         arrow = _arrow(informed, made, [n not in outside and bool(of_robot[n]) for n in names])
