@@ -169,5 +169,5 @@ def test_arrays_are_checked_entry_by_entry() -> None:
 def test_messages_hold_nothing_that_moves_a_cursor_and_have_an_end() -> None:
     error = SteelyardError("\x1b[2J" + "name " * 1000 + "remedy.")
     assert "\x1b" not in str(error)
-    assert len(str(error)) == 300
+    assert 270 < len(str(error)) <= 300  # cut between words
     assert str(error).endswith("remedy.")
