@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 console = Console(width=110)
+# How a script ends that wants what this machine has not: a GPU. As test drivers understand it.
+NOT_HERE = 77
 
 
 def public_urdf(name: str) -> Path:

@@ -25,9 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import NOT_HERE, public_urdf
 
 from steelyard.dynamics import Dynamics
 from steelyard.dynamics.cuda.device import gpu
+from steelyard.dynamics.cuda.grams import gpu_found
 from steelyard.excitation import Fourier, SearchSettings, excite
 from steelyard.excitation.constraints.limits import limits_from
 from steelyard.excitation.design import DesignColumns
@@ -248,12 +250,15 @@ def plants(name: str) -> None:
     bench.time(10_000, 1)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("robots", nargs="+")
+    parser.add_argument("robots", nargs="*", help="descriptions; default: the public UR10's and Panda's")
     parser.add_argument("--only", choices=["plants"], help="leave the rest out")
     given = parser.parse_args()
-    for name in given.robots:
+    if not gpu_found():
+        print("There is no NVIDIA GPU here that CuPy can use.")
+        return NOT_HERE
+    for name in given.robots or [str(public_urdf(name)) for name in ("ur10", "panda")]:
         if given.only == "plants":
             plants(name)
             continue
@@ -264,7 +269,8 @@ def main() -> None:
         for with_terms in (False, True):
             starts(name, with_terms)
         plants(name)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -2,10 +2,12 @@
 
     python benchmarks/proof.py                    # or make proof; goes on where it was stopped
     python benchmarks/proof.py --only 'papers|plants'
+    python benchmarks/proof.py --missing          # only what has not passed yet, for whichever sources
     python benchmarks/proof.py --list             # what there is, and how it went the last time
 
-A stage is a command. What it printed is in build/proof/STAGE.txt, how it ended in build/proof.jsonl, a line each, and
-the last run of every stage as a table in docs/proof.md. A stage that passed is not run again until the sources change.
+A stage is a command. What it printed is in build/proof/STAGE.txt; how it ended in benchmarks/results/proof.jsonl, a
+line each, which is kept with the sources, so that another machine goes on; and the last run of every stage as a table
+in docs/proof.md. A stage that passed is not run again until the sources change.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
+from common import NOT_HERE, show
+
 ROOT = Path(__file__).parents[1]
 
-_STATE, _SAID, _PAGE = ROOT / "build" / "proof.jsonl", ROOT / "build" / "proof", ROOT / "docs" / "proof.md"
+_STATE, _PAGE = ROOT / "benchmarks" / "results" / "proof.jsonl", ROOT / "docs" / "proof.md"
+_SAID = ROOT / "build" / "proof"
 # Scripts whose whole size, or whose place to keep what is done, must be said.
 _ARGUMENTS = {
     "faults": ("--store", str(ROOT / "build" / "proof-faults.jsonl")),
@@ -62,6 +67,14 @@ class Run:
     minutes: float
     code: int
 
+    @property
+    def passed(self) -> bool:
+        return self.code == 0
+
+    @property
+    def ended(self) -> str:
+        return "passed" if self.passed else "not for this machine" if self.code == NOT_HERE else f"failed ({self.code})"
+
 
 # BIRDy's protocol in full: 25 starts of each of 4 motions, at all of its noise levels.
 _BIRDY = ("-m", "steelyard", "compare", "estimators", "ns16", "--starts", "25", "--trajectories", "4", "--estimators",
@@ -81,7 +94,9 @@ def stages() -> list[Stage]:
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         if re.search(r"mark\.proof\b", path.read_text("utf-8")):
             place = path.relative_to(ROOT).as_posix()
-            found.append(Stage(f"tests/{path.stem}", (sys.executable, "-m", "pytest", "-q", "-m", "proof", place)))
+            side_by_side = ("-n", "auto")  # nothing in a test is timed
+            command = (sys.executable, "-m", "pytest", "-q", "-m", "proof", *side_by_side, place)
+            found.append(Stage(f"tests/{path.stem}", command))
     papers = str(_SAID / "papers")
     for name in _papers():
         whole = (sys.executable, "-m", "steelyard", "reproduce", name, "-o", papers, "--overwrite")
@@ -123,13 +138,15 @@ def done(state: Path) -> dict[str, Run]:
     return out
 
 
-def run_all(wanted: list[Stage], state: Path, said: Path, code: str, again: bool = False) -> bool:
-    """Run the stages that have not passed for the sources `code`; whether all of them have now."""
+def run_all(
+    wanted: list[Stage], state: Path, said: Path, code: str, again: bool = False, missing: bool = False
+) -> bool:
+    """Run the stages that have not passed for the sources `code`, or (`missing`) for any; whether all of them have."""
     said.mkdir(parents=True, exist_ok=True)
     known = done(state)
     for k, stage in enumerate(wanted, start=1):
         before = known.get(stage.name)
-        if before is not None and before.code == 0 and before.sources == code and not again:
+        if before is not None and before.passed and (missing or before.sources == code) and not again:
             print(f"[{k}/{len(wanted)}] {stage.name}: passed on {before.date}", flush=True)
             continue
         print(f"[{k}/{len(wanted)}] {stage.name} …", flush=True)
@@ -140,9 +157,8 @@ def run_all(wanted: list[Stage], state: Path, said: Path, code: str, again: bool
         known[stage.name] = Run(stage.name, code, date.today().isoformat(), round(minutes, 2), ended.returncode)
         with state.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(asdict(known[stage.name])) + "\n")
-        word = "passed" if ended.returncode == 0 else f"failed with {ended.returncode}"
-        print(f"[{k}/{len(wanted)}] {stage.name}: {word} after {minutes:.1f} min", flush=True)
-    return all(stage.name in known and known[stage.name].code == 0 for stage in wanted)
+        print(f"[{k}/{len(wanted)}] {stage.name}: {known[stage.name].ended}, {minutes:.1f} min", flush=True)
+    return all(stage.name in known and known[stage.name].code in (0, NOT_HERE) for stage in wanted)
 
 
 def page(runs: dict[str, Run], order: list[Stage]) -> str:
@@ -150,10 +166,10 @@ def page(runs: dict[str, Run], order: list[Stage]) -> str:
     rows = ["| stage | date | minutes | ended | sources |", "|---|---|---|---|---|"]
     for stage in order:
         if (run := runs.get(stage.name)) is not None:
-            ended = "passed" if run.code == 0 else f"**failed** ({run.code})"
+            ended = run.ended.replace("failed", "**failed**")
             rows.append(f"| {run.stage} | {run.date} | {run.minutes:.1f} | {ended} | {run.sources} |")
     missing = [stage.name for stage in order if stage.name not in runs]
-    passed = sum(run.code == 0 for run in runs.values())
+    passed = sum(run.passed for run in runs.values())
     minutes = sum(run.minutes for run in runs.values())
     about = f"{passed} of {len(order)} stages passed, {minutes:.0f} minutes in all, on {os.cpu_count()} cores.\n\n"
     left = f"\nNot run: {', '.join(missing)}.\n" if missing else ""
@@ -164,6 +180,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="", help="stages whose name matches this expression")
     options.add_argument("--again", action="store_true", help="also what has passed")
+    options.add_argument("--missing", action="store_true", help="only what has not passed for any sources")
     options.add_argument("--list", action="store_true", help="what there is, and how it went")
     given = options.parse_args()
     every = stages()
@@ -172,11 +189,9 @@ def main() -> int:
         runs = done(_STATE)
         rows = [[s.name, *((r.date, f"{r.minutes:.1f}", str(r.code)) if (r := runs.get(s.name)) else ("", "", ""))]
                 for s in wanted]  # fmt: skip
-        from common import show
-
         show("Stages", ["stage", "date", "minutes", "exit"], rows)
         return 0
-    good = run_all(wanted, _STATE, _SAID, sources(), given.again)
+    good = run_all(wanted, _STATE, _SAID, sources(), given.again, given.missing)
     _PAGE.write_text(page(done(_STATE), every), "utf-8")
     return 0 if good else 1
 
