@@ -22,6 +22,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from steelyard.errors import SteelyardError
+from steelyard.ground.arrays import WORKER_HEAP
 from steelyard.ground.extras import import_extra
 
 _Item = TypeVar("_Item")
@@ -137,7 +138,9 @@ class DaskEngine(Engine):
         asked: dict[str, Any] = {"timeout": _CONNECT_S, "set_as_default": False}
         # A worker holds no results, so that one which rests, or spills, because it is large would rest for ever.
         memory = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
-        dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS, **memory})
+        # Threads of a worker run before its first task could say this.
+        heap = {f"distributed.nanny.pre-spawn-environ.MALLOC_{what}": str(x) for what, x in WORKER_HEAP.items()}
+        dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS, **memory, **heap})
         if not self.address and getattr(multiprocessing.current_process(), "_inheriting", False):
             raise EngineError(_GUARD)  # a worker that runs the script which started it
         if _QUIET not in sys.warnoptions:

@@ -21,7 +21,7 @@ from steelyard.fleet.mapped import LogFactors, log_factors, merge_factors, skipp
 from steelyard.fleet.settings import TRIED, ModelSettings, ModelStudy, alike_logs, beginning_of, choose_settings
 from steelyard.fleet.storage import content_identity, how_it_lies
 from steelyard.ground.addresses import is_url, shown_address
-from steelyard.ground.arrays import give_back_memory, one_heap
+from steelyard.ground.arrays import give_back_memory, worker_heap
 from steelyard.ground.remote import any_path
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -140,7 +140,7 @@ def _mapped(task: LogTask) -> LogFactors:
 def _ready_model(task: LogTask) -> ModelStudy:
     if task.settings_key not in _ready:
         if not _ready:
-            one_heap()
+            worker_heap()
         while len(_ready) >= _MODELS:
             del _ready[next(iter(_ready))]
         _ready[task.settings_key] = ModelStudy(*pickle.loads(task.model))
