@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import shutil
 import tempfile
 import time
@@ -128,6 +129,22 @@ def own_pass(table: Path, plan: FleetPlan, found: FleetOutcome, look: bool, robo
     return count / (time.process_time() - begin)
 
 
+def side_by_side(table: Path, plan: FleetPlan, found: FleetOutcome) -> float:
+    """How much more than one two processes get done that share nothing, each with `identify`'s own pass over the same
+    logs: what this machine's second core is worth."""
+    make = multiprocessing.get_context("fork").Process
+    spent = []
+    for count in (1, 2):
+        begin = time.perf_counter()
+        each = [make(target=own_pass, args=(table, plan, found, True)) for _ in range(count)]
+        for process in each:
+            process.start()
+        for process in each:
+            process.join()
+        spent.append(time.perf_counter() - begin)
+    return 2.0 * spent[0] / spent[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     given = ("robots", 200), ("logs", 20), ("seconds", 30.0), ("rate", 1000.0), ("workers", 2), ("seed", 0)
@@ -150,7 +167,7 @@ def measured(plan: FleetPlan, folder: Path, workers: int) -> dict[str, Any]:
     table = folder / "fleet.csv"
     if not table.exists():
         table = write_fleet(plan, folder, workers)
-    stores = [folder / f"store-{k}" for k in ("all", "one", "two")]
+    stores = [folder / f"store-{k}" for k in ("all", "part")]
     for store in stores:
         shutil.rmtree(store, ignore_errors=True)
     late = [robot_id(r) for r in range(max(plan.robots * plan.logs // 100, 1))]  # whose last log is still to come: 1 %
@@ -167,21 +184,28 @@ def measured(plan: FleetPlan, folder: Path, workers: int) -> dict[str, Any]:
     for r in range(min(plan.robots, 16)):  # from the disk for neither of the two
         for file in (folder / robot_id(r)).glob("*.parquet"):
             file.read_bytes()
-    spent, rates = [], []
-    for count, store in zip((1, 2), stores[1:], strict=True):
-        made = identify_fleet(part, store=store, workers=count, plain=True)
-        spent.append(made.factors.tally.seconds["mapping"])
-        rates.append(made.factors.tally.samples / made.factors.tally.cpu_seconds)
-    out["two workers / one"] = spent[0] / spent[1]
-    bare, whole = (own_pass(table, plan, found, look) for look in (False, True))
+    # The best of three, in turn: virtual machines are not always as fast as they were.
+    spent, rates = {1: np.inf, 2: np.inf}, dict.fromkeys(("worker", "bare", "whole"), 0.0)
+    for _ in range(3):
+        for count in spent:
+            shutil.rmtree(stores[1], ignore_errors=True)
+            tally = identify_fleet(part, store=stores[1], workers=count, plain=True).factors.tally
+            spent[count] = min(spent[count], tally.seconds["mapping"])
+            if count == 1:
+                rates["worker"] = max(rates["worker"], tally.samples / tally.cpu_seconds)
+        for name, look in (("bare", False), ("whole", True)):
+            rates[name] = max(rates[name], own_pass(table, plan, found, look))
+    out["two workers / one"] = spent[1] / spent[2]
+    out["two passes side by side / one"] = side_by_side(table, plan, found)
+    worker, bare, whole = rates.values()
     # One process at work beside one: two on two cores slow each other down, whatever they do.
     out["samples a second of processor"] = {
         "fleet, all cores": rate,
-        "fleet, one worker": rates[0],
+        "fleet, one worker": worker,
         "identify's own pass": whole,
         "identify's own pass, channels not looked at": bare,
-        "ratio": rates[0] / whole,
-        "ratio to the latter": rates[0] / bare,
+        "ratio": worker / whole,
+        "ratio to the latter": worker / bare,
     }
     out["1e12 samples on 64 cores, h"] = 1e12 / rate / 64.0 / 3600.0
     told: dict[str, Any] = json.loads(json.dumps(out).replace(f"{folder}/", ""))  # wherever the logs lay
