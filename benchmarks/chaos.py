@@ -32,9 +32,8 @@ WEIGHTS = {"kill": 12, "burst": 4, "interrupt": 4, "full": 2, "read-only": 1, "t
 DEAR = ("demo", "reproduce")
 # What every `make test` does, in a few seconds.
 SHORT = (
-    *(("kill", name) for name in ("identify", "compare estimators", "friction --design")),
-    ("interrupt", "identify"), ("interrupt", "compare estimators"), ("two", "friction --design"),
-    ("two", "compare estimators"), ("full", "identify"), ("read-only", "identify"),
+    *(("kill", name) for name in ("identify", "friction --design")),
+    ("interrupt", "identify"), ("two", "compare estimators"), ("full", "identify"), ("read-only", "identify"),
 )  # fmt: skip
 
 

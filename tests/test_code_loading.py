@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from sources import parsed
+
 PACKAGE = Path(__file__).parents[1] / "src" / "steelyard"
 
 # Calls by their last name, and the modules that may make them, each with its reason.
@@ -44,7 +46,7 @@ FORBIDDEN = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "ru
 def found() -> Iterator[tuple[str, str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         where = path.relative_to(PACKAGE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call):
                 called = node.func
                 name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")

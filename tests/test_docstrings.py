@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 import pytest
+from sources import parsed
 
 PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
 
@@ -46,7 +47,7 @@ def stands(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
 
 @cache
 def modules() -> dict[Path, ast.Module]:
-    return {path.relative_to(PACKAGE): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+    return {path.relative_to(PACKAGE): parsed(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def public() -> Iterator[Function]:

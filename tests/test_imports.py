@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sources import parsed
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "steelyard"
@@ -57,7 +58,7 @@ def imports(path: Path) -> tuple[tuple[str, bool], ...]:
 
 
 def _imports(path: Path) -> Iterator[tuple[str, bool]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     later = {id(node) for part in ast.walk(tree) if _is_later(part) for node in ast.walk(part)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from sources import parsed
+
 PACKAGE = Path(__file__).parents[1] / "src" / "steelyard"
 
 
 @cache
 def words(path: Path) -> tuple[frozenset[str], frozenset[str]]:
     """Public names that a module defines, and those of its arguments, fields and functions."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     return frozenset(defined(tree)), frozenset(named(tree))
 
 

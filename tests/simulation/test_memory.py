@@ -42,14 +42,15 @@ def test_maxwell_slip_follows_a_plain_loop_of_tiny_steps(width: float) -> None:
     t = np.arange(0.0, 0.4, 1e-3)
     push = 4.0 * np.sin(25.0 * t[:-1])
     run = simulate(made, push[:, None], times=t, step=1e-3 / 4)
-    h, u, v, s = 2e-6, 0.0, 0.0, np.zeros(3)
-    seen = []
-    for force in push:
+    h, u, v, stops = 2e-6, 0.0, 0.0, [0.0, 0.0, 0.0]
+    seen, of_each = [], list(zip(levels.tolist(), (h / widths).tolist(), strict=True))
+    for force in push.tolist():
         seen.append(u)
         for _ in range(round(1e-3 / h)):
-            v += h / MASS * (force - float(levels @ s) - 0.5 * v)
+            held = sum(level * s for (level, _), s in zip(of_each, stops, strict=True))
+            v += h / MASS * (force - held - 0.5 * v)
             u += h * v
-            s = np.clip(s + h * v / widths, -1.0, 1.0)
+            stops = [min(max(s + rate * v, -1.0), 1.0) for (_, rate), s in zip(of_each, stops, strict=True)]
     # The block goes some cm; steps of 0.25 ms cut what happens within a width of 10 µm short.
     np.testing.assert_allclose(run.q[:-1, 0], seen, rtol=0.0, atol=5e-5)
 
