@@ -54,11 +54,11 @@ lint: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	$(BIN)/python -m pytest -n 2 -m 'not proof'
+	$(BIN)/python -m pytest -n 3 -m 'not proof'
 
 # The lines that did not run, file by file, by SlipCover: the same tests, a fifth slower.
 coverage: $(READY)
-	$(BIN)/python -m slipcover -m pytest -n 2 -m 'not proof'
+	$(BIN)/python -m slipcover -m pytest -n 3 -m 'not proof'
 	@$(BIN)/python -m slipcover --merge .coverage.json --out .coverage.json --skip-covered
 	@$(BIN)/python -c 'import json; print("Lines that ran: %.1f %%" % json.load(open(".coverage.json"))["summary"]["percent_covered"])'
 

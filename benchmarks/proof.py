@@ -76,18 +76,6 @@ class Run:
         return "passed" if self.passed else "not for this machine" if self.code == NOT_HERE else f"failed ({self.code})"
 
 
-# BIRDy's protocol in full: 25 starts of each of 4 motions, at all of its noise levels.
-_BIRDY = ("-m", "steelyard", "compare", "estimators", "ns16", "--starts", "25", "--trajectories", "4", "--estimators",
-          "ols,wls,wls-physical,huber,tls,ridge,iv,ml,ml-physical,didim,clie,cloe,ekf,ukf,adaline")  # fmt: skip
-
-
-def birdy(folder: Path) -> tuple[str, ...]:
-    """The command for BIRDy's protocol, hours long: it goes on with the runs in `folder`, replaces a finished one, or
-    begins."""
-    how = "--overwrite" if (folder / "result.json").exists() else "--resume" if (folder / "runs.jsonl").exists() else ""
-    return (*_BIRDY, "-o", str(folder), *([how] if how else []))
-
-
 def stages() -> list[Stage]:
     """Everything there is, found in the folders: a new proof or benchmark is a stage without being listed."""
     found = []
@@ -105,8 +93,7 @@ def stages() -> list[Stage]:
         if path.stem not in _NOT_ALONE and "__main__" in path.read_text("utf-8"):
             script = f"benchmarks/{path.name}"
             found.append(Stage(f"benchmarks/{path.stem}", (sys.executable, script, *_ARGUMENTS.get(path.stem, ()))))
-    more = {**_MORE, "birdy": birdy(_SAID / "birdy")}
-    found += [Stage(f"benchmarks/{name}", (sys.executable, *command)) for name, command in more.items()]
+    found += [Stage(f"benchmarks/{name}", (sys.executable, *command)) for name, command in _MORE.items()]
     fuzz = (sys.executable, "-m", "fuzz.run", "--seconds", "600", "--state", str(ROOT / "build" / "fuzz"))
     return [*found, Stage("fuzz", fuzz)]
 

@@ -49,15 +49,31 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert "| not for this machine |" in proof.page(proof.done(state), elsewhere)
 
 
-def test_the_comparison_of_hours_goes_on_with_its_runs(tmp_path: Path) -> None:
-    """The program refuses a folder with runs unless it is told what to do with them."""
-    from steelyard.compare.monte_carlo import RUNS
+def test_the_comparison_of_hours_goes_on_with_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another machine, from what is kept with the sources; and a table is of starts that are whole."""
+    import birdy
 
-    folder = tmp_path / "birdy"
-    assert not {"--resume", "--overwrite"} & set(proof.birdy(folder))
-    folder.mkdir()
-    (folder / RUNS).write_text("{}\n")
-    assert proof.birdy(folder)[-1] == "--resume"
-    (folder / "result.json").write_text("{}\n")
-    assert proof.birdy(folder)[-1] == "--overwrite"
-    assert str(proof._SAID / "birdy") in next(s for s in proof.stages() if s.name == "benchmarks/birdy").command
+    from steelyard.compare import Protocol, monte_carlo
+    from steelyard.robot.library import builtin
+
+    small = Protocol(
+        estimators=("wls", "ols"), starts=2, trajectories=1, duration=2.0, control_rate=500.0, rates=(100.0,)
+    )
+    named = {"PROTOCOL": small, "ROBOT": "prrrp", "ESTIMATORS": ("wls", "ols"), "KEPT": tmp_path / "kept.gz",
+             "RECORDS": tmp_path / "one" / "runs.jsonl"}  # fmt: skip
+    for name, value in named.items():
+        monkeypatch.setattr(birdy, name, value)
+    birdy.RECORDS.parent.mkdir()
+    monte_carlo(builtin("prrrp"), small, records=birdy.RECORDS, workers=1)
+    lines = birdy.RECORDS.read_text().splitlines(keepends=True)
+    birdy.RECORDS.write_text("".join(lines[:-1]))
+    birdy.packed()
+    monkeypatch.setattr(birdy, "RECORDS", tmp_path / "two" / "runs.jsonl")
+    birdy.unpacked()
+    part = birdy.so_far()
+    assert part is not None
+    assert (part.protocol.starts, len(part.runs)) == (1, 10)
+    assert "1 of 2 starts × 1 motions × 5 levels of noise, 10 of 20 runs" in birdy.table(part)
+    monte_carlo(builtin("prrrp"), small, records=birdy.RECORDS, workers=1)
+    assert len(birdy.RECORDS.read_text().splitlines()) == len(lines)
+    assert len(birdy.so_far().runs) == 20
