@@ -10,6 +10,7 @@ import numpy as np
 from estimation_cases import case, in_blocks, nothing, without_columns
 from experiment_cases import loop_case
 
+from steelyard.dynamics.evaluate import compiled_at_once
 from steelyard.estimation import ESTIMATORS, Estimate, make_estimator
 
 # A ridge without a prior is drawn to zero on purpose; this one hardly. A few particles are enough for a pendulum.
@@ -141,6 +142,7 @@ def subject(name: str) -> OfRows | OfExperiments:
 
 @cache
 def fitted(name: str) -> Estimate:
-    """From noisy data; kept, since several tests look at it."""
-    s = subject(name)
-    return s.estimator.fit(s.noisy(), s.home.base)
+    """From noisy data; kept, since several tests look at it, of whichever file comes first."""
+    with compiled_at_once():
+        s = subject(name)
+        return s.estimator.fit(s.noisy(), s.home.base)

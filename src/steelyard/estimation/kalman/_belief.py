@@ -127,7 +127,8 @@ class WholeBelief(Belief):
 
     def measure(self, q: Array, noise: Array) -> Array:
         p, n = self.p, len(q)
-        S = self.P[p : p + n, p : p + n] + np.diag(noise**2)
+        S = self.P[p : p + n, p : p + n].copy()
+        S.flat[:: n + 1] += noise**2
         half = _cholesky(S)
         W = _solve(half, self.P[p : p + n])
         miss = _solve(half, q - self.z[p : p + n])
@@ -192,10 +193,10 @@ class RootBelief(Belief):
 
 
 def _cholesky(P: Array) -> Array:
-    found, fault = dpotrf(P, lower=1)
+    found, fault = dpotrf(P, lower=1, clean=1)
     if fault:
         raise LostPositiveError("The covariance is no longer positive definite.")
-    return np.asarray(np.tril(found))
+    return np.asarray(found)
 
 
 def _solve(lower: Array, right: Array) -> Array:

@@ -124,18 +124,15 @@ class Transition:
         lanes = 3 * n + p
         if not self._tangent:
             self._tangent = self._seeded(lanes)
-        theta = beta @ self.directions
         moves = np.empty((2 * n, lanes))
+        # The same numbers in all lanes, but for the directions, where they have zeros.
+        put, first = self._together, self._tangent[0].flow.rows
+        put[:n], put[first["dq"] : first["dq"] + n] = x[:n], x[n:]
+        put[first["pull"] : first["theta"]] = np.concatenate([start, end])
+        put[first["theta"] :] = beta @ self.directions
         for k, rows in zip(range(0, lanes, MOST), self._tangent, strict=True):
             count = min(MOST, lanes - k)
-            rows.set("q", x[:n, None], count)
-            rows.set("dq", x[n:, None], count)
-            rows.set("q", rows.seeds[:n], count, n + 1)
-            rows.set("dq", rows.seeds[n:], count, n + 1)
-            rows.set("pull", start[:, None], count)
-            rows.set("pull", end[:, None], count, n)
-            rows.set("theta", theta[:, None], count)
-            q, dq = rows.step(count)
+            q, dq = rows.step_seeded(put, count)
             moves[:n, k : k + count], moves[n:, k : k + count] = q[n + 1 :], dq[n + 1 :]
         after = np.concatenate([q[:n, 0], dq[:n, 0]])
         return Linearised(after, moves[:, : 2 * n], moves[:, 2 * n : 2 * n + p], moves[:, 2 * n + p :])
@@ -148,11 +145,13 @@ class Transition:
         torque = np.eye(n, lanes, 2 * n + p)
         numbers = np.zeros((flow.numbers, lanes))
         numbers[:, 2 * n : 2 * n + p] = self.directions.T
+        self._together = np.zeros(flow.rows["move_tau"])
+        self._together[flow.rows["dq"] + n] = 1.0 / self.period  # time goes by, too
         out = []
         for k in range(0, lanes, MOST):
             part = slice(k, min(k + MOST, lanes))
             rows = _Rows(flow, self)
-            rows.seeds = state[:, part]
+            rows.seed(state[:n, part], state[n:, part])
             rows.set("move_tau", torque[:, part], part.stop - k)
             rows.set("move_theta", numbers[:, part], part.stop - k)
             out.append(rows)
@@ -161,8 +160,6 @@ class Transition:
 
 class _Rows:
     """Scratch rows of one block of lanes, and the call that steps them."""
-
-    seeds: Array
 
     def __init__(self, flow: Flow, transition: Transition) -> None:
         self.flow, self._euler = flow, transition.method == "euler"
@@ -175,12 +172,30 @@ class _Rows:
         first = self.flow.rows[name] + shift
         self._steps.rows[first : first + len(values), :count] = values
 
+    def seed(self, q: Array, dq: Array) -> None:
+        """Directions in which the lanes move, by positions and velocities."""
+        n, count = self.flow.dof, q.shape[1]
+        self._seeds = np.zeros((self.flow.rows["move_tau"], self._steps.lanes(count)))
+        for name, values in (("q", q), ("dq", dq)):
+            first = self.flow.rows[name] + n + 1
+            self._seeds[first : first + n, :count] = values
+
+    def step_seeded(self, together: Array, count: int) -> tuple[Array, Array]:
+        """The same from the numbers that all lanes have, `together`, and the directions of each."""
+        np.add(self._seeds, together[:, None], out=self._steps.rows[: len(together), : self._seeds.shape[1]])
+        return self._stepped(count)
+
     def step(self, count: int) -> tuple[Array, Array]:
         """Positions and velocities of all joints (time and derivatives are such) at the end of the step."""
         J, n, rows = self.flow.joints, self.flow.dof, self._steps.rows
         used = self._steps.lanes(count)
         rows[n, :used], rows[J + n, :used] = 0.0, self._speed
-        rows[:, count:used] = rows[:, :1]  # lanes beyond the last: any numbers would do
+        if count < used:
+            rows[:, count:used] = rows[:, :1]  # lanes beyond the last: any numbers would do
+        return self._stepped(count)
+
+    def _stepped(self, count: int) -> tuple[Array, Array]:
+        J = self.flow.joints
         if self._euler:
             return self._euler_steps(count)
         self._steps.start()

@@ -144,10 +144,11 @@ class _Way:
         trail = self._trail(run)
         drift = about.tuned.drift**2 * run.period
         for k in range(1, len(run.t)):
-            slope = self.predict(belief, transition, starts[k - 1], ends[k - 1], about.tuned.step)
+            slope = self.predict(belief, transition, starts[k - 1], ends[k - 1], about.tuned.step, trail is not None)
             if drift.any():
                 belief.drift(drift)
             if trail is not None:
+                assert slope is not None
                 trail.predicted.append((belief.z.copy(), belief.covariance.copy(), slope))
             miss = belief.measure(run.q[k], about.tuned.positions)
             self.path.add(float(run.t[k]), belief.beta, belief.x, miss)

@@ -7,6 +7,7 @@ have the mean x⁰ + Σ D²ᵢ/c and the covariance Σ D¹D¹ᵀ + what they mak
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -93,18 +94,25 @@ class StepNoise:
     torque: Array
     state: Array
 
+    @cached_property
+    def state_columns(self) -> Array:
+        return np.diag(self.state)
+
 
 class Predictor(Protocol):
     """One step of a Kalman filter."""
 
-    def __call__(self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise) -> Array:
-        """Moves the belief; gives ∂(state)/∂(parameters, state), or what the points make of it, for smoothing.
+    def __call__(
+        self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise, sloped: bool = False
+    ) -> Array | None:
+        """Moves the belief; gives ∂(state)/∂(parameters, state), or what the points make of it, where that is wanted.
 
         Args:
             belief: mean and covariance of parameters and state.
             transition: a step of the model.
             start, end: torques (N m, N) at the step's beginning and end.
             noise: what the step adds.
+            sloped: whether derivatives are wanted, for smoothing.
         """
 
 
@@ -117,13 +125,17 @@ class ByDerivatives(Predictor):
 
     about: Array | None = None
 
-    def __call__(self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise) -> Array:
+    def __call__(
+        self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise, sloped: bool = False
+    ) -> Array | None:
         about = belief.beta if self.about is None else self.about
         found = transition.linearised(belief.x, about, start, end)
-        columns = np.hstack([found.by_torque * noise.torque, np.diag(noise.state)])
+        n = transition.dof
+        columns = np.empty((2 * n, 3 * n))
+        columns[:, :n], columns[:, n:] = found.by_torque * noise.torque, noise.state_columns
         x = found.x + found.by_parameters @ (belief.beta - about)
         belief.propagate(x, found.by_state, found.by_parameters, columns)
-        return np.hstack([found.by_parameters, found.by_state])
+        return np.hstack([found.by_parameters, found.by_state]) if sloped else None
 
 
 @dataclass(frozen=True)
@@ -132,7 +144,9 @@ class BySigmaPoints(Predictor):
 
     rule: Rule
 
-    def __call__(self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise) -> Array:
+    def __call__(
+        self, belief: Belief, transition: Transition, start: Array, end: Array, noise: StepNoise, sloped: bool = False
+    ) -> Array | None:
         L, p, n = belief.remember(), belief.p, transition.dof
         d, m = len(L), len(L) + n
         c = self.rule.reach(m)
@@ -147,7 +161,8 @@ class BySigmaPoints(Predictor):
         first = (plus - minus) / (2.0 * c)
         second = (plus + minus - 2.0 * x[0][:, None]) / (2.0 * c)
         shift = second.sum(axis=1) / c
-        slope = np.asarray(dtrtrs(L, first[:, :d].T, lower=1, trans=1)[0].T)  # before L is overwritten
-        columns = np.hstack([first[:, p:], self.rule.bend(second, shift), np.diag(noise.state)])
+        # Before L is overwritten.
+        slope = np.asarray(dtrtrs(L, first[:, :d].T, lower=1, trans=1)[0].T) if sloped else None
+        columns = np.hstack([first[:, p:], self.rule.bend(second, shift), noise.state_columns])
         belief.propagate_points(x[0] + shift, first[:, :p], columns)
         return slope
