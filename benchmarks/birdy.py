@@ -111,7 +111,7 @@ def main() -> int:
 
 
 def _say(told: HowFar) -> None:
-    print(f"\r{told.message}", end="", file=sys.stderr, flush=True)
+    print(f"\r{told.message:<40}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
