@@ -355,7 +355,14 @@ def test_an_interrupt_ends_in_one_line_and_leaves_no_process(logs: Path, undistu
     """Ctrl-C reaches all processes of a terminal: the command, its workers, and what watches over them."""
     words = [sys.executable, "-m", "steelyard", "fleet", str(logs), "--workers", "2", "--plain"]
     output = ["-o", str(store.parent / "run")]
-    made = subprocess.Popen([*words, *output], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    made = subprocess.Popen(
+        [*words, *output],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would what it starts in turn.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     until = time.monotonic() + 60.0
     while not list(store.glob("factors/*/*")) and time.monotonic() < until:
         time.sleep(0.01)
