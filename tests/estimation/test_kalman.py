@@ -183,6 +183,7 @@ def test_tuning_from_the_data_does_as_well() -> None:
     assert np.allclose(found.details["position_noise"], 1e-4, rtol=0.2)  # what the log has
 
 
+@pytest.mark.proof
 def test_a_particle_filter_finds_nine_parameters_says_that_it_is_too_certain_and_refuses_more() -> None:
     base = base_parameters(prrrp.ROBOT)
     found = ParticleFilter().fit(prrrp.experiment(), base, Prior(1.3 * THETA))

@@ -97,7 +97,7 @@ def test_sigma_points_have_the_mean_of_a_quadratic_exactly(kind, rule) -> None:
     """E[x²] = m² + σ² and, independent, E[βx] = E[β]E[x]; the covariance is right to first order at least."""
     belief = kind(np.array([3.0]), np.array([[0.04]]), np.array([0.1, 2.0]), np.array([0.2, 0.5]))
     slope = BySigmaPoints(rule)(
-        belief, Quadratic(), np.array([1.0]), np.array([1.0]), StepNoise(np.array([0.3]), np.zeros(2))
+        belief, Quadratic(), np.array([1.0]), np.array([1.0]), StepNoise(np.array([0.3]), np.zeros(2)), sloped=True
     )
     assert np.allclose(belief.x, [3.0 * 2.0 + 1.0, 4.0 + 0.25], rtol=1e-10)
     assert np.allclose(slope, [[2.0, 0.0, 3.0], [0.0, 0.0, 4.0]], atol=1e-9)

@@ -17,16 +17,12 @@ from sound_logs import Base, healthy, real_base, simulated_base
 from steelyard.errors import SteelyardError
 from steelyard.identification.files import identify_files
 
-# One or two of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
+# One of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
 ALWAYS = {
-    ("clock × 2, velocity made from it", "both"),
     ("clock × 10, no velocity", "both"),
     ("zero of joint 2 off by 90°", "both"),
-    ("torque of joint 2 × 2", "both"),
-    ("torque of joint 3 × 0.5", "fit"),
     ("torque of joint 5 × −1", "both"),
     ("zero of joint 5 off by 0.3 rad", "both"),
-    ("all torques × 1000", "both"),
     ("joints 2 and 3 exchanged", "both"),
     ("torque of joint 5 cut off at 60 %", "both"),
     ("all torques 50 ms late", "fit"),
@@ -34,7 +30,6 @@ ALWAYS = {
     ("log of another robot", "fit"),
     ("judged by a copy of its own log", "validation"),
     ("judged by its own log, shaken", "validation"),
-    ("judged by its own log, every second row", "validation"),
 }
 
 

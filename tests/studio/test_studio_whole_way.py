@@ -110,6 +110,7 @@ def test_from_dropped_files_to_a_urdf(page: Any, studio: Served, tmp_path: Path)
 
 
 @apart
+@pytest.mark.proof
 def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served) -> None:
     """A search runs while the server is killed (−9); started again at the same place, it finds the job at work, the
     open page comes back by itself, and the job is cancelled for certain."""
