@@ -72,7 +72,8 @@ def _keys(protocol: Protocol) -> list[tuple[Any, str]]:
 def table(found: Comparison) -> str:
     """Medians by level of noise, as Markdown, and what they are of."""
     levels = [f"{n.name} {n.position_deg:g}/{n.torque:g}" for n in found.protocol.noises]
-    rows = [f"| {found.robot} | {' | '.join(levels)} | not converged | M not p.d. | s |", "|---" * (len(levels) + 4) + "|"]
+    head = [found.robot, *levels, "not converged", "M not p.d.", "s"]
+    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name in ESTIMATORS:
         whole = found.summary(name)
         errors = [number(found.summary(name, noise=level).torque_error_percent, 2) for level in found.noises]
