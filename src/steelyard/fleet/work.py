@@ -9,8 +9,8 @@ import os
 import pickle
 import socket
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from steelyard.fleet.settings import TRIED, ModelSettings, ModelStudy, alike_log
 from steelyard.fleet.storage import content_identity, how_it_lies
 from steelyard.ground.addresses import is_url, shown_address
 from steelyard.ground.arrays import give_back_memory, worker_heap
+from steelyard.ground.processes import one_thread
 from steelyard.ground.remote import any_path
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -96,7 +97,7 @@ def map_log(task: LogTask) -> LogDone:
     """
     begun, name, place, lasting = time.process_time(), task.identity, {}, True
     shown = shown_address(task.url)
-    with on_one_thread():
+    with one_thread():
         try:
             place = how_it_lies(task.url)
             name = name or content_identity(task.url, place)
@@ -168,7 +169,7 @@ def choose_model(task: ChoiceTask) -> ModelSettings | str:
     """The settings that the first logs of a `task` that can be used lead to; where none can, the reason of the last."""
     usable: list[tuple[str, Log]] = []
     last = f"Model '{task.model}' has no log."
-    with on_one_thread():
+    with one_thread():
         for url, mapping in task.logs:
             try:
                 source = open_log(any_path(url), task.robot, mapping)
@@ -198,22 +199,8 @@ class MergeTask:
 
 def merge_entries(task: MergeTask) -> bytes:
     """The factors of several logs, or of several merged before (the parts of `task`), as one."""
-    with on_one_thread():
+    with one_thread():
         return merge_factors([LogFactors.from_bytes(part) for part in task.parts]).to_bytes()
-
-
-@contextmanager
-def on_one_thread() -> Iterator[None]:
-    """In here machine code runs on one thread: every core has a worker of its own."""
-    before = os.environ.get("STEELYARD_THREADS")
-    os.environ["STEELYARD_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["STEELYARD_THREADS"]
-        else:
-            os.environ["STEELYARD_THREADS"] = before
 
 
 def _named(shown: str, error: SteelyardError) -> str:
