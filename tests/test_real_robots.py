@@ -140,8 +140,8 @@ def identified(s: Set) -> Identification:
     return identify_files(robot, logs, validate, **s.options)
 
 
-# Six seconds of a quiet machine are more than one test may take.
-SLOW = ("krang_arm",)
+# Five seconds of a quiet machine are more than one test may take.
+SLOW = ("krang_arm", "tiago")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.proof) if n in SLOW else n for n in SETS])

