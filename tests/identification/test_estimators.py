@@ -156,11 +156,42 @@ def test_an_estimator_of_another_package_is_used_by_its_name(monkeypatch: pytest
     fresh: Registry[Any] = Registry("estimator", (), group, estimators._adopted)
     for name in ESTIMATORS:
         fresh.register(name)(ESTIMATORS[name])
-    for place in ("steelyard.estimation.registry", "steelyard.identification.identify"):
-        monkeypatch.setattr(f"{place}.ESTIMATORS", fresh)
+    monkeypatch.setattr(estimators, "ESTIMATORS", fresh)
     with pytest.warns(PluginWarning, match="The estimator 'broken' is left out, it cannot be loaded .*no subclass"):
         mine = identify(ROBOT, log(), estimator="mine", terms=TRUTH.terms, physical=False)
     plain = identify(ROBOT, log(), estimator="wls", terms=TRUTH.terms, physical=False)
     assert np.allclose(mine.estimate.beta, 0.5 * plain.estimate.beta, rtol=1e-12)
     with pytest.raises(SteelyardError, match="'mine' has no physically possible form"):
         identify(ROBOT, log(), estimator="mine", terms=TRUTH.terms)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("ekf", "least squares of the same log"), ("ekf:start=prior", "from the prior, which has not")]
+)
+def test_a_filter_says_what_it_started_from(name: str, source: str) -> None:
+    found = identify(ROBOT, log(), estimator=name, terms=TRUTH.terms, preparation=Preparation(cutoff_hz=40.0))
+    assert any(source in note for note in found.estimate.notes)
+    assert found.settings.estimator == name
+
+
+def test_settings_behind_a_name_reach_the_estimator() -> None:
+    assert estimators.spelled_estimator("adaline:networks=per-row,epochs=7").make() == ESTIMATORS["adaline"].make(
+        networks="per-row", epochs=7
+    )
+    assert estimators.spelled_estimator("ukf:start=prior:inflation=3").make().tuning.inflation == 3.0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ekf:strat=prior", "There is no option of estimator 'ekf' 'strat'. Did you mean 'start'"),
+        ("ekf:start", "write options as name=value, e.g. ekf:start=prior"),
+        ("ekf:start=log", 'start is "auto", "prior" or "least-squares", not "log"'),
+        ("ekf:passes=two", "'two' is not a whole number"),
+        ("ekff:start=prior", "Did you mean 'ekf'"),
+        ("clie:physical=yes", "no option of estimator 'clie' 'physical'"),
+    ],
+)
+def test_settings_that_are_none_are_met_with_a_sentence(text: str, words: str) -> None:
+    with pytest.raises(SteelyardError, match=words):
+        estimators.spelled_estimator(text).make()

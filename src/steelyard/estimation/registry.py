@@ -7,12 +7,13 @@ stands on its class (`steelyard.estimation.estimate.Estimator`); nothing lists i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, EstimationError, Estimator, EstimatorFamily, Prior
 from steelyard.ground.registry import Registry
+from steelyard.ground.spelled import spelled_options
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.signals.given import LogLike, as_log
 
@@ -43,6 +44,31 @@ class Named:
             if option not in self.options:
                 raise UnknownNameError(f"option of estimator '{self.name}'", option, self.options)
         return self.of(**self.fixed, **options)
+
+    def told(self, **options: Any) -> Named:
+        """The same with `options` fixed: fields of the class, or of what one of them holds, as `start` of a tuning."""
+        fixed = dict(self.fixed)
+        for name, inner in self._inner().items():
+            own = {key: options.pop(key) for key in list(options) if key in {f.name for f in fields(inner)}}
+            if own:
+                fixed[name] = replace(inner, **own)
+        return replace(self, fixed={**fixed, **options})
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The types of all that can be typed behind the name; whether it is physically possible is asked elsewhere."""
+        found = {f.name: str(f.type) for f in fields(self.of) if f.name in self.options}  # type: ignore[arg-type]
+        for name, inner in self._inner().items():
+            del found[name]
+            found |= {f.name: str(f.type) for f in fields(inner)}
+        simple = ("bool", "int", "float", "str", "Literal")
+        return {name: kind for name, kind in found.items() if name != "physical" and kind.startswith(simple)}
+
+    def _inner(self) -> dict[str, Any]:
+        """Fields that hold settings of their own, as they are for a log."""
+        made: Any = self.of(**{**self.of.log_settings, **self.fixed})
+        held = {name: getattr(made, name) for name in self.options}
+        return {name: value for name, value in held.items() if is_dataclass(value)}
 
     @property
     def has_physical_form(self) -> bool:
@@ -79,6 +105,19 @@ def estimator(name: str, about: str = "", **fixed: Any) -> Callable[[_Class], _C
     return enter
 
 
+def spelled_estimator(text: str) -> Named:
+    """The estimator that `text` writes, with the settings behind its name if any: "ekf:start=prior".
+
+    >>> spelled_estimator("huber:tuning=2").make().tuning
+    2.0
+    """
+    known = ESTIMATORS[text.partition(":")[0]]
+    if ":" not in text:
+        return known
+    _, options = spelled_options("estimator", text, known.kinds, example="ekf:start=prior")
+    return known.told(**options)
+
+
 def estimator_names(**claims: Any) -> tuple[str, ...]:
     """All names, family by family, or of those classes with `claims` like these: `estimator_names(needs="rows")`."""
     order = {family: k for k, family in enumerate(get_args(EstimatorFamily))}
@@ -91,7 +130,8 @@ def estimator_names(**claims: Any) -> tuple[str, ...]:
 def estimator_help() -> str:
     """All estimators in one line, for the help text of an option; imports all of them."""
     plain = [n for n in estimator_names(needs_controller=False) if ESTIMATORS[n].of.physical_form != "itself"]
-    return f"{', '.join(plain)}; with --controller: {', '.join(estimator_names(needs_controller=True))}."
+    simulating = ", ".join(estimator_names(needs_controller=True))
+    return f"{', '.join(plain)}; with --controller: {simulating}. Settings behind the name: ekf:start=prior."
 
 
 _FORMS = {
@@ -114,12 +154,12 @@ def estimator_table() -> str:
 
 
 def make_estimator(name: str, **options: Any) -> Estimator[Any]:
-    """The estimator called `name`; `options` are the fields of its class.
+    """The estimator called `name`, settings behind it if any; `options` are the fields of its class.
 
     >>> make_estimator("physical", weighting="huber").weighting
     'huber'
     """
-    return ESTIMATORS[name].make(**options)
+    return spelled_estimator(name).make(**options)
 
 
 def make_experiment_estimator(name: str, **options: Any) -> Estimator[Any]:
@@ -142,9 +182,9 @@ def make_physical(name: str, **options: Any) -> PhysicallyConsistent:
     """
     from steelyard.estimation.possible.physical import PhysicallyConsistent
 
-    if ESTIMATORS[name].of.needs != "rows":
+    if (of := spelled_estimator(name).of).needs != "rows":
         raise UnknownNameError("estimator of rows", name, estimator_names(needs="rows"))
-    return PhysicallyConsistent(weighting=ESTIMATORS[name].of.weights_like or name, **options)
+    return PhysicallyConsistent(weighting=of.weights_like or name, **options)
 
 
 def fit_by_name(
@@ -166,11 +206,12 @@ def fit_by_name(
         physical: whether the robot that is found must be able to exist.
         from_log: whether a log and a description, which is then the prior, are all there is.
     """
-    known = ESTIMATORS[name]
+    known = spelled_estimator(name)
     if physical and known.of.physical_form != "rounds":
         return fit_both(name, data, base, prior, from_log=from_log)[1]
     options = {"physical": True} if physical else {}
-    return known.make(**(known.of.log_settings if from_log else {}), **options).fit(data, base, prior)
+    usual = {key: value for key, value in known.of.log_settings.items() if from_log and key not in known.fixed}
+    return known.make(**usual, **options).fit(data, base, prior)
 
 
 def check_use(
@@ -192,7 +233,7 @@ def check_use(
         significant: whether parameters are to be taken away.
         known_friction: whether curves that were measured before are to be taken off the torque.
     """
-    of = ESTIMATORS[name].of
+    of = spelled_estimator(name).of
     if of.physical_form == "itself":
         raise SteelyardError("Physical consistency is a choice of its own (--physical); name the estimator beneath it.")
     if physical and of.physical_form == "none":
@@ -217,11 +258,12 @@ def fit_both(
 
     `options` are for `make_physical`, where that is used.
     """
-    check_use(name, physical=True, controller=ESTIMATORS[name].of.needs_controller)
-    form = ESTIMATORS[name].of.physical_form
+    of = spelled_estimator(name).of
+    check_use(name, physical=True, controller=of.needs_controller)
+    form = of.physical_form
     if form == "constrained":
         free, possible = make_physical(name, **options).fit_both(data, base, prior)
-        if not ESTIMATORS[name].of.weights_like:
+        if not of.weights_like:
             return free, possible
         return fit_by_name(name, data, base, prior, from_log=from_log), possible  # its own end, and the way there
     if form == "nearest":

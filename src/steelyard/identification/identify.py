@@ -16,8 +16,8 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
 from steelyard.estimation.linear.rounding import beta_alone, rounding_shift, widened
-from steelyard.estimation.possible.reference import nominal_prior
-from steelyard.estimation.registry import ESTIMATORS, check_use, fit_both, fit_by_name, make_estimator
+from steelyard.estimation.possible.reference import described_prior, nominal_prior
+from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make_estimator, spelled_estimator
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.renamed import renamed
@@ -90,7 +90,8 @@ def identify(
             friction and drive need; see `_search.py`.
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
             "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or as an object.
-        estimator: any name of `steelyard.estimation.ESTIMATORS`; docs/how-to-choose.md says which is for what.
+        estimator: any name of `steelyard.estimation.ESTIMATORS`, settings behind it if any ("ekf:start=prior");
+            docs/how-to-choose.md says which is for what.
         physical: whether the result must be physically possible (the default); otherwise it is the free fit.
         prior: "nominal" (the description's inertias where they are given and possible) or "none".
         preparation: filter, derivatives, masks; the defaults choose from the identification logs alone.
@@ -129,7 +130,7 @@ def identify(
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
     study = replace(study, look=found_later if check else None)
     tell_progress("Preparing the rows", 0.02)
-    of = ESTIMATORS[estimator].of
+    of = spelled_estimator(estimator).of
     # Standstill: others than linear ones need the rows of all joints at every instant.
     torques, one_by_one = of.needs == "rows" and isinstance(written, Dynamic), of.family == "linear"
     study = replace(study, preparation=study.preparation.for_rows(torques, one_by_one))
@@ -240,7 +241,10 @@ class _Task:
 
     @cached_property
     def prior(self) -> Prior | None:
-        return nominal_prior(self.study.robot, self.study.terms) if self.settings.prior == "nominal" else None
+        if self.settings.prior != "nominal":
+            return None
+        known = described_prior if spelled_estimator(self.settings.estimator).of.family == "filter" else nominal_prior
+        return known(self.study.robot, self.study.terms)
 
     def experiment(self) -> Experiment:
         """The motions themselves and what controlled them, for estimators that take no rows."""
@@ -277,7 +281,7 @@ def _fit(task: _Task) -> _Fit:
     base = study.base
     said = {"of": "fit", "estimator": settings.estimator, "scheme": settings.scheme, "parameters": base.rank}
     tell_progress("Fitting", 0.6, settings.estimator, said)
-    if ESTIMATORS[settings.estimator].of.needs == "experiment":
+    if spelled_estimator(settings.estimator).of.needs == "experiment":
         # They know of noise in the positions, or differentiate nothing: rounding does not make them lean.
         return _Fit(*_estimates(task.experiment(), base, task.prior, settings))
     options = {} if task.shares else {"shares": False}

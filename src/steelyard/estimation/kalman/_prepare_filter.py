@@ -174,6 +174,7 @@ class Ready:
             )
         if worse and result is not Result.DIVERGED:
             notes.append("The start explains the log as well as what the filter found; it is given back.")
+        notes.append(self.tuned.started)
         if worse:
             found, widened = (self.tuned.beta, self.tuned.covariance), 1.0
         beta, covariance = found[0], 0.5 * widened * (found[1] + found[1].T)

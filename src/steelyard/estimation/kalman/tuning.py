@@ -89,6 +89,13 @@ class Tuned:
     source: Literal["prior", "least squares"]
     notes: tuple[str, ...] = ()
 
+    @property
+    def started(self) -> str:
+        """Where the filter began, in a sentence."""
+        if self.source == "prior":
+            return "The filter started from the prior, which has not seen the log."
+        return "The filter started from least squares of the same log; with start=prior it starts from the description."
+
     def first_state_std(self) -> Array:
         """Standard deviations of a run's first state (position, velocity)."""
         n = len(self.positions)

@@ -9,7 +9,7 @@ import numpy as np
 from steelyard.estimation.estimate import Prior
 from steelyard.estimation.linear._free import prior_theta
 from steelyard.ground.arrays import Array
-from steelyard.parameters.terms import Terms
+from steelyard.parameters.terms import Terms, nominal_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import inertial_parameters, move_parameters, pseudo_inertia
@@ -34,6 +34,24 @@ def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
         elif described and _has_no_length(robot, k):
             known[own] = True
     return Prior(theta, tuple(known.tolist())) if known.any() else None
+
+
+def described_prior(robot: Robot, terms: Terms) -> Prior | None:
+    """The same, and of the `terms` those whose values the description of `robot` states: what a filter can start from.
+
+    A fit of rows does not ask for them: its data show friction well, and a guess of it would only draw it.
+    """
+    bodies = nominal_prior(robot, terms)
+    stated, values = nominal_terms(robot)
+    given = dict(zip(stated.names, values.tolist(), strict=True))
+    if bodies is None or not given:
+        return bodies
+    count = robot.inertial_count
+    theta, known = bodies.theta.copy(), list(bodies.mask)
+    for k, name in enumerate(terms.names, start=count):
+        if name in given:
+            theta[k], known[k] = given[name], True
+    return Prior(theta, tuple(known))
 
 
 def _has_no_length(robot: Robot, k: int) -> bool:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
-from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
+from steelyard.ground.spelled import spelled_options
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import with_history
@@ -33,7 +33,6 @@ Flags = NDArray[np.bool_]
 # A stream does not tell beforehand how fast the robot will move: this band (Hz) is assumed where no cut-off and no
 # window is given.
 LIVE_BAND = 1.0
-_WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class LiveSums(Protocol):
@@ -156,17 +155,10 @@ def make_scheme(text: str | Scheme) -> Scheme:
     """
     if not isinstance(text, str):
         return text
-    name, _, tail = text.partition(":")
-    made: Any = SCHEMES[name]
-    known = {f.name: str(f.type) for f in fields(made)}
-    options: dict[str, Any] = {}
-    for pair in filter(None, tail.replace(":", ",").split(",")):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise SteelyardError(f"Scheme '{text}': write options as name=value, e.g. filtered-dynamic:cutoff_hz=1.5.")
-        if key not in known:
-            raise UnknownNameError(f"option of scheme '{name}'", key, _options_of(made))
-        options[key] = _value(text, known[key], value)
+    made: Any = SCHEMES[text.partition(":")[0]]
+    kinds = {f.name: str(f.type) for f in fields(made)}
+    example = "filtered-dynamic:cutoff_hz=1.5"
+    _, options = spelled_options("scheme", text, kinds, example=example, shown=_options_of(made))
     scheme: Scheme = made(**options)
     return scheme
 
@@ -208,19 +200,3 @@ def _options(scheme: type[Scheme], quote: str) -> str:
     found = _options_of(scheme)
     units = {name: f" ({f.metadata['unit']})" if f.metadata["unit"] else "" for name, f in found.items()}
     return ", ".join(f"{quote}{name}{quote}{unit}" for name, unit in units.items())
-
-
-def _value(text: str, kind: str, value: str) -> Any:
-    """What was typed, as the option's type."""
-    if "bool" in kind:
-        if value.lower() not in _WORDS:
-            raise SteelyardError(f"Scheme '{text}': '{value}' is neither yes nor no.")
-        return _WORDS[value.lower()]
-    number = int if "int" in kind else float if "float" in kind else None
-    if number is None:
-        return value
-    try:
-        return number(value)
-    except ValueError:
-        what = "a whole number" if number is int else "a number"
-        raise SteelyardError(f"Scheme '{text}': '{value}' is not {what}.") from None
