@@ -81,6 +81,13 @@ def machine() -> str:
     return f"{cpu or platform.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
+def ended(missed: list[str]) -> int:
+    """How a script ends whose figures have bounds: which of them are `missed`, a line each, and its exit status."""
+    for line in missed:
+        print(f"MISSED: {line}")
+    return 1 if missed else 0
+
+
 def show(title: str, header: list[str], rows: list[list[str]]) -> None:
     table = Table(title=title, title_justify="left")
     for k, name in enumerate(header):

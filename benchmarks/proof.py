@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
-from common import NOT_HERE, show
+from common import NOT_HERE, machine, show
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,6 +65,7 @@ class Run:
     date: str
     minutes: float
     code: int
+    machine: str = ""
 
     @property
     def passed(self) -> bool:
@@ -141,15 +141,17 @@ def run_all(
         with (said / f"{stage.name.replace('/', '-')}.txt").open("w", encoding="utf-8") as out:
             ended = subprocess.run(stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, check=False)
         minutes = (time.monotonic() - begun) / 60.0
-        known[stage.name] = Run(stage.name, code, date.today().isoformat(), round(minutes, 2), ended.returncode)
+        known[stage.name] = Run(
+            stage.name, code, date.today().isoformat(), round(minutes, 2), ended.returncode, machine()
+        )
         with state.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(asdict(known[stage.name])) + "\n")
         print(f"[{k}/{len(wanted)}] {stage.name}: {known[stage.name].ended}, {minutes:.1f} min", flush=True)
     return all(stage.name in known and known[stage.name].code in (0, NOT_HERE) for stage in wanted)
 
 
-def page(runs: dict[str, Run], order: list[Stage]) -> str:
-    """The table of the last run of every stage, in the order of the stages."""
+def page(runs: dict[str, Run], order: list[Stage], code: str) -> str:
+    """The table of the last run of every stage, in the order of the stages; `code` are the sources of today."""
     rows = ["| stage | date | minutes | ended | sources |", "|---|---|---|---|---|"]
     for stage in order:
         if (run := runs.get(stage.name)) is not None:
@@ -158,7 +160,12 @@ def page(runs: dict[str, Run], order: list[Stage]) -> str:
     missing = [stage.name for stage in order if stage.name not in runs]
     passed = sum(run.passed for run in runs.values())
     minutes = sum(run.minutes for run in runs.values())
-    about = f"{passed} of {len(order)} stages passed, {minutes:.0f} minutes in all, on {os.cpu_count()} cores.\n\n"
+    where = " and ".join(sorted({run.machine for run in runs.values() if run.machine}))
+    today = sum(run.sources == code for run in runs.values())
+    about = f"{passed} of {len(order)} stages passed, {minutes:.0f} minutes in all{f', on {where}' if where else ''}; "
+    about += (
+        f"{today} of them with the sources {code} that this page was written with, the others with earlier ones.\n\n"
+    )
     left = f"\nNot run: {', '.join(missing)}.\n" if missing else ""
     return _HEAD + about + "\n".join(rows) + "\n" + left
 
@@ -179,7 +186,7 @@ def main() -> int:
         show("Stages", ["stage", "date", "minutes", "exit"], rows)
         return 0
     good = run_all(wanted, _STATE, _SAID, sources(), given.again, given.missing)
-    _PAGE.write_text(page(done(_STATE), every), "utf-8")
+    _PAGE.write_text(page(done(_STATE), every, sources()), "utf-8")
     return 0 if good else 1
 
 

@@ -40,13 +40,15 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert (tmp_path / "count").read_text() == "abcba"  # other sources
     assert not proof.run_all(three, state, said, "three", missing=True)
     assert (tmp_path / "count").read_text() == "abcbab"  # whatever the sources were
-    told = proof.page(proof.done(state), three)
+    told = proof.page(proof.done(state), three, "three")
     assert "| b |" in told
     assert "**failed** (3)" in told
     assert "2 of 3 stages passed" in told
+    assert "1 of them with the sources three" in told
+    assert proof.machine() in told
     elsewhere = [stage("d", proof.NOT_HERE)]  # nothing is wrong, and nothing shown
     assert proof.run_all(elsewhere, state, said, "one")
-    assert "| not for this machine |" in proof.page(proof.done(state), elsewhere)
+    assert "| not for this machine |" in proof.page(proof.done(state), elsewhere, "one")
 
 
 def test_the_comparison_of_hours_goes_on_with_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
