@@ -151,6 +151,12 @@ def test_an_evolution_is_stopped_killed_and_resumed_to_the_same_motions(place: P
     assert (done.returncode, done.stderr.count("so far is delivered")) == (130, 1)
     early = json.loads((tmp_path / "early" / "result.json").read_text())
     assert [r["name"] for r in early["regions"]] == ["left", "right"]
+    # So does an identification that designs its motions itself.
+    typed = [*(str(w) for w in words), "--simulate", "-o", str(tmp_path / "bank")]
+    typed[1] = "identify"
+    done = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("is delivered")) == (130, 1)
+    assert (tmp_path / "bank" / "result.json").exists()
     for name in ("left", "right"):
         file = tmp_path / f"kept-{name}.json"
         document = json.loads(file.read_text())
