@@ -32,6 +32,9 @@ GAUSSIAN = tuple(name for name in FILTERS if name != "pf")
 gaussian = pytest.mark.parametrize("name", GAUSSIAN)
 # Of the largest parameter, for 1e-4 rad of noise and 2 % of the torque over four seconds; least squares: 0.7 %.
 NOISY, CLEAN = 0.02, 0.005
+# Root mean square of errors over standard errors that honest ones fall below once in a thousand cases: χ² of 21 (0.72
+# for 58 parameters). Above there is more room, since errors of one short log go together.
+HONEST = 0.55
 
 
 def rotradi():
@@ -52,8 +55,8 @@ def test_known_parameters_come_back(name: str) -> None:
     assert found.result is Result.CONVERGED, found.notes
     assert error(found, c) < NOISY
     assert np.allclose(c.base.matrix @ found.theta, found.beta, rtol=1e-8, atol=1e-10)
-    # Honest: the truth lies within a few standard errors, and innovations are as large as expected.
-    assert np.sqrt(np.mean(((found.beta - c.beta) / found.standard_errors) ** 2)) < 2.0
+    # Honest: the truth lies as far off as standard errors say, and innovations are as large as expected.
+    assert HONEST < np.sqrt(np.mean(((found.beta - c.beta) / found.standard_errors) ** 2)) < 2.0
     assert 0.5 < found.details["consistency"] < 2.0
 
 
@@ -72,7 +75,7 @@ def test_a_start_that_is_twenty_percent_off_is_found_from(name: str) -> None:
     found = make_experiment_estimator(name).fit(noisy(), c.base, Prior(1.2 * c.theta))
     assert np.allclose(found.details["start"], 1.2 * c.beta)
     assert error(found, c) < 0.03  # no help from least squares now, and three seconds are short
-    assert np.sqrt(np.mean(((found.beta - c.beta) / found.standard_errors) ** 2)) < 2.0
+    assert HONEST < np.sqrt(np.mean(((found.beta - c.beta) / found.standard_errors) ** 2)) < 2.0
 
 
 @pytest.mark.parametrize("name", ["ekf", "ukf", "ckf", "cdkf"])
@@ -308,7 +311,7 @@ def test_all_filters_on_a_six_axis_arm_with_friction(name: str) -> None:
     print(f"{name}: error {error(found, c):.2e}, z {z:.2f}, {found.details['consistency']:.2f}, {spent:.1f} s for 10 s")
     assert found.result is Result.CONVERGED, found.notes
     assert error(found, c) < 0.01  # measured 0.3 %, least squares 3 %
-    assert z < 2.0
+    assert HONEST < z < 2.0
 
 
 def test_defaults_are_those_of_the_names() -> None:

@@ -129,6 +129,13 @@ def test_history_and_convergence() -> None:
     assert np.all(np.diff(history.eigenvalues[:, 0]) <= 1e-9 * history.eigenvalues[:-1, 0])  # information only grows
     assert not flags[0]
     assert flags[-1]
+    light = recursive(model.robot, log, base=base, scheme="dynamic", moments=64, window=100, eigenvalues=False)
+    for _ in light:
+        pass
+    assert np.array_equal(light.history.updates, history.updates)
+    assert light.history.beta == pytest.approx(history.beta, rel=1e-6, abs=1e-9)
+    with pytest.raises(EstimationError, match="eigenvalues=True"):
+        _ = light.history.eigenvalues
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ def test_a_designed_motion_passes_on_nominal_and_perturbed_robots(plan):
         assert len(off) == 25
         assert f"{np.sum(off <= 1.96)} of 25 base parameters lie within" in found.judgements[1].text
         assert "19 are asked for" in found.judgements[1].text
+        assert found.judgements[1].passed
+        # Nor are error bars too wide: a χ² of 25 is below this once in a thousand cases.
+        assert np.sqrt(np.mean(off**2)) > 0.58
         true = found.found.base.values(found.truth.theta)
         assert [row["true"] for row in found.rows] == pytest.approx(true)
 

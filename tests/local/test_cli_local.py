@@ -151,6 +151,18 @@ def test_an_evolution_is_stopped_killed_and_resumed_to_the_same_motions(place: P
     assert (done.returncode, done.stderr.count("so far is delivered")) == (130, 1)
     early = json.loads((tmp_path / "early" / "result.json").read_text())
     assert [r["name"] for r in early["regions"]] == ["left", "right"]
+    # So does an identification that designs its motions itself.
+    typed = [*(str(w) for w in words), "--simulate", "-o", str(tmp_path / "bank")]
+    typed[1] = "identify"
+    done = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("is delivered")) == (130, 1)
+    # And a process that has never designed a motion reads them.
+    t = np.arange(400) / 200.0
+    still = Log(("q1", "q2", "q3"), t, np.outer(np.sin(t), [0.5, 0.2, 0.2]))
+    still.save(tmp_path / "work.csv")
+    typed = ["predict", str(tmp_path / "bank"), str(tmp_path / "work.csv"), "--robot", "rotradi"]
+    done = subprocess.run([sys.executable, "-m", "steelyard", *typed], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
     for name in ("left", "right"):
         file = tmp_path / f"kept-{name}.json"
         document = json.loads(file.read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from steelyard.dynamics import Model
 from steelyard.export import as_model
+from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.simulation.work import WorkingLife
 from steelyard.watch.batch import SampleBatch
@@ -47,6 +49,33 @@ def test_friction_that_was_wrong_is_found_and_the_model_is_written(tmp_path: Pat
     assert error[0] < 0.2 * error[1]
 
 
+def test_the_way_of_the_parameters_is_written_beside_the_model(tmp_path: Path) -> None:
+    wrong = ARM.theta.copy()
+    wrong[30:] *= 1.3
+    options = {"adapt": str(tmp_path / "adapted"), "adapt_every_s": 60.0}
+    part = run(AdaptPart(WatchSetup(Model(ARM.robot, ARM.terms, wrong), options=options)), 180.0)
+    history = part.parameter_history
+    assert history is not None
+    assert {p.name for p in (tmp_path / "adapted").iterdir()} == {
+        "rotradi.urdf", "rotradi.steelyard.json", "history.csv", "report.html", "manifest.json"
+    }  # fmt: skip
+    with (tmp_path / "adapted" / "history.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["time [s]", *(f"{n} [{u}]" for n, u in zip(history.names, history.units, strict=True))]
+    way = np.array(rows, dtype=float)
+    assert 64 < len(way) <= 257  # moments that are kept, and the newest
+    assert np.all(np.diff(way[:, 0]) > 0.0)
+    # The last row is the model that lies beside it, the first one is near the one that was wrong.
+    written = as_model(tmp_path / "adapted" / "rotradi.urdf")
+    base = base_parameters(ARM.robot, ARM.terms)
+    assert way[-1, 1:] == pytest.approx(base.values(written.theta), rel=1e-6, abs=1e-9)
+    q, dq = np.random.default_rng(0).uniform(-1.0, 1.0, (2, 50, 3))
+    Y = base.regressor_columns(ARM.dynamics.torque_regressor(q, dq, np.zeros_like(q)))
+    began, ended = (np.linalg.norm(Y @ (row[1:] - base.values(ARM.theta))) for row in (way[0], way[-1]))
+    assert ended < 0.2 * began
+    assert "How the estimate came about" in (tmp_path / "adapted" / "report.html").read_text("utf-8")
+
+
 def test_without_a_folder_it_does_nothing() -> None:
     part = run(AdaptPart(WatchSetup(ARM)), 60.0)
     assert part.telling() == {"adapts": False}
@@ -65,3 +94,25 @@ def test_batches_and_restarts_make_no_difference(tmp_path: Path) -> None:
         parts = AdaptPart(WatchSetup(ARM, options=options))
         parts.restore(state)
     assert parts.model.theta == pytest.approx(whole.model.theta, rel=1e-9, abs=1e-12)
+    one, other = whole.parameter_history, parts.parameter_history
+    assert one is not None
+    assert other is not None
+    assert np.array_equal(one.at, other.at)
+    assert other.beta == pytest.approx(one.beta, rel=1e-9, abs=1e-12)
+
+
+def test_a_snapshot_holds_the_way_in_little_room_and_one_without_it_goes_on(tmp_path: Path) -> None:
+    options = {"adapt": str(tmp_path / "adapted"), "adapt_every_s": 1e6}
+    part = run(AdaptPart(WatchSetup(ARM, options=options)), 60.0)
+    state = part.state()
+    assert sum(x.nbytes for name, x in state.items() if name.startswith("history.")) < 64e3
+    # As snapshots were before they had a way.
+    size = len(part.parameter_history.names) + 1  # type: ignore[union-attr]
+    old = {name: x for name, x in state.items() if name != "history.beta"}
+    old |= {"history.moments": np.zeros((0, 2)), "history.triangles": np.zeros((0, size, size))}
+    old["history.stride"] = np.array(1)
+    later = AdaptPart(WatchSetup(ARM, options=options))
+    later.restore(old)
+    assert later.parameter_history is None
+    run(later, 60.0)
+    assert later.parameter_history is not None

@@ -135,7 +135,9 @@ def identify(o: LocalIdentifyOptions) -> None:
     def identified() -> BankRun:
         loaded = o.described.robot(o.robot)
         found = read_regions(o.regions, loaded)
-        known = read_motions(o.motions, loaded) if o.motions else o.designing.settings(None)
+        known: Any = read_motions(o.motions, loaded) if o.motions else None
+        if o.simulate and known is None:
+            known = o.designing.settings(held.enter_context(watching("models of each region's best motion")))
         bank = identify_locally(
             loaded,
             _source(loaded, o.log, o.simulate, o.mapping, o.noise, o.designing.seed),
@@ -149,7 +151,9 @@ def identify(o: LocalIdentifyOptions) -> None:
         )
         return BankRun(bank)
 
-    o.end.deliver(identified)
+    with ExitStack() as held:
+        o.end.deliver(identified)
+    told_if_stopped()
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ class ParameterHistory(Viewed):
             out = csv.writer(file, lineterminator="\n")
             out.writerow([self.axis, *(f"{n} [{u}]" for n, u in zip(self.names, self.units, strict=True))])
             for at, row in zip(self.at.tolist(), self.beta.tolist(), strict=True):
-                out.writerow([f"{at:.9g}", *("" if x != x else repr(x) for x in row)])
+                # Clocks may count from 1970 on, and moments lie some hundredths of a second apart.
+                out.writerow([f"{at:.12g}", *("" if x != x else repr(x) for x in row)])
 
     def view(self) -> Presentation:
         from steelyard.estimation.history_page import history_report, print_history

@@ -205,7 +205,13 @@ class Judge:
 
 def judged(trials: Sequence[Trial], names: Sequence[str]) -> tuple[Judgement, ...]:
     """Whether the motion keeps to its limits, whether the planted base parameters, called `names`, lie where the error
-    bars say, of how many that do not the error shows, and whether another motion is predicted: all trials count."""
+    bars say, of how many that do not the error shows, and whether another motion is predicted: all trials count.
+
+    What decides is whether errors show. The plain count of intervals that hold the truth is told beside: error bars
+    are of noise, and the longer the log, the more of them are narrower than what filters, clocks and held torques
+    leave. Three `rotradi` on 10 s of motion have 70 of 75 within, on 30 s 65, where 64 are asked for: at the edge, by
+    more data, though none of the errors moves a torque by a tenth of its noise.
+    """
     from scipy.stats import binom  # slow to import
 
     z = np.array([t.z_scores for t in trials])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.recursion._information import Information, determined
 from steelyard.ground.arrays import Array, one_blas_thread
 
@@ -18,11 +19,12 @@ class History:
     """Moments of an estimation, evenly spread: whenever there are `most`, every second one goes.
 
     `t`, `updates` and `beta` (moments × parameters) are what was known then; `eigenvalues` those of P, largest first.
-    Both are worked out from the triangles when they are asked for.
+    Both are worked out from the triangles when they are asked for; without `eigenvalues` only `beta` is kept, which a
+    live watch can afford to write every other second.
     """
 
-    def __init__(self, count: int, most: int = 256) -> None:
-        self._most, self._stride = most - most % 2, 1
+    def __init__(self, count: int, most: int = 256, eigenvalues: bool = True) -> None:
+        self._most, self._stride, self._whole = most - most % 2, 1, eigenvalues
         self._count = count
         self._moments: list[tuple[float, int, Array]] = []
 
@@ -30,7 +32,7 @@ class History:
         """Keep this moment if its turn has come."""
         if state.updates % self._stride or not self._most:
             return
-        self._moments.append((t, state.updates, state.joined))
+        self._moments.append((t, state.updates, state.joined if self._whole else state.theta()))
         if len(self._moments) == self._most:
             self._stride *= 2
             self._moments = [m for m in self._moments if m[1] % self._stride == 0]
@@ -49,6 +51,8 @@ class History:
     @property
     def beta(self) -> Array:
         """`(moments, parameters)`; not numbers where not all of them were known yet."""
+        if not self._whole:
+            return np.array([m[2] for m in self._moments]).reshape(-1, self._count)
         out = np.full((len(self), self._count), np.nan)
         for row, (_, _, joined) in zip(out, self._moments, strict=True):
             if determined(joined[:-1, :-1]):
@@ -58,6 +62,8 @@ class History:
     @property
     def eigenvalues(self) -> Array:
         """Of P, `(moments, parameters)`; infinite where nothing was known yet."""
+        if not self._whole:
+            raise EstimationError("This history keeps no eigenvalues; begin it with eigenvalues=True.")
         R = np.array([m[2][:-1, :-1] for m in self._moments]).reshape(-1, self._count, self._count)
         with one_blas_thread():
             values = np.linalg.svd(R, compute_uv=False)[:, ::-1]
@@ -67,13 +73,17 @@ class History:
     def state(self) -> dict[str, Array]:
         size = self._count + 1
         head = np.array([[m[0], m[1]] for m in self._moments]).reshape(-1, 2)
-        triangles = np.array([m[2] for m in self._moments]).reshape(-1, size, size)
-        return {"moments": head, "triangles": triangles, "stride": np.array(self._stride)}
+        kept = {"moments": head, "stride": np.array(self._stride)}
+        if not self._whole:
+            return {**kept, "beta": self.beta}
+        return {**kept, "triangles": np.array([m[2] for m in self._moments]).reshape(-1, size, size)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         self._stride = int(state["stride"])
-        rows = zip(state["moments"], state["triangles"], strict=True)
-        self._moments = [(float(t), int(updates), joined.copy()) for (t, updates), joined in rows]
+        # A state of before there was a choice has triangles, none of them where nothing was kept.
+        of_each = state["triangles" if self._whole or "beta" not in state else "beta"]
+        rows = zip(state["moments"], of_each, strict=True)
+        self._moments = [(float(t), int(updates), kept.copy()) for (t, updates), kept in rows]
 
 
 class Settling:

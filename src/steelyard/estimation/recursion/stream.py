@@ -44,6 +44,7 @@ class _Settings:
     window: int
     tolerance: float
     moments: int
+    eigenvalues: bool = True
 
     def __post_init__(self) -> None:
         for name in ("every", "window", "reset_every"):
@@ -54,7 +55,8 @@ class _Settings:
     def __repr__(self) -> str:  # what a continued run must share
         noise = np.asarray(self.noise, dtype=float).tolist()
         reset = f"{self.reset_every} to {np.asarray(self.P0, dtype=float).tolist()}" if self.reset_every else "never"
-        return f"noise {noise} reset {reset} window {self.window} {self.tolerance} moments {self.moments}"
+        kept = f"{self.moments}" if self.eigenvalues else f"{self.moments} of parameters"
+        return f"noise {noise} reset {reset} window {self.window} {self.tolerance} moments {kept}"
 
     def start(self, base: BaseParameters) -> tuple[Array, Prior | None]:
         """The parameters of `base` to begin with, and the full ones where they were given."""
@@ -97,6 +99,7 @@ def recursive(
     window: int = 200,
     tolerance: float = 0.05,
     moments: int = 256,
+    eigenvalues: bool = True,
     base: BaseParameters | None = None,
     known_friction: Curves | None = None,
     resume: str | os.PathLike[str] | None = None,
@@ -120,6 +123,7 @@ def recursive(
         window, tolerance: `converged` says that the last `window` updates changed the predictions of all rows so far
             by less than `tolerance` of the residuals' standard deviation.
         moments: how many moments `history` keeps at most; 0: none.
+        eigenvalues: whether it can tell those of P, too; without, a state is as small as its parameters.
         base: the base parameters, where they are at hand already.
         known_friction: curves over velocity (rad/s, m/s → N m, N), by joint or motor, that are taken off the torque.
         resume: a state written by `save`, to go on from exactly as if nothing had happened.
@@ -127,7 +131,7 @@ def recursive(
     robot = as_robot(robot)
     samples: Any = as_log(stream, robot) if is_one_log(stream) and not isinstance(stream, np.ndarray) else stream
     known = base_parameters(robot, terms) if base is None else base
-    settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments)
+    settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments, eigenvalues)
     made = Recursive(known, make_scheme(scheme), make_forgetting(forgetting), settings)
     if known_friction is not None:
         samples = _without_friction(KnownFriction.of(robot, known_friction), samples)
@@ -208,7 +212,7 @@ class Recursive:
         self._rows.out = self.information.buffer
         self._parts = self._rows.sample.reshape(-1, robot.dof)
         self._ones = np.ones(self._rows.sample.size)
-        self.history = History(base.rank, settings.moments)
+        self.history = History(base.rank, settings.moments, settings.eigenvalues)
         self._settling = Settling(base.rank, settings.window, settings.tolerance)
         beta0, self.prior = settings.start(base)
         self.information.start(beta0, settings.P0)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 from steelyard.errors import SteelyardError, UnknownNameError, shortened
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
+from steelyard.ground.registry import Registry
 from steelyard.ground.schema import build
 
 # Harmonics, knots, spans of one joint's motion.
@@ -18,12 +19,13 @@ class _Named(Protocol):
 
 
 F = TypeVar("F", bound=_Named)
-_families: dict[str, type] = {}
+# Whoever reads a motion need not have made one: families are looked for in their files.
+_FAMILIES: Registry[type] = Registry("trajectory family", ("steelyard.excitation.trajectories",))
 
 
 def known(cls: type[F]) -> type[F]:
     """Makes a family class known under its `kind`; its settings are its constructor's keywords."""
-    _families[cls.kind] = cls
+    _FAMILIES.register(cls.kind)(cls)
     return cls
 
 
@@ -35,13 +37,13 @@ def family_to(family: Family) -> dict[str, Any]:
 def family_from(document: Field) -> Family:
     """The family of one joint's entry, `document`; what is not a setting (`coefficients`) is left to the caller."""
     name = document.table((), ("family",), others=True).get("family", document).value
-    if not isinstance(name, str) or name not in _families:
-        raise UnknownNameError("trajectory family", shortened(str(name), 60), sorted(_families))
+    if not isinstance(name, str) or name not in _FAMILIES:
+        raise UnknownNameError("trajectory family", shortened(str(name), 60), sorted(_FAMILIES))
     settings = {key: value for key, value in document.value.items() if key not in ("family", "coefficients")}
     for key, value in settings.items():
         if (isinstance(value, int) and abs(value) > _MOST) or (isinstance(value, list) and len(value) > _MOST):
             document.fail(f"{shortened(str(key), 60)}: more than {_MOST} is more than a motion has.")
-    family: Family = build(_families[name], document.inside(settings, f"family '{name}'"))
+    family: Family = build(_FAMILIES[name], document.inside(settings, f"family '{name}'"))
     return family
 
 

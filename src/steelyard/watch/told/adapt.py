@@ -2,12 +2,13 @@
 
 It begins at the model that the robot is watched by, known to some percent, and forgets along what the motion shows and
 nowhere else, so that weeks of the same work do not lose what other motions have told. What is written is a model like
-any other (URDF with its sidecar): `steelyard watch`, `predict` and `export` take it. A load that is carried all
-the time becomes a part of it.
+any other (URDF with its sidecar): `steelyard watch`, `predict` and `export` take it; beside it lies how its base
+parameters came about. A load that is carried all the time becomes a part of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,13 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.ground.folders import run_folder
+from steelyard.ground.outcome import REPORT
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.watch.batch import Seen
 from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
 
 if TYPE_CHECKING:
+    from steelyard.estimation.history import ParameterHistory
     from steelyard.estimation.recursion.stream import Recursive
 
 # At most so many samples a second (1/s): robots move by a few Hz, and recursive least squares costs 30 µs a sample.
@@ -30,6 +33,8 @@ _MEMORY_S = 3600.0
 # How far off the first model may be, as a part of each base parameter and of the largest of its kind.
 _OFF, _LEAST = 0.1, 0.01
 _EVERY_S = 600.0
+# So many moments of the way are kept, evenly spread over it: a line of a figure has no more to show.
+_MOMENTS = 256
 
 
 @WATCH_PARTS.register("adapt")
@@ -67,7 +72,8 @@ class AdaptPart(WatchPart):
             theta0=model.theta,
             P0=(_OFF * np.abs(beta) + _LEAST * float(np.abs(beta).max())) ** 2,
             forgetting=Directional(1.0 - 1.0 / (_MEMORY_S * _RATE_HZ)),
-            moments=0,
+            moments=_MOMENTS,
+            eigenvalues=False,  # they would put megabytes into every snapshot
         )
 
     def take(self, seen: Seen) -> None:
@@ -99,16 +105,31 @@ class AdaptPart(WatchPart):
             return given
         return Model(given.robot, given.terms, self._run.theta)
 
+    @property
+    def parameter_history(self) -> ParameterHistory | None:
+        """How its base parameters came about, up to now; None where nothing was followed yet."""
+        if self._run is None or not len(self._run.history):
+            return None
+        history = self._run.parameter_history
+        if history.at[-1] >= self._now:
+            return history
+        # The last moment that was kept may be a hundredth of the way ago: hours, after a month.
+        at, beta = np.append(history.at, self._now), np.vstack([history.beta, self._run.estimate])
+        return replace(history, at=at, beta=beta)
+
     def _write(self) -> None:
         from steelyard.export.sidecar import model_to_sidecar
         from steelyard.export.urdf import model_to_urdf
 
-        model = self.model
+        model, history = self.model, self.parameter_history
         try:
             with run_folder(self._folder, overwrite=True) as folder:
                 name = model.robot.name
                 model_to_urdf(model, Path(folder) / f"{name}.urdf")
                 model_to_sidecar(model, Path(folder) / f"{name}.steelyard.json")
+                if history is not None:
+                    history.to_csv(folder / "history.csv")
+                    (folder / REPORT).write_text(history.page(), "utf-8")
         except (SteelyardError, OSError) as problem:
             self.tell(WatchEvent(self._now, "adapt", f"The adapted model could not be written: {problem}"))
 
