@@ -223,3 +223,10 @@ def test_rotations_survive_angles_and_quaternions(seed):
     for rotation in (quarter, half, rotation_about(axis / np.linalg.norm(axis), rng.uniform(-3, 3)), np.eye(3)):
         np.testing.assert_allclose(rotation_from_rpy(*rpy_of(rotation)), rotation, atol=2e-15)
         np.testing.assert_allclose(rotation_from_quaternion(*quaternion_of(rotation)), rotation, atol=4e-15)
+
+
+def test_limits_that_nobody_knows_come_back_as_none(tmp_path):
+    """URDF must state them: what is written for an unknown limit is none for whoever reads it."""
+    model_to_urdf(Model.nominal(load_robot("rotradi")), tmp_path / "arm.urdf")
+    for joint in load_robot(tmp_path / "arm.urdf").joints:
+        assert (joint.lower, joint.upper, joint.velocity) == (-np.inf, np.inf, np.inf)

@@ -58,3 +58,9 @@ def test_what_cannot_be_designed_is_refused() -> None:
         excite_load(ROBOT, noise=0.0)
     with pytest.raises(SteelyardError, match="no frame 'hand'"):
         excite_load(ROBOT, "hand")
+
+
+def test_a_robot_that_cannot_show_a_load_is_told_what_stays_hidden() -> None:
+    """All its axes are parallel: only what resists turning about that direction is felt."""
+    with pytest.raises(SteelyardError, match=r"the whole load: .*Ixx.* cannot be told, or not from each other"):
+        excite_load(load_robot("prrrp"))

@@ -116,3 +116,12 @@ def test_a_snapshot_holds_the_way_in_little_room_and_one_without_it_goes_on(tmp_
     assert later.parameter_history is None
     run(later, 60.0)
     assert later.parameter_history is not None
+
+
+def test_a_watch_that_was_short_leaves_its_model_when_it_ends(tmp_path: Path) -> None:
+    part = run(AdaptPart(WatchSetup(ARM, options={"adapt": str(tmp_path / "adapted")})), 60.0)
+    assert not (tmp_path / "adapted").exists()  # ten minutes are not over
+    before = {name: np.copy(x) for name, x in part.state().items()}
+    part.end()
+    assert as_model(tmp_path / "adapted" / "rotradi.urdf").robot.dof == 3
+    assert all(np.array_equal(x, part.state()[name], equal_nan=True) for name, x in before.items())

@@ -12,14 +12,11 @@ from steelyard.export._bodies import Body, Inertial, bodies_of
 from steelyard.export._simple_terms import SimpleTerms
 from steelyard.export._xml_text import comment, number, numbers, tag
 from steelyard.ground.arrays import Array
-from steelyard.robot.robot import Robot
+from steelyard.robot.robot import UNLIMITED, Robot
 from steelyard.robot.spatial import rpy_of
 
 # The elements of a URDF that an export writes.
 
-
-# URDF's own parsers want limits where none are known, and do not all understand "inf".
-UNLIMITED = 1e9
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -95,6 +92,7 @@ def _joint_lines(robot: Robot, body: Body, parent: str, terms: SimpleTerms) -> l
     ]
     bounds = {} if kind == "continuous" else {"lower": limits.lower, "upper": limits.upper}
     every = {**bounds, "effort": limits.effort, "velocity": limits.velocity}
+    # URDF's own parsers want limits where none are known, and do not all understand "inf".
     finite = {name: number(np.clip(value, -UNLIMITED, UNLIMITED)) for name, value in every.items()}
     lines.append(f"  {tag('limit', finite)}")
     if body.follows is not None:

@@ -31,12 +31,14 @@ from steelyard.excitation.trajectories import Family, Fourier, Trajectory
 from steelyard.ground.arrays import one_blas_thread
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.inertial import INERTIAL_NAMES
-from steelyard.payload.sensor import WRENCH_AXES
+from steelyard.payload.sensor import WRENCH_AXES, wrench_regressor
 from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 
 # Noise of a sensor like the JR3 of Kozłowski & Dutkiewicz 1996: 0.3 N and 0.02 N m.
 WRENCH_NOISE = (0.3, 0.3, 0.3, 0.02, 0.02, 0.02)
+# A direction of the load that random motions show less than this part of the best is not shown at all.
+_SEEN = 1e-9
 _UNITS = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
 
 
@@ -70,6 +72,7 @@ def excite_load(
     sigma = np.broadcast_to(np.asarray(noise, dtype=float), (6,))
     if not np.all(sigma > 0.0):
         raise SteelyardError("The noise of every axis of the sensor is positive.")
+    _check_sight(robot, frame)
     bounds = limits_from(robot, limits)
     families = (family or Fourier(5, duration),) * robot.dof
     times = Trajectory.standing(families, np.zeros(robot.dof)).times(rate)
@@ -80,7 +83,30 @@ def excite_load(
         needs = requirements(robot, families, bounds, None, 0.0, ())
         problem = SearchProblem(goal, find_centre(families, bounds, needs, seed), needs)
         hunt = Search(problem, search or SearchSettings(), seed, None, None, "")
-        return hunt.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)
+        found = hunt.plan(INERTIAL_NAMES, _UNITS, joint_names=robot.joint_names, rate=rate, limits=bounds)
+    if not np.isfinite(found.condition_number) or found.condition_number > 1.0 / np.finfo(float).eps:
+        raise SteelyardError(
+            f"No motion of {duration:g} s was found that shows the whole load within the limits of {robot.name}: let "
+            "it take longer (--duration), or look at its limits."
+        )
+    return found
+
+
+def _check_sight(robot: Robot, frame: str) -> None:
+    """Refuse a robot that no motion of which shows a whole load, as one that always turns about the same axis."""
+    rng = np.random.default_rng(0)
+    at = FrameKinematics(robot, robot.frame(frame))(*rng.normal(size=(3, 50, robot.dof)))
+    rows = wrench_regressor(at).reshape(-1, 10)
+    _, sizes, directions = np.linalg.svd(rows / np.maximum(np.linalg.norm(rows, axis=0), 1e-300))
+    unseen = directions[sizes < _SEEN * sizes[0]]
+    hidden = [name for name, part in zip(INERTIAL_NAMES, np.abs(unseen).max(axis=0, initial=0.0), strict=True)
+              if part > 1e-6]  # fmt: skip
+    if hidden:
+        raise SteelyardError(
+            f"No motion of {robot.name} shows a sensor at '{frame or 'the last link'}' the whole load: "
+            f"{', '.join(hidden)} cannot be told, or not from each other, since it never turns about other axes. Weigh "
+            "with any motion, by the joints' torques (steelyard payload … --without LOG --with LOG)."
+        )
 
 
 def _expected(sizes: ArrayLike) -> Linear:

@@ -19,8 +19,6 @@ from steelyard.robot.lock import lock_joints
 from steelyard.robot.robot import Joint, JointKind, Link, Robot
 from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_quaternion
 
-# Both libraries write "no limit" as a number that no robot has.
-_UNLIMITED = 1e300
 _TERMS = ("viscous", "coulomb", "rotor")
 
 
@@ -202,13 +200,10 @@ def _parent(frame: Any) -> int:
 def _limits(model: Any, joint: Any, name: str, kind: JointKind) -> Joint:
     """A joint with its limits; one whose angle is kept as cosine and sine has none of its position."""
 
-    def bounded(value: float) -> float:
-        return float(value) if abs(value) < _UNLIMITED else float(np.copysign(np.inf, value))
-
     at, rate = joint.idx_q, joint.idx_v
     lower, upper = (
-        (bounded(model.lowerPositionLimit[at]), bounded(model.upperPositionLimit[at]))
+        (float(model.lowerPositionLimit[at]), float(model.upperPositionLimit[at]))
         if joint.nq == 1
         else (-np.inf, np.inf)
     )
-    return Joint(name, kind, lower, upper, bounded(model.velocityLimit[rate]), bounded(model.effortLimit[rate]))
+    return Joint(name, kind, lower, upper, float(model.velocityLimit[rate]), float(model.effortLimit[rate]))

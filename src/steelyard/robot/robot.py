@@ -24,6 +24,8 @@ JointKind = Literal["revolute", "prismatic"]
 
 # A humanoid with both hands has fewer than a hundred.
 MOST_JOINTS = 256
+# Limits (rad, m, per second, N m, N) from here on are none: files that must state one, ours too, write such numbers.
+UNLIMITED = 1e9
 # m/s²; the Sun has 274.
 _STRONGEST_GRAVITY = 1e4
 
@@ -32,7 +34,8 @@ _STRONGEST_GRAVITY = 1e4
 class Joint:
     """A coordinate that moves on its own: one channel of a log, one row of every regressor.
 
-    Limits are in rad or m, per second, and in N m or N; an unknown limit is infinite.
+    Limits are in rad or m, per second, and in N m or N; an unknown limit is infinite, and so is one
+    of `UNLIMITED` or more.
     """
 
     name: str
@@ -41,6 +44,11 @@ class Joint:
     upper: float = np.inf
     velocity: float = np.inf
     effort: float = np.inf
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "velocity", "effort"):
+            if abs(value := getattr(self, name)) >= UNLIMITED:
+                object.__setattr__(self, name, float(np.copysign(np.inf, value)))
 
     @property
     def unit(self) -> str:

@@ -85,8 +85,15 @@ class WatchAside:
         """Return when all is done."""
         self._patient.wait()
 
+    def end(self) -> None:
+        """The same, and parts write what they hold back: the watch is over."""
+        self.wait()
+        for part in list(self._parts.values()):
+            if not part.urgent:
+                part.end()
+
     def close(self) -> None:
-        """The same, and no more will come."""
+        """All is done, and no more will come."""
         self._patient.close()
         self._outputs.close()
         if self._snapshots is not None:

@@ -133,7 +133,7 @@ class RobotWatch:
                     pass
                 self.finish()
                 made = self.made()
-            self.aside.wait()
+            self.aside.end()
             self.aside.tell()
             self.outputs.told(self.aside.whole(made))
             if self.snapshots is not None:

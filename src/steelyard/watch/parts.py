@@ -99,6 +99,9 @@ class WatchPart(ABC):
     def restore(self, state: PartState) -> None:
         """Go on from a `state` of the same part, made for the same model."""
 
+    def end(self) -> None:  # noqa: B027
+        """The watch is over: write what was held back. What it leaves behind in its state stays as it is."""
+
     def tell(self, event: WatchEvent) -> None:
         """Let an `event` be known."""
         if len(self._events) < MOST_EVENTS:

@@ -97,6 +97,10 @@ class AdaptPart(WatchPart):
             self._written = self._now
             self._write()
 
+    def end(self) -> None:
+        if self._run is not None and self._run.samples and self._now != self._written:
+            self._write()
+
     @property
     def model(self) -> Model:
         """The model as it is known now."""
