@@ -176,6 +176,13 @@ def test_prrrp_has_the_figures_of_the_specification(done: dict[str, Reproduction
     wanted = [f"Table {k}" for k in (3, 4, 5, 6)] + [f"Figure {k}" for k in (3, 5, 6, 7, 8)]
     assert all(what in titles for what in wanted)
     assert_allclose(numbers(found(one, "Runge–Kutta steps"))[0], 0.2, atol=0.03)  # percent, one digit in print
+    # Percent, but for κ(W). Nothing is drawn but the noise, and that by a seed.
+    assert numbers(found(one, "motion shows all eight"))[0] == pytest.approx(6.0, abs=0.1)
+    assert numbers(found(one, "Least squares is exact"))[1] == pytest.approx(0.6, abs=0.2)
+    assert numbers(found(one, "Adaline with γ"))[0] == pytest.approx(7.7, abs=0.1)
+    assert numbers(found(one, "Hopfield with c"))[0] == pytest.approx(4.4, abs=0.1)
+    assert_allclose(numbers(found(one, "Computed torque with Kalman"))[-2:], (0.16, 1.1), rtol=0.1)  # rad
+    assert numbers(found(one, "explicit steps"))[1] == pytest.approx(1719, abs=1)
     assert_allclose(numbers(found(one, "velocity noise of 1e-4"))[-1], 0.7, atol=0.05)  # the same draw of the noise
     # In the print 0.0012 m for Adaline's joint 5 and 0.0001 rad for Kalman's three rotary ones, and else nothing.
     item = next(i for i in one.items if i.title.startswith("Table 5"))

@@ -160,8 +160,9 @@ def four_ways(lab: Lab) -> Item:
                 "Their M(q) is not positive definite where the motion starts.",
             ),
             asserted(
-                "Computed torque with Kalman's λ is unstable; Adaline's and Hopfield's err by 0.16 to 1.1 rad.",
-                not computed["kalman"].passed and np.allclose((min(others), max(others)), (0.16, 1.1), rtol=0.1),
+                "Computed torque with Kalman's λ is unstable; Adaline's and Hopfield's err by more than a tenth of a "
+                "radian.",
+                not computed["kalman"].passed and min(others) > 0.1,
                 f"{computed['kalman'].reason} The others err by {min(others):.2f} to {max(others):.2f} rad.",
             ),
             _tracking_says_nothing(track, torque),
