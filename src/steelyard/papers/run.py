@@ -24,6 +24,7 @@ from steelyard.ground import (
     check_target,
     explained,
     growing_folder,
+    one_blas_thread,
     part,
     plain,
     read_json,
@@ -211,7 +212,8 @@ def run_paper(paper: Paper, *, fast: bool = False, kept: Path | None = None) -> 
         title = paper.item_title(index)
         file = None if kept is None else kept / f"{index:02d}-{key}.json"
         if file is None or not file.exists():
-            with compiled_at_once():  # or the last digits would depend on which items were made before
+            # Or the last digits would depend on which items were made before, and on the number of cores.
+            with compiled_at_once(), one_blas_thread():
                 item = replace(make(lab()), title=title)
             if file is not None:
                 write_whole(file, json.dumps(plain(asdict(item)), ensure_ascii=False))
