@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from typer.testing import CliRunner
 
+from steelyard.cli import app
 from steelyard.errors import SteelyardError
 from steelyard.papers import PAPERS, load_paper
 from steelyard.papers.paper import Item, Paper, asserted, holm, measured, paper_table, shown, tables_and_figures
@@ -109,6 +111,21 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch
     interrupted = {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()}
     reproduce(["toy"], tmp_path, overwrite=True)
     assert {p.name: p.read_bytes() for p in (tmp_path / "toy").iterdir()} == interrupted
+
+
+def test_a_paper_that_takes_too_long_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is there all the same, and without a bound the time is only told."""
+    monkeypatch.setattr("steelyard.papers.run.load_paper", lambda name: toy([]))
+    line = ["reproduce", "toy", "--overwrite", "-o", str(tmp_path)]
+    told = CliRunner().invoke(app, line)
+    assert told.exit_code == 0, told.output
+    assert re.search(r"\(\d+\.\d processor seconds\)", " ".join(told.output.split()))
+    assert CliRunner().invoke(app, [*line, "--most-seconds", "600"]).exit_code == 0
+    (tmp_path / "toy" / "result.json").unlink()
+    slow = CliRunner().invoke(app, [*line, "--most-seconds", "0"])
+    assert slow.exit_code == 1
+    assert "processor seconds, more than 0." in slow.output
+    assert (tmp_path / "toy" / "result.json").exists()
 
 
 def test_strange_folders_are_left_alone(tmp_path: Path) -> None:

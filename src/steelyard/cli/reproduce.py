@@ -23,6 +23,10 @@ def reproduce(
     ],
     fast: Annotated[bool, typer.Option("--fast", help="Fewer repetitions: seconds instead of minutes.")] = False,
     output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="A folder for all papers.")] = "papers",
+    most_seconds: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0.0, help="Fail if a paper takes more processor seconds. Default: no bound."),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,5 +44,9 @@ def reproduce(
     else:
         for one in done:
             one.tell(out, str(Path(output) / one.paper.name))
-    if any(one.failures for one in done):
+    took = {one.paper.name: one.processor_seconds or 0.0 for one in done}
+    slow = {name: seconds for name, seconds in took.items() if most_seconds is not None and seconds > most_seconds}
+    for name, seconds in slow.items():
+        typer.echo(f"steelyard: {name} took {seconds:.1f} processor seconds, more than {most_seconds:g}.", err=True)
+    if slow or any(one.failures for one in done):
         raise typer.Exit(1)

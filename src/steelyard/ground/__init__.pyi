@@ -2,7 +2,7 @@
 
 from . import scalars
 from .arithmetic import evaluate_expression
-from .arrays import Array
+from .arrays import Array, one_blas_thread
 from .field import Field
 from .files import plain, write_whole
 from .folders import RunFolderError, check_target, growing_folder, run_folder, sweep_up
@@ -17,6 +17,6 @@ from .untrusted import read_json
 __all__ = [
     "Array", "CancelledError", "Content", "Field", "HowFar", "Outcome", "Presentation", "Registry",
     "RunFolderError", "Viewed", "Watch", "build", "check_target", "evaluate_expression", "explained",
-    "growing_folder", "number", "part", "plain", "read_json", "run_folder", "scalars", "steps", "sweep_up",
-    "told_to", "watched", "write_whole",
+    "growing_folder", "number", "one_blas_thread", "part", "plain", "read_json", "run_folder", "scalars", "steps",
+    "sweep_up", "told_to", "watched", "write_whole",
 ]  # fmt: skip

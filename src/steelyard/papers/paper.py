@@ -213,11 +213,16 @@ class Paper:
 
 @dataclass(frozen=True)
 class Reproduction(Viewed):
-    """A paper and what came out."""
+    """A paper and what came out.
+
+    `processor_seconds` is what this run took, of all cores together; what an interrupted one had left is not in it, and
+    it is in no file: the same run gives the same bytes.
+    """
 
     paper: Paper
     fast: bool
     items: tuple[Item, ...] = field(default=())
+    processor_seconds: float | None = field(default=None, compare=False)
 
     @property
     def statements(self) -> tuple[Statement, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
@@ -24,6 +25,7 @@ from steelyard.ground import (
     check_target,
     explained,
     growing_folder,
+    one_blas_thread,
     part,
     plain,
     read_json,
@@ -165,7 +167,8 @@ def print_reproduction(done: Reproduction, out: Console, folder: str) -> None:
     out.print(table(f"{done.paper.name}: {done.paper.title}", ["statement", "kind", "result", "found"], rows))
     for failure in done.failures:
         say(out, bold("Fails:"), f" {failure.claim}")
-    say(out, f"Written to {folder}: result.json, report.html")
+    took = "" if done.processor_seconds is None else f" ({done.processor_seconds:.1f} processor seconds)"
+    say(out, f"Written to {folder}: result.json, report.html{took}")
 
 
 _UNFINISHED = "unfinished"
@@ -211,7 +214,8 @@ def run_paper(paper: Paper, *, fast: bool = False, kept: Path | None = None) -> 
         title = paper.item_title(index)
         file = None if kept is None else kept / f"{index:02d}-{key}.json"
         if file is None or not file.exists():
-            with compiled_at_once():  # or the last digits would depend on which items were made before
+            # Or the last digits would depend on which items were made before, and on the number of cores.
+            with compiled_at_once(), one_blas_thread():
                 item = replace(make(lab()), title=title)
             if file is not None:
                 write_whole(file, json.dumps(plain(asdict(item)), ensure_ascii=False))
@@ -226,13 +230,14 @@ def run_paper(paper: Paper, *, fast: bool = False, kept: Path | None = None) -> 
 
 
 def _written(paper: Paper, place: Path, fast: bool) -> Reproduction:
+    before = sum(os.times()[:4])  # with children that have ended
     with growing_folder(place, _UNFINISHED, resume=True):
         kept = place / _UNFINISHED
         kept.mkdir(exist_ok=True)
         sweep_up(kept)
         done = run_paper(paper, fast=fast, kept=kept)
     done.save(place, overwrite=True)
-    return done
+    return replace(done, processor_seconds=sum(os.times()[:4]) - before)
 
 
 def _check_target(place: Path, overwrite: bool) -> None:

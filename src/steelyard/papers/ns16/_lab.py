@@ -39,7 +39,7 @@ from steelyard.papers.pieces import Pieces
 from steelyard.parameters import Column, Custom, identification_terms
 
 _TERMS = ("rotor", "coulomb", "viscous", "quadratic")
-# Butterworth of order 8 at 30 Hz on logs of 500 Hz (200 Hz in fast mode), as in the paper.
+# Butterworth of order 8 at 30 Hz on logs of 500 Hz (100 Hz in fast mode), as in the paper.
 FILTER = sy.Preparation(cutoff_hz=30.0, order=8)
 NOISE_PERCENT = 2.0
 SECONDS = 10.0
@@ -78,11 +78,11 @@ class Lab:
 
     def __init__(self, fast: bool) -> None:
         self.fast = fast
-        self.trajectories, self.rate = (2, 200.0) if fast else (30, 500.0)
+        self.trajectories, self.rate = (2, 100.0) if fast else (30, 500.0)
         self.ways = (EVOLVED, RANDOM, GLOBAL) if fast else WAYS
         self.compared = PLANTS[1:] if fast else PLANTS
         self.draws = 1 if fast else 10
-        self.population, self.generations = (12, 3) if fast else (150, 100)
+        self.population, self.generations = (8, 3) if fast else (150, 100)
         # A fast run looks for gradients' motions as briefly as can be.
         short = SearchSettings(1, (), (4.0,), 1, 8)
         self.search, self.harmonics = (short, 2) if fast else (Design().search, Design().harmonics)

@@ -142,7 +142,9 @@ def friction_labels(lab: Lab) -> Item:
     }
     percent = {name: 100.0 * values / lab.nominal for name, values in read.items()}
     cells = [(name, *(f"{p[:, k].min():.1f} … {p[:, k].max():.1f}" for k in range(6))) for name, p in percent.items()]
+    labelled, interleaved = percent.values()
     wide, narrow = (float(p.max() / p.min()) for p in percent.values())
+    low, high = float(interleaved.min()), float(interleaved.max())
     return Item(
         text="Coulomb friction of geared joints is some percent of their nominal torque, on all joints alike.",
         tables=(
@@ -153,9 +155,10 @@ def friction_labels(lab: Lab) -> Item:
         statements=(
             asserted(
                 "Read as labelled, joint 5 rubs with most of its nominal torque and joint 2 hardly at all; read as "
-                "interleaved, all joints lie between 3 and 22 %.",
-                wide > 300.0 and narrow < 8.0,
-                f"Largest over smallest: {wide:.0f} as labelled, {narrow:.1f} interleaved.",
+                f"interleaved, all joints lie between {low:.0f} and {high:.0f} %.",
+                labelled[:, 4].min() > 50.0 and labelled[:, 1].max() < 1.0 and low > 1.0 and high < 25.0,
+                f"{listed(labelled[:, 4])} % on joint 5 and {listed(labelled[:, 1])} % on joint 2 in A, B, C as "
+                f"labelled; largest over smallest {wide:.0f} as labelled, {narrow:.1f} interleaved.",
             ),
         ),
         differences=("The labels are most probably interleaved; this is an inference from plausibility.",),

@@ -25,6 +25,8 @@ from steelyard.report import Line, Panel, TableColumn
 
 _Method = Literal["euler", "rk4"]
 EPOCHS = 20
+# The network (19) in explicit steps: c, and steps per sample.
+C, SUBSTEPS = 10.0, 20
 WAYS: dict[Literal["joint", "per-row"], str] = {"joint": "joint network", "per-row": "one per torque"}
 TORQUES = ("F1", "τ2", "τ3", "τ4", "F5")
 # (44), which should state these variances, is empty in print.
@@ -136,7 +138,10 @@ def figure_5(lab: Lab) -> Item:
     at, history = _way(hopfield(passes).free(lab.clean, UNKNOWNS).history)
     _, noisy = _way(hopfield(passes).free(lab.noisy, UNKNOWNS).history)
     errors = [lab.percent(history[int(np.argmax(at >= k - 1e-9))]) for k in (1, passes)]
-    stiff = {beta: lab.percent(_explicit(lab, beta, 1)[-1]) for beta in (1.0, 0.1)}
+    grams, right = _normal(lab)
+    stiff = {beta: lab.percent(_explicit(grams, right, beta)[-1]) for beta in (1.0, 0.1)}
+    steepest = float(np.linalg.eigvalsh(grams)[:, -1].max())
+    reached = [PERIOD / SUBSTEPS * C / beta * steepest for beta in stiff]
     implicit = {beta: hopfield(3, beta).free(lab.clean, UNKNOWNS).beta for beta in stiff}
     kept = {beta: lab.percent(x) for beta, x in implicit.items()}
     return Item(
@@ -147,33 +152,37 @@ def figure_5(lab: Lab) -> Item:
         ),
         statements=(
             asserted(
-                "Hopfield with c = β = 10 is 4.4 % off after one pass and exact after five.",
-                abs(errors[0] - 4.4) < 0.1 and errors[1] < 0.01,
+                "Hopfield with c = β = 10 comes within 5 % in one pass and is exact after five.",
+                errors[0] < 5.0 and errors[1] < 0.01,
                 f"{errors[0]:.2f} % and {errors[1]:.0e} %.",
             ),
             asserted(
                 "With β of 1 or 0.1 explicit steps, 20 a sample, diverge.",
-                not any(x < 100.0 for x in stiff.values()),
-                "h·(c/β)·λmax(ΦᵀΦ) must stay below 2, and λmax reaches 1719. The same equation in implicit steps "
-                f"settles: {listed(kept.values(), '.1g')} % off after three passes.",
+                not any(x < 100.0 for x in stiff.values()) and min(reached) > 2.0,
+                f"h·(c/β)·λmax(ΦᵀΦ) must stay below 2; with λmax of up to {steepest:.0f} it reaches "
+                f"{listed(reached)}. The same equation in implicit steps settles: {listed(kept.values(), '.1g')} % off "
+                "after three passes.",
             ),
         ),
         differences=("c, β and the length of a step are not printed, nor is how often the data are gone through.",),
     )
 
 
-def _explicit(lab: Lab, beta: float, passes: int, c: float = 10.0, substeps: int = 20) -> Array:
-    """(19) by explicit Euler, `(passes × samples, 8)`."""
+def _normal(lab: Lab) -> tuple[Array, Array]:
+    """ΦᵀΦ and Φᵀτ of every sample, `(samples, 8, 8)` and `(samples, 8)`."""
     log = lab.log()
     Y = regressor(log.q, np.asarray(log.dq), np.asarray(log.ddq))
-    grams, right = np.einsum("tji,tjk->tik", Y, Y), np.einsum("tji,tj->ti", Y, np.asarray(log.tau))
-    x, rate, out = np.zeros(8), PERIOD / substeps / (c * beta), []
+    return np.einsum("tji,tjk->tik", Y, Y), np.einsum("tji,tj->ti", Y, np.asarray(log.tau))
+
+
+def _explicit(grams: Array, right: Array, beta: float) -> Array:
+    """(19) by explicit Euler, once over the samples: `(samples, 8)`."""
+    x, rate, out = np.zeros(8), PERIOD / SUBSTEPS / (C * beta), []
     with np.errstate(all="ignore"):
-        for _ in range(passes):
-            for G, b in zip(grams, right, strict=True):
-                for _ in range(substeps):
-                    x = x + rate * (c * c - x * x) * (b - G @ x)
-                out.append(x)
+        for G, b in zip(grams, right, strict=True):
+            for _ in range(SUBSTEPS):
+                x = x + rate * (C * C - x * x) * (b - G @ x)
+            out.append(x)
     return np.array(out)
 
 
@@ -202,30 +211,34 @@ def figure_6(lab: Lab) -> Item:
         figures=(_evolution(lab, "λ(t), Kalman", lines),),
         statements=(
             asserted(
-                "Fast motion and a velocity noise of 1e-8 make the Euler filter fail, with negative λ: lost on "
-                "quintics of 1 s, 223 % on 2.5 s.",
-                failed >= len(draws),  # half of the runs: a filter that diverges may come back by chance
+                "Fast motion and a velocity noise of 1e-8 make the Euler filter fail, with negative λ.",
+                # Half of the runs: a filter that diverges may come back by chance.
+                failed >= len(draws) and np.nanmin(lost) < 0.0,
                 f"{failed} of {2 * len(draws)} runs lose themselves or end more than 100 % off; the draw of the noise "
                 f"decides which. The first on 2.5 s: {errors[2.5, 1e-8][0]:.0f} %, smallest λ "
                 f"{number(np.nanmin(lost), 2)}.",
             ),
             asserted(
-                "Slower motion or more velocity noise rescues it.",
+                "More velocity noise rescues it on quintics of 2.5 s"
+                + ("." if lab.fast else ", and on those of 5 s it needs no rescue."),
                 max(slow) < 1.2,
-                f"At most {number(max(slow), 2)} % on slower quintics.",
+                f"At most {number(max(slow), 2)} % off.",
             ),
             shown(
-                "A velocity noise of 1e-4 rescues it on quintics of 1 s, too (0.7 %).",
-                None,
+                "A velocity noise of 1e-4 rescues it on quintics of 1 s, too.",
+                # One draw can show that it does not, but not that it does.
+                False if fine < len(draws) else None if lab.fast else True,
                 f"In {fine} of {len(draws)} draws; the first has {number(errors[1.0, 1e-4][0], 2)} %.",
+                "Euler steps of 20 ms are too coarse for that motion, and the draw of the noise decides what becomes "
+                "of it.",
             ),
             asserted(
-                "Runge–Kutta steps of the same length need no rescue: 0.2 %.",
+                "Runge–Kutta steps of the same length need no rescue.",
                 lab.percent(rk4[-1]) < 0.25,
                 f"{number(lab.percent(rk4[-1]), 2)} % on quintics of 1 s with 1e-8.",
             ),
             shown(
-                "The paper's Kalman column, 105 % off with negative λ3 and λ4, is that of an Euler filter with too "
+                "The paper's Kalman column, with negative λ3 and λ4, is that of an Euler filter with too "
                 "little process noise.",
                 None,
                 "It looks like one (above), and gravity's λ1 and λ8 come out right in both; but its settings are not "

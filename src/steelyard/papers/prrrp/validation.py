@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 
@@ -144,8 +145,8 @@ def four_ways(lab: Lab) -> Item:
     ]
     computed = {k: v.computed_torque for k, v in found.items()}
     others = [x for k in ("adaline", "hopfield") for x in (computed[k].errors or (np.nan,) * 5)[1:4]]
-    torque = {k: np.linalg.norm((v.torque_prediction.errors or ())[1:4]) for k, v in found.items()}
-    track = {k: np.linalg.norm((v.feed_forward.errors or ())[1:4]) for k, v in found.items()}
+    torque = [float(np.linalg.norm((v.torque_prediction.errors or ())[1:4])) for v in found.values()]
+    track = [float(np.linalg.norm((v.feed_forward.errors or ())[1:4])) for v in found.values()]
     return Item(
         text="Root mean square errors (joints 1 to 5), with softer gains than Table 5 implies. Torque prediction: "
         "along the true motion. Open loop: the true torques are played to the model. Feed-forward and computed torque: "
@@ -159,24 +160,36 @@ def four_ways(lab: Lab) -> Item:
                 "Their M(q) is not positive definite where the motion starts.",
             ),
             asserted(
-                "Computed torque with Kalman's λ is unstable; Adaline's and Hopfield's err by 0.16 to 1.1 rad.",
-                not computed["kalman"].passed and np.allclose((min(others), max(others)), (0.16, 1.1), rtol=0.1),
+                "Computed torque with Kalman's λ is unstable; Adaline's and Hopfield's err by more than a tenth of a "
+                "radian.",
+                not computed["kalman"].passed and min(others) > 0.1,
                 f"{computed['kalman'].reason} The others err by {min(others):.2f} to {max(others):.2f} rad.",
             ),
-            shown(
-                "Tracking under PD and feed-forward says nothing about a model.",
-                None,
-                f"With soft gains and all digits it orders the sets as torque prediction does "
-                f"({listed(track.values())} rad; {listed(torque.values())} N m), since "
-                "it is torque error over stiffness. Stiff gains and four decimals hide that, and no gains show that "
-                "three of the sets are impossible.",
-            ),
+            _tracking_says_nothing(track, torque),
             measured(
                 "Open loop, even the good set of least squares is lost within ten seconds.",
                 f"{_told(found['least_squares'].open_loop)} rad, m: nothing holds an arm without friction.",
             ),
         ),
     )  # fmt: skip
+
+
+def _tracking_says_nothing(track: Sequence[float], torque: Sequence[float]) -> Statement:
+    """Of tracking's order of the sets against that of torque prediction: two that know nothing of each other may agree
+    by luck, so all orders of so few sets are gone through."""
+    ranks, others = np.argsort(np.argsort(track)), np.argsort(np.argsort(torque))
+    agreement = np.corrcoef(ranks, others)[0, 1]  # Spearman's
+    all_orders = [np.corrcoef(order, others)[0, 1] for order in permutations(range(len(others)))]
+    alike = sum(x > agreement - 1e-9 for x in all_orders)
+    return shown(
+        "Tracking under PD and feed-forward says nothing about a model.",
+        alike > 0.05 * len(all_orders),
+        f"With soft gains and all digits its errors ({listed(track)} rad) rank the sets as those of torque prediction "
+        f"({listed(torque)} N m) with a rank correlation of {agreement:.1f}; {alike} of {len(all_orders)} orders agree "
+        "so well.",
+        "It is torque error over stiffness. Stiff gains and four decimals hide that, and no gains show that three of "
+        "the sets are impossible.",
+    )
 
 
 def _lives(lab: Lab, model: sy.Model) -> bool:
