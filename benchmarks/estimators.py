@@ -96,7 +96,7 @@ class Bench:
     def sensitivities(self) -> np.ndarray:
         """∂q/∂β averaged over the rows' period, as a CLOE iteration uses them, `(rows, joints, parameters)`."""
         ((_, slopes),) = self.loop.sensitivities(self.truth.theta, "q")
-        return block_means(np.moveaxis(slopes, 0, -1), self.loop.kept[0])
+        return block_means(np.moveaxis(slopes, 0, -1), self.loop.runs[0].keep)
 
 
 class Peer:
@@ -140,7 +140,7 @@ class Peer:
         from scipy.signal import butter, sosfiltfilt
 
         q, v, a, _ = self.simulate()
-        n, keep = q.shape[1], self.bench.loop.kept[0]
+        n, keep = q.shape[1], self.bench.loop.runs[0].keep
         x = np.clip(v / SMOOTHING, -1.0, 1.0)
         sign = x * (1.875 + x**2 * (0.375 * x**2 - 1.25))
         W = np.zeros((len(q), n, len(self.bench.base.parameters)))
@@ -181,7 +181,7 @@ class Peer:
                 group[(k - 10 * n) % n] += h
                 moved = self.simulate()[0]
                 group[(k - 10 * n) % n] -= h
-            out.append(block_means((moved - q) / h, b.loop.kept[0]))
+            out.append(block_means((moved - q) / h, b.loop.runs[0].keep))
         return np.stack(out, axis=-1)
 
 
