@@ -171,3 +171,27 @@ def test_two_tabs_see_the_same_and_corrupt_nothing(page: Any, studio: Served) ->
     assert text.count("gravity") == 1
     assert 'robot = "szabo3r"' in text
     other.close()
+
+
+def test_who_is_quicker_than_the_scripts_is_answered_all_the_same(page: Any, studio: Served) -> None:
+    """On a slow machine a button stands there before the scripts do: what it asks for waits for them."""
+    (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\n')
+    held: list[Any] = []
+    page.route("**/assets/studio.js", lambda route: held.append(route))
+    page.goto(studio.base + "/library", wait_until="commit")
+    page.wait_for_selector("#jobs", state="attached")
+    page.evaluate(
+        """() => {
+            const form = document.createElement("form");
+            form.method = "post";
+            form.dataset.action = "robot/gravity";
+            form.innerHTML = "<input name=x value=0><input name=y value=0><input name=z value=-9.5>";
+            document.getElementById("stage").append(form);
+            form.requestSubmit();
+        }"""
+    )
+    until(lambda: bool(held))
+    assert page.url == studio.base + "/library"
+    assert "gravity" not in (studio.folder / "steelyard.toml").read_text()
+    held[0].continue_()
+    until(lambda: "gravity" in (studio.folder / "steelyard.toml").read_text())

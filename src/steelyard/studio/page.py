@@ -37,6 +37,7 @@ def whole_page(place: StudioFolder, stage: str, body: Html, rail: Html, jobs: Ht
 <link rel="stylesheet" href="/assets/report.css">
 <link rel="stylesheet" href="/assets/studio.css">
 <link rel="stylesheet" href="/assets/plot.css">
+<script src="/assets/early.js"></script>
 {tags}
 </head>
 <body data-stage="{stage}">
