@@ -17,7 +17,8 @@ from sound_logs import Base, healthy, real_base, simulated_base
 from steelyard.errors import SteelyardError
 from steelyard.identification.files import identify_files
 
-# One of each family; the fault stands in both logs, so that no score can show it, unless said otherwise.
+# Of most families one (wrong signs and clocks are among CAUSES); the fault stands in both logs, so that no score can
+# show it, unless said otherwise.
 ALWAYS = {
     ("zero of joint 2 off by 90°", "both"),
     ("zero of joint 5 off by 0.3 rad", "both"),

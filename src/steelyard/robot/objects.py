@@ -199,7 +199,6 @@ def _parent(frame: Any) -> int:
 
 def _limits(model: Any, joint: Any, name: str, kind: JointKind) -> Joint:
     """A joint with its limits; one whose angle is kept as cosine and sine has none of its position."""
-
     at, rate = joint.idx_q, joint.idx_v
     lower, upper = (
         (float(model.lowerPositionLimit[at]), float(model.upperPositionLimit[at]))

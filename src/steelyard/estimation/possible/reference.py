@@ -37,7 +37,7 @@ def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
 
 
 def described_prior(robot: Robot, terms: Terms) -> Prior | None:
-    """The same, and of the `terms` those whose values the description of `robot` states: what a filter can start from.
+    """What `nominal_prior` knows, and the `terms` whose values `robot`'s description states: what a filter starts from.
 
     A fit of rows does not ask for them: its data show friction well, and a guess of it would only draw it.
     """
