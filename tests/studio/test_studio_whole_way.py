@@ -50,7 +50,6 @@ def parent(process: Path) -> int:
 def go(page: Any, stage: str) -> None:
     page.click(f"#rail a[href='/{stage}']")
     page.wait_for_selector(f"body[data-stage={stage}]")
-    page.wait_for_load_state("load")  # its scripts have run: nobody is quicker than that, but a test is
 
 
 def serious(page: Any) -> list[str]:
@@ -176,10 +175,7 @@ def test_two_tabs_see_the_same_and_corrupt_nothing(page: Any, studio: Served) ->
 def test_who_is_quicker_than_the_scripts_is_answered_all_the_same(page: Any, studio: Served) -> None:
     """On a slow machine a button stands there before the scripts do: what it asks for waits for them."""
     (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\n')
-    held: list[Any] = []
-    page.route("**/assets/studio.js", lambda route: held.append(route))
-    page.goto(studio.base + "/library", wait_until="commit")
-    page.wait_for_selector("#jobs", state="attached")
+    held = _held(page, studio.base + "/library", "studio.js")
     page.evaluate(
         """() => {
             const form = document.createElement("form");
@@ -195,3 +191,42 @@ def test_who_is_quicker_than_the_scripts_is_answered_all_the_same(page: Any, stu
     assert "gravity" not in (studio.folder / "steelyard.toml").read_text()
     held[0].continue_()
     until(lambda: "gravity" in (studio.folder / "steelyard.toml").read_text())
+
+
+@pytest.mark.parametrize("way", ["chosen", "dropped"])
+def test_a_file_that_comes_before_the_scripts_is_taken_once_they_are_here(
+    page: Any, studio: Served, tmp_path: Path, way: str
+) -> None:
+    """A hand, or a script, may give a file while the page still loads; it is sent, and sent once."""
+    given = tmp_path / "arm.urdf"
+    model_to_urdf(Model.nominal(load_robot("szabo3r")), given)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "PUT" else None)
+    held = _held(page, studio.base + "/robot", "upload.js")
+    if way == "chosen":
+        page.set_input_files(".drop input[type=file]", str(given))
+    else:
+        page.evaluate(
+            """(text) => {
+                const given = new DataTransfer();
+                given.items.add(new File([text], "arm.urdf"));
+                const drop = new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: given });
+                document.querySelector(".drop").dispatchEvent(drop);
+            }""",
+            given.read_text(),
+        )
+    until(lambda: bool(held))
+    assert not sent
+    held[0].continue_()
+    page.wait_for_selector("figure.robot")
+    assert len(sent) == 1
+    assert "arm.urdf" in (studio.folder / "steelyard.toml").read_text()
+
+
+def _held(page: Any, address: str, script: str) -> list[Any]:
+    """The page of an `address` whose `script` does not come until the route that is kept here is let go."""
+    held: list[Any] = []
+    page.route(f"**/assets/{script}", lambda route: held.append(route))
+    page.goto(address, wait_until="commit")
+    page.wait_for_selector("#jobs", state="attached")
+    return held

@@ -83,9 +83,6 @@
     var form = event.target.closest("form[data-action]");
     if (form) { event.preventDefault(); send(form, event.submitter); }
   });
-  var early = window.steelyardEarly || [];
-  window.steelyardEarly = null;
-  early.forEach(function (sent) { send(sent[0], sent[1]); });
   document.addEventListener("change", function (event) {
     var form = event.target.closest("form[data-live]");
     if (form) { send(form, null); }
