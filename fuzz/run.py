@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import hashlib
 import json
 import os
@@ -27,6 +28,8 @@ from typing import Any
 from steelyard.errors import LONGEST_MESSAGE, SteelyardError
 
 SECONDS_EACH, BYTES_EACH = 5, 1 << 30
+# A library that never comes back hears no signal: then the whole campaign ends, and the input is left where it lay.
+SECONDS_AT_MOST = 120
 TRACED = 50  # every so many-th input is traced for the edges it runs through: tracing takes several times as long
 CORPUS = 300
 # What reading a file has no business to do.
@@ -68,11 +71,13 @@ class Watch:
     def watching(self) -> Iterator[None]:
         self._begun = _own_time()
         signal.setitimer(signal.ITIMER_REAL, SECONDS_EACH)
+        faulthandler.dump_traceback_later(SECONDS_AT_MOST, exit=True)
         Watch.on = True
         try:
             yield
         finally:
             Watch.on = False
+            faulthandler.cancel_dump_traceback_later()
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -242,6 +242,43 @@ def test_hdf5_and_matlab_7_3(tmp_path):
     np.testing.assert_array_equal(read_log(tmp_path / "records.h5", ARM).tau, SIGNALS["tau"])
 
 
+@pytest.mark.parametrize(
+    "stored", [{}, {"chunks": (1,)}, {"chunks": (3,)}, {"dtype": "S9"}, {"dtype": "S9", "compression": "gzip"}]
+)
+@pytest.mark.parametrize("before", [0, 512])
+def test_names_in_hdf5_however_they_are_stored(tmp_path, stored, before):
+    """Beside the library, which is what wrote them: text of fixed and of any length, whole and in pieces."""
+    h5py = pytest.importorskip("h5py")
+    names = ["b", "", "a joint ä", "a"] if "dtype" not in stored else ["b", "", "a joint", "a"]
+    with h5py.File(tmp_path / "run.h5", "w", userblock_size=before) as file:
+        for name, x in SIGNALS.items():
+            file[name] = x
+        file.create_dataset("joint_names", data=names, **({"dtype": h5py.string_dtype()} | stored))
+    with h5py.File(tmp_path / "run.h5") as file:
+        assert [x.decode() for x in file["joint_names"][()]] == names
+    assert open_reader(tmp_path / "run.h5").joints == tuple(names)
+
+
+def test_a_damaged_heap_of_names_in_hdf5_is_refused(tmp_path):
+    """The library follows an object whose length is all ones for ever."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        for name, x in SIGNALS.items():
+            file[name] = x
+        file["joint_names"] = ["b", "a"]
+    whole = (tmp_path / "run.h5").read_bytes()
+    heap = whole.index(b"GCOL")
+    for at, what in ((24, b"\xff" * 8), (24, b"\xf0" + b"\xff" * 7), (8, b"\xff" * 8), (0, b"G0OL"), (16, b"\x07")):
+        damaged = whole[: heap + at] + what + whole[heap + at + len(what) :]
+        (tmp_path / "run.h5").write_bytes(damaged)
+        with pytest.raises(LogError, match=r"run\.h5: a heap of text in it is damaged"):
+            open_reader(tmp_path / "run.h5")
+    with h5py.File(tmp_path / "run.h5", "w") as file:
+        file.create_dataset("joint_names", data=["b", "a"], dtype=h5py.string_dtype(), compression="gzip")
+    with pytest.raises(LogError, match="'/joint_names' are compressed"):
+        open_reader(tmp_path / "run.h5")
+
+
 def test_what_declares_more_than_it_holds_is_refused(tmp_path, monkeypatch):
     """A data set of a billion empty cells, and batches that say nothing at great length."""
     h5py = pytest.importorskip("h5py")

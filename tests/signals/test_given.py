@@ -181,6 +181,7 @@ def test_one_or_several_of_any_kind(robot: Robot, tmp_path: Path) -> None:
         ({"t": T, "q": [[1.0], [2.0, 3.0]]}, "'q' is no array"),
         ({"t": T, "q": np.zeros((N, 2, 2))}, "has shape"),
         ({}, "holds no samples"),
+        ({"q": np.zeros((N, 0))}, "holds no samples"),
         ({"t": T, "velocity": DQ}, "the dict: no column holds the joints' positions"),
         ({"q": Q, "tau": TAU}, "the dict: no column holds the time"),
         ("nowhere.csv", "nowhere.csv"),

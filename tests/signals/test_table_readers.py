@@ -119,6 +119,22 @@ def test_cut_off_files_are_refused(tmp_path):
                 read_table(path)
 
 
+def test_a_table_without_columns_is_refused(tmp_path):
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.parquet
+    import scipy.io
+
+    pa.feather.write_feather(pa.table({}), str(tmp_path / "run.feather"))
+    pa.parquet.write_table(pa.table({}), tmp_path / "run.parquet")
+    np.savez(tmp_path / "run.npz")
+    scipy.io.savemat(tmp_path / "run.mat", {})
+    scipy.io.savemat(tmp_path / "wide.mat", {"q": np.zeros((6, 0))})
+    for name in ("run.feather", "run.parquet", "run.npz", "run.mat", "wide.mat"):
+        with pytest.raises(LogError, match=rf"{name}: (has no column|holds no array)"):
+            read_table(tmp_path / name)
+
+
 def test_damage_inside_parquet_is_refused(tmp_path):
     path = write_parquet(tmp_path / "run.parquet", TABLE)
     whole = bytearray(path.read_bytes())

@@ -139,7 +139,7 @@ def _columns(called: str, arrays: dict[str, ColumnValues]) -> dict[str, ColumnVa
     """One column each. Samples run along the axis that is as long as the time, or else as the longest."""
     time = recognise_time([name for name, x in arrays.items() if x.ndim == 1])
     rows = len(arrays[time]) if time is not None else max((max(x.shape) for x in arrays.values()), default=0)
-    if rows == 0:
+    if rows == 0 or not any(x.size for x in arrays.values()):
         raise LogError(f"{called}: holds no samples; give arrays such as t, q and tau.")
     out: dict[str, ColumnValues] = {}
     for name, x in arrays.items():

@@ -270,6 +270,8 @@ def numbered(name: str, width: int) -> tuple[str, ...]:
 
 
 def _check_names(path: AnyPath, names: Sequence[str]) -> None:
+    if not names:
+        raise LogError(f"{path}: has no column; a log has the time, positions and torques.")
     if len(names) > MOST_COLUMNS:
         raise LogError(f"{path}: has {len(names)} columns, more than the {MOST_COLUMNS} that are read; leave some out.")
     seen: set[str] = set()

@@ -13,6 +13,7 @@ from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.ground.extras import import_extra
 from steelyard.signals._arrays import ArrayColumns, StoredArray
+from steelyard.signals.readers._hdf5_text import text_of
 from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock
 
 MOST_SETS = 10_000
@@ -102,9 +103,14 @@ class Hdf5Reader(LogReader):
         import h5py
 
         for name, item in sets.items():
-            text = h5py.check_string_dtype(item.dtype) is not None
+            text = h5py.check_string_dtype(item.dtype)
+            if item.is_virtual or item.external:
+                continue
             if name.rsplit("/", 1)[-1] in _JOINTS and text and item.shape and item.size <= MOST_COLUMNS:
-                self.joints = tuple(str(x) for x in np.ravel(item.asstr(errors="replace")[()]))
+                if text.length is None:
+                    self.joints = text_of(self.path, item)
+                elif self._is_plain(item):
+                    self.joints = tuple(str(x) for x in np.ravel(item.asstr(errors="replace")[()]))
 
 
 class _Field:
