@@ -82,7 +82,9 @@ def table(found: Comparison) -> str:
     p = found.protocol
     of = f"{p.starts} of {PROTOCOL.starts} starts × {p.trajectories} motions × {len(levels)} levels of noise"
     said = f"{of}, {len(found.runs):,} of {len(_keys(PROTOCOL)):,} runs; {p.duration:g} s at {p.rates[0]:g} Hz"
-    return "\n".join([*rows, "", f"{said}, low-pass of 50 Hz, PD; {machine()}, {date.today().isoformat()}.", ""])
+    spent = f"{number(sum(run.seconds for run in found.runs) / 3600.0, 2)} hours of processor time in the fits"
+    said += f", low-pass of 50 Hz, PD; {spent}; {machine()}, {date.today().isoformat()}."
+    return "\n".join([*rows, "", said, ""])
 
 
 def main() -> int:
