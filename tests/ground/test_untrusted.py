@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,19 @@ def test_messages_hold_nothing_that_moves_a_cursor_and_have_an_end() -> None:
     assert "\x1b" not in str(error)
     assert 270 < len(str(error)) <= 300  # cut between words
     assert str(error).endswith("remedy.")
+
+
+def test_a_small_file_takes_no_room_for_a_large_one_and_one_that_grows_is_read(tmp_path: Path) -> None:
+    """Room is set aside for what there is, not for what there might be; of a file that tells no size all is read."""
+    (tmp_path / "small").write_bytes(b"small")
+    tracemalloc.start()
+    try:
+        assert read_bytes(tmp_path / "small", 1 << 30) == b"small"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    telling_no_size = Path("/proc/self/status")
+    if telling_no_size.exists():
+        assert telling_no_size.stat().st_size == 0
+        assert read_bytes(telling_no_size, 100_000).startswith(b"Name:")
+        refused(lambda: read_bytes(telling_no_size, 100), "larger than")

@@ -60,11 +60,13 @@ def read_bytes(
     path: Path, most: int, error: type[SteelyardError] = RobotError, remedy: str = "check the path"
 ) -> bytes:
     """What the file at `path` holds: at most so many (`most`) bytes; `error` and `remedy` as in `regular_file`."""
-    regular_file(path, error, remedy)
+    size = regular_file(path, error, remedy)
     try:
         # Not to wait, should a pipe have taken the file's place; no more than that, should it have grown.
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
-            data = file.read(most + 1)
+            data = file.read(min(size, most) + 1)  # what is asked for is set aside, whatever there is
+            if size < len(data) <= most:
+                data += file.read(most + 1 - len(data))
     except OSError as why:
         raise error(f"{path}: cannot be read ({why.strerror}); check its permissions.") from None
     if len(data) > most:
