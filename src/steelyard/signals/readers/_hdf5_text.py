@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from steelyard.errors import LogError
 
-# A heap of names is a few kB.
+# Bytes: a heap of names, or a piece of their places, is a few kB.
 _LARGEST_HEAP = 1 << 20
 _PLACE = "<IQI"  # of a text: length, address of its heap, number there
 _OBJECT = struct.Struct("<HHIQ")  # index, references, nothing, length
@@ -38,15 +38,16 @@ def text_of(path: Path, item: Any) -> tuple[str, ...]:
 
 def _places(path: Path, file: BinaryIO, item: Any) -> bytes:
     """Length, heap and number of each text, one after the other as they lie in the file."""
-    settings = item.id.get_create_plist()
-    begin, plain = item.id.get_offset(), settings.get_nfilters() == 0
-    if item.file.id.get_create_plist().get_sizes() == (8, 8) and plain:
-        if begin is not None and begin <= path.stat().st_size:
+    plain = item.id.get_create_plist().get_nfilters() == 0
+    if plain and item.file.id.get_create_plist().get_sizes() == (8, 8):
+        if (begin := item.id.get_offset()) is not None:
+            if begin > path.stat().st_size:
+                raise _damaged(path)
             file.seek(begin)
             return file.read(16 * item.size)
-        if item.chunks is not None and item.ndim == 1:
-            pieces = [item.id.read_direct_chunk((k,))[1] for k in range(0, item.size, item.chunks[0])]
-            return b"".join(pieces)
+        # The library sets a whole piece aside, however many texts there are in it.
+        if item.chunks is not None and item.ndim == 1 and 16 * item.chunks[0] <= _LARGEST_HEAP:
+            return b"".join(item.id.read_direct_chunk((k,))[1] for k in range(0, item.size, item.chunks[0]))
     raise LogError(
         f"{path}: the names in '{item.name}' are compressed, or stored in a way that is not read; write them as text "
         "of fixed length, or without compression."
