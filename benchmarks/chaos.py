@@ -25,11 +25,15 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "chaos"))
 
 from disturbances import FAULTS, Bench, small_disk  # type: ignore[import-not-found]
+from studio_kills import NAME as STUDIO  # type: ignore[import-not-found]
+from studio_kills import studio_trial
 from writing_commands import COMMANDS  # type: ignore[import-not-found]
 
 # How often each is done: kills are what the campaign is about, and the dear commands come up less.
 WEIGHTS = {"kill": 12, "burst": 4, "interrupt": 4, "full": 2, "read-only": 1, "two": 2, "clock": 1}
 DEAR = ("demo", "reproduce")
+# Every so many-th trial kills a studio.
+STUDIO_EACH = 20
 # What every `make test` does, in a few seconds.
 SHORT = tuple((fault, "identify") for fault in ("kill", "interrupt", "two", "full", "read-only"))
 
@@ -58,7 +62,7 @@ def table(done: list[dict[str, Any]]) -> str:
     others = [fault for fault in FAULTS if fault not in ("kill", "burst")]
     head = ["command", "killed", "its writing killed", "while writing", *others, "finished afterwards, equal", "faults"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name in [*(c.name for c in COMMANDS if c.name in rows), "**all**"]:
+    for name in [*(name for name in (*(c.name for c in COMMANDS), STUDIO) if name in rows), "**all**"]:
         row = rows[name]
         cells = [
             name,
@@ -97,7 +101,10 @@ def main() -> None:
             fault, writing = chosen(number)
             if o.short:
                 fault, writing = SHORT[number - o.first][0], named[SHORT[number - o.first][1]]
-            trial = {"number": number, **asdict(bench.trial(number, fault, writing))}
+            if number % STUDIO_EACH == STUDIO_EACH - 1 and not o.short:
+                trial = {"number": number, **studio_trial(Path(folder), number)}
+            else:
+                trial = {"number": number, **asdict(bench.trial(number, fault, writing))}
             done.append(trial)
             if trial["wrong"]:
                 print(json.dumps(trial), flush=True)

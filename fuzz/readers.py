@@ -17,7 +17,10 @@ import numpy as np
 import yaml
 
 from fuzz import mutators as change
+from fuzz.fleets import fleet_targets
 from fuzz.logs import log_targets
+from fuzz.states import state_targets
+from fuzz.studio_files import studio_targets
 from steelyard.check import check_log
 from steelyard.compare.monte_carlo import _Records
 from steelyard.dynamics.model import Model
@@ -30,7 +33,6 @@ from steelyard.excitation.excite import excite
 from steelyard.excitation.search import Search, SearchSettings
 from steelyard.export.sidecar import load_model, model_to_sidecar, sidecar_path
 from steelyard.export.urdf import model_to_urdf
-from steelyard.fleet.table import read_fleet
 from steelyard.friction.known import read_friction
 from steelyard.ground.schema import build
 from steelyard.ground.untrusted import read_json
@@ -179,23 +181,6 @@ movements:
  - {name: one, logs: [log.csv], moves: [q1, q2], finds: [Iyy1], equations: [q1], known: [], neglects: rest}
  - {name: two, logs: log.csv, moves: [q3], finds: {A: {my3: 1}, B: mx3}, neglects: [m3]}
 """
-FLEET = b"""mapping = "mapping.toml"
-[models.arm]
-description = "szabo3r"
-joints = ["q1", "q2", "q3"]
-lock = {}
-snap = 1e-4
-logs = "{robot}/{date}*.csv"
-[robots.a-2]
-model = "arm"
-logs = ["a-1/x.csv", {files = "a-3/*", date = 2026-03-01, temperature = 20.5, load = "tool"}]
-mapping = {time = {rate = 100}}
-"""
-FLEET_TABLE = b"""robot,model,description,log,mapping,date,temperature,load
-a-1,arm,szabo3r,a-1/2026-03-01.csv,mapping.toml,2026-03-01,21.5,tool
-a-1,arm,szabo3r,a-1/*.csv,,,,
-a-3,szabo3r,,a-3/,ur-rtde,2026-03-01T06:30:00+02:00,-5,
-"""
 
 
 def make_readers(folder: Path) -> Iterator[Reader]:
@@ -223,19 +208,10 @@ def make_readers(folder: Path) -> Iterator[Reader]:
     )
     yield Reader("torque-signal", ".yaml", (WAVES,), change.change_yaml, lambda p: read_torque_signal(p, robot))
     yield Reader("plan", ".yaml", (PLAN,), change.change_yaml, lambda p: read_plan(_beside(p, folder), robot))
-    fleet = _fleet_folder(folder)
-    yield Reader("fleet", ".toml", (FLEET,), change.change_text, lambda p: read_fleet(_beside(p, fleet)))
-    yield Reader("fleet-table", ".csv", (FLEET_TABLE,), change.change_csv, lambda p: read_fleet(_beside(p, fleet)))
+    yield from (Reader(*target) for target in fleet_targets(folder))
     yield from _documents(folder, robot)
-
-
-def _fleet_folder(folder: Path) -> Path:
-    place = folder / "fleet"
-    for name in ("a-1/2026-03-01.csv", "a-1/x.csv", "a-3/run.csv"):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / "log.csv", place / name)
-    (place / "mapping.toml").write_text('time = "t"\n')
-    return place
+    yield from (Reader(*target) for target in studio_targets(folder / "studio"))
+    yield from (Reader(*target) for target in state_targets(folder, robot))
 
 
 def _robot(path: Path) -> Any:

@@ -37,6 +37,8 @@ FLEET = """robot,model,description,log
 one,arm,rotradi,log.csv
 other,arm,rotradi,loaded.csv
 """
+# Among the logs a pipe without an end and a link to a device that has none: listed, and nothing waits for them.
+ODD_FLEET = f"{FLEET}other,arm,rotradi,pipe.csv\nother,arm,rotradi,endless.csv\n"
 PENDULUM = Path(__file__).parents[1] / "compare" / "pendulum.yaml"
 QUICK = ("--duration", "4", "--rate", "50", "--harmonics", "3", "--no-collision")
 
@@ -111,6 +113,7 @@ COMMANDS = (
     Writing("local validate", ("local", "validate", *VALIDATED, "--simulate", "--trajectories", "2", "-o", "OUT")),
     Writing("local recalibrate", ("local", "recalibrate", *VALIDATED, "left", "--log", "IN/left.csv", "-o", "OUT")),
     Writing("fleet", ("fleet", "IN/fleet.csv", "--workers", "0", "--plain", "-o", "OUT"), resume=()),
+    Writing("fleet, odd logs", ("fleet", "IN/odd.csv", "--workers", "0", "--plain", "-o", "OUT"), resume=()),
     Writing("demo", ("demo", "-o", "OUT"), overwrite=False),
     Writing("reproduce", ("reproduce", "rotradi", "--fast", "-o", "OUT"), (0, 1), resume=(), below="rotradi"),
 )  # fmt: skip
@@ -123,6 +126,9 @@ def prepare(folder: Path, commands: tuple[Writing, ...] = COMMANDS) -> None:
     (folder / "regions.yaml").write_text(REGIONS)
     (folder / "plan.yaml").write_text(PLAN)
     (folder / "fleet.csv").write_text(FLEET)
+    (folder / "odd.csv").write_text(ODD_FLEET)
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "endless.csv").symlink_to("/dev/zero")
 
     def logs() -> int:
         from dataclasses import replace

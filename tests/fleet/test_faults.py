@@ -19,12 +19,14 @@ from typer.testing import CliRunner
 from steelyard.cli.app import app
 from steelyard.errors import SteelyardError
 from steelyard.fleet import engine, gathering
-from steelyard.fleet.engine import DaskEngine, EngineError, GivenUpError
+from steelyard.fleet.connection import EngineError
+from steelyard.fleet.engine import DaskEngine, GivenUpError
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.ground.progress import HowFar
 from tests.fleet.fault_work import deadly, squared, unfit
 from tests.fleet.made_fleet import write_fleet
 
+INSECURE = {"insecure_scheduler": True}  # on loopback, for some seconds
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 
 
@@ -125,7 +127,7 @@ def test_workers_make_what_this_process_makes(
     assert as_bytes(found) == undisturbed
     tally = found.factors.tally
     assert tally.engine == "dask"
-    assert tally.dashboard.startswith("http://127.0.0.1:")
+    assert tally.dashboard.startswith("http://localhost:")
     assert len(tally.peak_bytes) == 3, "two workers and this process"
     assert all(50e6 < peak < 1e9 for name, peak in tally.peak_bytes.items() if "coordinator" not in name)
 
@@ -165,10 +167,12 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "_CONNECT_S", 0.5)
-    for address in ("tcp://127.0.0.1:9", "nonsense"):
-        done = CliRunner().invoke(app, ["fleet", str(logs), "-o", str(tmp_path / "run"), "--scheduler", address])
+    told = {"tcp://127.0.0.1:9": "no scheduler answers there", "nonsense": "is not the address of a scheduler"}
+    for address, words in told.items():
+        asked = ["--scheduler", address, "--insecure-scheduler"]
+        done = CliRunner().invoke(app, ["fleet", str(logs), "-o", str(tmp_path / "run"), *asked])
         assert done.exit_code == 2
-        assert f"{address}: no scheduler answers there" in done.stderr
+        assert f"{address}: {words}" in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "run").exists()
 
@@ -215,11 +219,11 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
         for _ in range(40):  # until it listens
             time.sleep(0.25)
             try:
-                with DaskEngine(address):
+                with DaskEngine(address, insecure=True):
                     break
             except EngineError:
                 continue
-        found = run(logs, workers=None, scheduler=address, store=tmp_path / "store", progress=lose)
+        found = run(logs, workers=None, scheduler=address, **INSECURE, store=tmp_path / "store", progress=lose)
         assert again, "it was lost"
         assert as_bytes(found) == undisturbed
     finally:
@@ -247,7 +251,7 @@ def test_a_scheduler_that_stays_away_leaves_what_is_done(
     time.sleep(3.0)
     try:
         with pytest.raises(SteelyardError, match=r"was lost and does not come back.*of 24 logs are done and kept"):
-            run(logs, workers=None, scheduler=address, store=tmp_path / "store", progress=lose)
+            run(logs, workers=None, scheduler=address, **INSECURE, store=tmp_path / "store", progress=lose)
     finally:
         for process in processes:
             process.kill()

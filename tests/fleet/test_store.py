@@ -12,6 +12,7 @@ import pytest
 
 from steelyard.errors import SteelyardError
 from steelyard.fleet.mapped import FACTOR_VERSION, skipped_log
+from steelyard.fleet.sealed import StoreWarning
 from steelyard.fleet.settings import content_key
 from steelyard.fleet.store import FactorStore
 
@@ -88,6 +89,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
 from steelyard.fleet.mapped import skipped_log
 from steelyard.fleet.store import FactorStore
+from steelyard.fleet.sealed import StoreWarning
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]), most_held=100_000)
 small, large = skipped_log("small").to_bytes(), skipped_log("x" * 20_000).to_bytes()
@@ -120,6 +122,7 @@ import sys
 from pathlib import Path
 from steelyard.fleet.mapped import LogFactors, skipped_log
 from steelyard.fleet.store import FactorStore
+from steelyard.fleet.sealed import StoreWarning
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]))
 for _ in range(15):
@@ -140,3 +143,109 @@ def test_two_runs_on_one_store_see_whole_entries_only(tmp_path: Path) -> None:
     again = FactorStore(tmp_path)
     assert all(again.get(content_key(k)) is not None for k in range(10))
     assert again.identity("/logs/3", {"size": 3, "mtime_ns": 0, "inode": 1}) == "3"
+
+
+# ---------------------------------------------------------------- what others put into a store
+
+
+def test_a_foreign_body_under_a_right_key_line_is_not_believed(tmp_path: Path) -> None:
+    """Fifteen bodies that are sound, each under the right key: without a seal, with none of ours, with another's."""
+    store = FactorStore(tmp_path)
+    keys = [content_key("log", k) for k in range(15)]
+    for key in keys:
+        store.put(key, ONE)
+    for k, key in enumerate(keys):
+        seal = [b"", b"0" * 64 + b"\n", entry(tmp_path, keys[k - 1]).read_bytes().split(b"\n")[1] + b"\n"][k % 3]
+        entry(tmp_path, key).write_bytes(key.encode() + b"\n" + seal + OTHER)
+    again = FactorStore(tmp_path)
+    assert [again.get(key) for key in keys] == [None] * 15
+    assert again.tally.mended == 15
+    again.get(keys[0])
+    assert again.tally.mended == 15, "each counts once"
+
+
+def test_another_users_entries_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = {"size": 3, "mtime_ns": 10**18, "inode": 7}
+    with monkeypatch.context() as theirs:
+        theirs.setenv("STEELYARD_CONFIG", str(tmp_path / "theirs"))
+        other = FactorStore(tmp_path / "store")
+        other.put(KEY, OTHER)
+        other.put_document("settings/x.json", {"a": 1})
+        other.remember("/logs/a", old, "hash")
+        other.save_identities()
+        other.remember("/logs/b", old, "hash")  # in its journal
+        assert FactorStore(tmp_path / "store").get(KEY) is not None
+    ours = FactorStore(tmp_path / "store")
+    assert ours.get(KEY) is None
+    assert ours.document("settings/x.json") is None
+    assert ours.identity("/logs/a", old) is None
+    assert ours.identity("/logs/b", old) is None
+    assert ours.tally.mended == 4
+
+
+def test_documents_and_journals_are_sealed(tmp_path: Path) -> None:
+    """Who may say that a file has another's content may have one log taken for another."""
+    old = {"size": 3, "mtime_ns": 10**18, "inode": 7}
+    store = FactorStore(tmp_path)
+    store.remember("/logs/a", old, "hash")
+    (journal,) = tmp_path.glob("identities/*.jsonl")
+    sound = journal.read_bytes()
+    assert FactorStore(tmp_path).identity("/logs/a", old) == "hash"
+    journal.write_bytes(sound + sound.replace(b"/logs/a", b"/logs/b") + sound[:20])
+    again = FactorStore(tmp_path)
+    assert (again.identity("/logs/a", old), again.identity("/logs/b", old)) == ("hash", None)
+    assert again.tally.mended == 1
+    again.put_document("settings/x.json", {"a": 1})
+    path = tmp_path / "settings" / "x.json"
+    path.write_text(path.read_text().replace('"a": 1', '"a": 2'))
+    assert again.document("settings/x.json") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with names are POSIX")
+def test_pipes_and_links_in_a_store_hold_nobody(tmp_path: Path) -> None:
+    store = FactorStore(tmp_path / "s")
+    store.put(KEY, ONE)
+    path = entry(tmp_path / "s", KEY)
+    path.unlink()
+    os.mkfifo(path)
+    for name in ("identities", "settings"):
+        (tmp_path / "s" / name).mkdir()
+    os.mkfifo(tmp_path / "s" / "identities" / "x.jsonl")
+    os.symlink("/dev/zero", tmp_path / "s" / "identities" / "y.jsonl")
+    os.symlink("/dev/zero", tmp_path / "s" / "settings" / "x.json")
+    again = FactorStore(tmp_path / "s")
+    assert again.get(KEY) is None
+    assert again.document("settings/x.json") is None
+    assert again.tally.mended == 4
+    again.put(KEY, ONE)
+    assert FactorStore(tmp_path / "s").get(KEY) is not None
+    (tmp_path / "s" / "STORE").unlink()
+    os.mkfifo(tmp_path / "s" / "STORE")
+    with pytest.raises(SteelyardError, match="a pipe or a device"):
+        FactorStore(tmp_path / "s")
+
+
+def test_a_store_writes_to_nothing_outside(tmp_path: Path) -> None:
+    FactorStore(tmp_path / "s").put(KEY, ONE)
+    (tmp_path / "outside").mkdir()
+    shard = entry(tmp_path / "s", KEY).parent
+    entry(tmp_path / "s", KEY).unlink()
+    shard.rmdir()
+    shard.symlink_to(tmp_path / "outside")
+    with pytest.raises(SteelyardError, match="is a link"):
+        FactorStore(tmp_path / "s")
+    assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX")
+def test_without_a_place_for_the_secret_the_next_run_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("a file where the folder would be")
+    monkeypatch.setenv("STEELYARD_CONFIG", str(tmp_path / "config"))
+    with pytest.warns(StoreWarning, match="set STEELYARD_CONFIG"):
+        store = FactorStore(tmp_path / "s")
+    store.put(KEY, ONE)
+    assert store.get(KEY) is not None
+    with pytest.warns(StoreWarning):
+        assert FactorStore(tmp_path / "s").get(KEY) is None

@@ -11,7 +11,7 @@ from refusals import refused
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.errors import RobotError, SteelyardError
-from steelyard.ground.documents import parse_document
+from steelyard.ground.documents import parse_document, read_document
 from steelyard.ground.field import Field
 from steelyard.ground.untrusted import parse_json, read_bytes, read_json
 from steelyard.robot.load import load_robot
@@ -188,3 +188,20 @@ def test_a_small_file_takes_no_room_for_a_large_one_and_one_that_grows_is_read(t
         assert telling_no_size.stat().st_size == 0
         assert read_bytes(telling_no_size, 100_000).startswith(b"Name:")
         refused(lambda: read_bytes(telling_no_size, 100), "larger than")
+
+
+@pytest.mark.parametrize("part", ["a", '"a"', "'a'", " a "])
+def test_a_key_of_many_parts_is_refused_at_once(tmp_path: Path, part: str) -> None:
+    """tomllib takes minutes for it: its time is quadratic in the parts of a dotted key."""
+    file = tmp_path / "x.toml"
+    begun = time.process_time()
+    for text in (".".join([part] * 30_000) + " = 1\n", "[" + ".".join([part] * 30_000) + "]\n"):
+        file.write_text("b = 1\n" + text)
+        with pytest.raises(SteelyardError, match=r"x.toml: line 2: a key has more than 64 parts"):
+            read_document(file, SteelyardError)
+    for good in ("a" * 100_000 + " = 1\n", 'b = "' + "'" * 100_000 + '"\n', "b = [" + "1.5," * 30_000 + "]\n"):
+        file.write_text(good)
+        assert len(read_document(file, SteelyardError)) == 1
+    file.write_text(".".join(["a"] * 60) + " = 1\n")
+    assert "a" in read_document(file, SteelyardError)
+    assert time.process_time() - begun < 3.0  # s; the search is linear

@@ -41,6 +41,13 @@ HOSTILE = SimpleNamespace(
 )
 
 
+def job_folders(folder: Path) -> Path:
+    """The folder that holds the jobs of a studio, in the state folder of this user."""
+    from steelyard.studio.place import StudioFolder
+
+    return StudioFolder(folder).own("jobs", "x").parent
+
+
 @dataclass
 class Served:
     """A studio that runs."""
@@ -91,13 +98,13 @@ class Served:
         import uvicorn
 
         from steelyard.studio.place import StudioFolder
-        from steelyard.studio.server import ServeOptions, listening, make_app
+        from steelyard.studio.server import ServeOptions, listening, make_app, server_config
 
         options = ServeOptions(port=self.port, show=False)
         sock = listening(options)
         self.port = sock.getsockname()[1]
         app, self.address = make_app(StudioFolder(self.folder), options, self.port)
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
+        self._server = uvicorn.Server(server_config(app))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [sock]}, daemon=True)
         self._thread.start()
         end = time.monotonic() + 20.0
@@ -117,7 +124,7 @@ class Served:
             self.process.terminate()
             self.process.wait(10.0)
         # Jobs outlive a studio; none may outlive its test.
-        for begun in self.folder.glob(".steelyard/jobs/*/begun.json"):
+        for begun in job_folders(self.folder).glob("*/begun.json"):
             with contextlib.suppress(Exception):
                 os.killpg(int(re.search(r'"pid": (\d+)', begun.read_text())[1]), signal.SIGKILL)  # type: ignore[index]
 

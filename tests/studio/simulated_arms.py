@@ -63,6 +63,7 @@ class Visitor:
 
     def __init__(self, folder: Path, stage: str) -> None:
         place = StudioFolder(folder)
+        place.touch()  # somebody who has sent a form here before
         self.desk, self.stage = Desk(place, Jobs(place), AsideProcess(place)), STUDIO_STAGES[stage]
 
     def body(self, *query: tuple[str, str]) -> str:

@@ -80,7 +80,7 @@ def test_findings_fixes_and_undo(two_wrong: Visitor) -> None:
     visitor.press("undo")
     assert place.project().mapping == "mapping.toml"
     assert not (place.root / after).exists()
-    assert list(place.own("trash", "x").parent.glob(f"*/{after}"))
+    assert list(place.data("trash", "x").parent.glob(f"*/{after}"))
     visitor.press("undo")
     assert place.project().mapping == ""
     assert not any(job.live for job in visitor.desk.jobs.all())  # that was checked before

@@ -246,11 +246,16 @@ def test_roles_are_the_project_files(tmp_path: Path) -> None:
         set_role(place, "logs/a.csv", "boss")
 
 
+def pyramids(client: Client) -> list[Path]:
+    """The plots that the studio keeps of its logs."""
+    return list(StudioFolder(client.studio.folder).own("pyramids", "x").parent.iterdir())
+
+
 def test_a_log_that_is_removed_is_in_the_trash(client: Client, tmp_path: Path) -> None:
     content = written(tmp_path / "run.csv").read_bytes()
     sent(client, tmp_path / "run.csv")
     told(client, "plot", log="logs/run.csv")
-    assert list((client.studio.folder / ".steelyard/pyramids").iterdir())
+    assert pyramids(client)
     html = client.ask("GET", "/body/data")[1].decode()
     assert 'data-ask="Remove logs/run.csv' in html, "it is asked before"
     status, _ = client.do("data/remove", log="logs/run.csv")
@@ -259,7 +264,7 @@ def test_a_log_that_is_removed_is_in_the_trash(client: Client, tmp_path: Path) -
     assert project(client).log_paths() == []
     trashed = [p for p in (client.studio.folder / ".steelyard/trash").rglob("run.csv") if p.read_bytes() == content]
     assert trashed
-    assert not list((client.studio.folder / ".steelyard/pyramids").iterdir())
+    assert not pyramids(client)
 
 
 def test_a_plot_is_the_log_as_the_commands_read_it(client: Client, tmp_path: Path) -> None:
@@ -283,7 +288,7 @@ def test_a_plot_is_the_log_as_the_commands_read_it(client: Client, tmp_path: Pat
     assert low.min() == pytest.approx(q[(t > first[0] - 0.001) & (t < last[-1] + 0.001), 0].min())
     for wrong in ("t0=a&t1=3&pixels=100", "t0=1&t1=3&pixels=9999999", "t0=3&t1=1&pixels=10", "at=now"):
         assert told(client, "plot", log="logs/run.csv", **dict(p.split("=") for p in wrong.split("&")))[0] == 422
-    before = set((client.studio.folder / ".steelyard/pyramids").iterdir())
+    before = set(pyramids(client))
     source = html_lib.unescape(re.findall('data-plot="([^"]+)"', client.ask("GET", "/body/data")[1].decode())[0])
     assert client.ask("GET", f"{source}&at=1")[0] == 200
     client.do("data/unmap")
@@ -291,7 +296,7 @@ def test_a_plot_is_the_log_as_the_commands_read_it(client: Client, tmp_path: Pat
     assert client.json("/data/data/plot?log=logs/run.csv")["columns"][0]["high"] == pytest.approx(
         np.degrees(0.8), rel=1e-3
     )
-    assert not before & set((client.studio.folder / ".steelyard/pyramids").iterdir()), "another mapping, another plot"
+    assert not before & set(pyramids(client)), "another mapping, another plot"
 
 
 def long_log(path: Path, rows: int, joints: int = 3, chunk: int = 250_000) -> None:

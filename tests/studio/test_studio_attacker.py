@@ -54,8 +54,11 @@ def test_the_token_becomes_a_strict_cookie(studio: Any, client: Client) -> None:
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
     assert client.token not in cookie, "the cookie gives the token away"
     assert client.token not in headers["location"]
-    key = studio.folder / ".steelyard" / "key.json"
-    assert key.stat().st_mode & 0o077 == 0, "others can read the token"
+    assert "max-age" not in cookie.lower(), "it outlives the browser"
+    assert "expires" not in cookie.lower()
+    assert str(studio.port) in cookie.partition("=")[0], "a browser sends it to every port: its name says which"
+    kept = [p for p in studio.folder.rglob("*") if p.is_file() and client.token.encode() in p.read_bytes()]
+    assert not kept, "the token lies in the folder"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from steelyard.studio.jobs import JobLimits, Jobs, StudioJob
 from steelyard.studio.place import StudioError, StudioFolder
 
 # A search that takes for ever, and one that is over at once.
-LONG = ["excite", "ns16", "--optimiser", "ga", "--generations", "100000", "-o", "runs/long"]
-SHORT = ["robots", "--json"]
+LONG = ["excite", "--optimiser", "ga", "--generations", "100000", "-o", "runs/long"]
+SHORT = ["excite", "--harmonics", "2", "--duration", "2", "--rate", "20", "--time", "0.1"]
 
 
 def _until(what: Callable[[], bool], seconds: float = 40.0) -> None:
@@ -29,6 +29,7 @@ def _until(what: Callable[[], bool], seconds: float = 40.0) -> None:
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Jobs:
+    (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     return Jobs(StudioFolder(tmp_path), JobLimits())
 
 
@@ -47,11 +48,11 @@ def test_a_job_is_done_and_what_it_said_is_kept(jobs: Jobs) -> None:
     _until(lambda: _ended(jobs, job))
     found = jobs.get(job.id)
     assert (found.state, found.code) == ("done", 0)
-    assert "ns16" in jobs.said(job.id)
+    assert "szabo3r" in jobs.said(job.id)
 
 
 def test_a_failed_job_says_the_sentence_of_the_command(jobs: Jobs) -> None:
-    job = jobs.add("robot", "Inspect", ["inspect", "no-such-robot"])
+    job = jobs.add("robot", "Inspect", ["rehearse", "no-such-robot", "runs/none"])
     _until(lambda: _ended(jobs, job))
     found = jobs.get(job.id)
     assert found.state == "failed"
@@ -85,6 +86,7 @@ def test_a_killed_job_is_known_to_be_lost(jobs: Jobs) -> None:
 
 
 def test_two_at_a_time_and_the_others_in_turn(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(tmp_path), JobLimits(at_once=1))
     first, second = jobs.add("robot", "one", SHORT), jobs.add("robot", "two", SHORT)
     assert jobs.get(second.id).state == "waiting"
@@ -95,6 +97,7 @@ def test_two_at_a_time_and_the_others_in_turn(tmp_path: Path) -> None:
 
 
 def test_a_waiting_job_that_is_cancelled_never_starts(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(tmp_path), JobLimits(at_once=1))
     first, second = jobs.add("robot", "one", SHORT), jobs.add("robot", "two", SHORT)
     jobs.cancel(second.id)
@@ -105,6 +108,7 @@ def test_a_waiting_job_that_is_cancelled_never_starts(tmp_path: Path) -> None:
 
 
 def test_a_job_keeps_to_its_limits(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.toml").write_text('robot = "szabo3r"\n')
     jobs = Jobs(StudioFolder(tmp_path), JobLimits(hours=2.0 / 3600.0))
     job = jobs.add("motion", "Search", LONG)
     _until(lambda: _ended(jobs, job))

@@ -217,5 +217,5 @@ def test_deleting_asks_first_and_can_be_undone(page: Any, studio: Any) -> None:
     page.get_by_text("runs/identify-1 is in the trash").wait_for()
     assert not run.exists()
     page.get_by_role("button", name="Put it back").click()
-    page.get_by_role("heading", name="runs/identify-1").wait_for()
+    page.frame_locator("iframe.report").get_by_text("Shown null").wait_for()
     assert (run / "report.html").exists()

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("tomlkit", reason="the studio's packages are not installed")
 
 from check.checked_logs import clean
-from conftest_studio import Client, Served, apart
+from conftest_studio import Client, Served, apart, job_folders
 from simulated_arms import arm_folder, wrong_sign
 
 from steelyard import load_robot
@@ -111,8 +111,8 @@ def test_from_dropped_files_to_a_urdf(page: Any, studio: Served, tmp_path: Path)
 @apart
 @pytest.mark.proof
 def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served) -> None:
-    """A search runs while the server is killed (−9); started again at the same place, it finds the job at work, the
-    open page comes back by itself, and the job is cancelled for certain."""
+    """A search runs while the server is killed (−9); started again at the same place, it finds the job at work. The
+    open page asks for the new address, which shows the job; it is cancelled for certain."""
     (studio.folder / "steelyard.toml").write_text('robot = "szabo3r"\nruns = "runs"\n')
     page.goto(studio.base + "/motion")
     page.click("summary:has-text('More')")
@@ -122,7 +122,7 @@ def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served)
     page.wait_for_selector("#motion-command code:has-text('100000')")
     page.click("text=Start the search")
     page.wait_for_selector("#motion-search .curve path.best")
-    (begun,) = studio.folder.glob(".steelyard/jobs/*/begun.json")
+    (begun,) = job_folders(studio.folder).glob("*/begun.json")
     pid = json.loads(begun.read_text())["pid"]
     aside = [
         int(p.name) for p in Path("/proc").glob("[0-9]*") if parent(p) == studio.process.pid and int(p.name) != pid
@@ -135,7 +135,8 @@ def test_a_page_outlives_its_server_and_so_does_a_job(page: Any, studio: Served)
     size = told.stat().st_size
     until(lambda: told.stat().st_size > size)  # it goes on alone
     studio.start()
-    page.get_by_text("is back").wait_for()
+    page.get_by_text("This door is shut").wait_for()  # a cookie holds for one start of the server
+    page.goto(studio.address)
     page.wait_for_selector("#jobs [data-state=running] progress")
     page.locator("#jobs [data-state=running]").get_by_role("button", name="Cancel").click()
     page.wait_for_selector("#jobs [data-state=cancelled]")

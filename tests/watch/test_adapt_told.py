@@ -10,6 +10,7 @@ import pytest
 
 from steelyard.dynamics import Model
 from steelyard.export import as_model
+from steelyard.parameters import StopElement, terms
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.robot.library import builtin
 from steelyard.simulation.work import WorkingLife
@@ -125,3 +126,48 @@ def test_a_watch_that_was_short_leaves_its_model_when_it_ends(tmp_path: Path) ->
     part.end()
     assert as_model(tmp_path / "adapted" / "rotradi.urdf").robot.dof == 3
     assert all(np.array_equal(x, part.state()[name], equal_nan=True) for name, x in before.items())
+
+
+def remembering() -> tuple[Model, Model, tuple[np.ndarray, ...]]:
+    """An arm whose dry friction is a stop, the same with wrong damping, and three minutes of it at 100 Hz."""
+    robot = builtin("rotradi")
+    bound = terms(robot, "viscous", StopElement(width=0.05))
+    stops = 0.2 * np.std(Model.nominal(robot).rigid_torque(*np.random.default_rng(0).normal(size=(3, 200, 3))), axis=0)
+    values = np.concatenate([robot.inertial_parameters, 0.5 * stops, stops])
+    wrong = values.copy()
+    wrong[30:33] *= 1.5
+    t = 0.01 * np.arange(20_000)
+    w, phase = np.array([0.9, 1.3, 1.7]), np.array([0.0, 1.0, 2.0])
+    angle = t[:, None] * w + phase + 0.5 * np.sin(0.11 * t)[:, None]
+    q = np.sin(angle)
+    dq = np.gradient(q, 0.01, axis=0)
+    tau = Model(robot, bound, values).torque(q, dq, np.gradient(dq, 0.01, axis=0))
+    return Model(robot, bound, values), Model(robot, bound, wrong), (t, q, dq, tau)
+
+
+def test_a_model_whose_friction_remembers_goes_along_too(tmp_path: Path) -> None:
+    truth, wrong, (t, q, dq, tau) = remembering()
+    options = {"adapt": str(tmp_path / "adapted"), "adapt_every_s": 1e6}
+
+    def watched(size: int, restart: bool) -> AdaptPart:
+        part, observer = AdaptPart(WatchSetup(wrong, options=options)), MomentumObserver(wrong)
+        for a in range(0, len(t), size):
+            some = slice(a, a + size)
+            part.take(observer.take(SampleBatch(t[some], q[some], dq[some], tau[some], a == 0)))
+            if restart:
+                state = part.state()
+                part = AdaptPart(WatchSetup(wrong, options=options))
+                part.restore(state)
+        return part
+
+    part = watched(500, restart=False)
+    part.end()
+    found = as_model(tmp_path / "adapted" / "rotradi.urdf")
+    named = dict(zip(found.terms.names, found.theta[30:], strict=True))
+    # Stops keep their level, and the model with its memory has the torques of the truth.
+    assert [named[f"Fm{k}"] for k in (1, 2, 3)] == truth.theta[33:].tolist()
+    some = slice(2000, 4000)
+    state = (q[some], dq[some], np.gradient(dq[some], 0.01, axis=0))
+    error = [np.sqrt(np.mean((m.torque(*state) - truth.torque(*state)) ** 2)) for m in (found, wrong)]
+    assert error[0] < 0.15 * error[1]
+    assert watched(733, restart=True).model.theta == pytest.approx(part.model.theta, rel=1e-7, abs=1e-9)

@@ -7,6 +7,7 @@ import io
 import json
 import socket
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,43 @@ def test_prometheus_reads_the_metrics() -> None:
     assert text.endswith("\n")
 
 
+def asked(port: int, *headers: str, path: str = "/metrics") -> bytes:
+    """The answer to a question with these headers."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+        client.sendall("\r\n".join([f"GET {path} HTTP/1.1", *headers, "Connection: close", "", ""]).encode())
+        answer = b""
+        while piece := client.recv(65536):
+            answer += piece
+    return answer
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [["Host: evil.example"], ["Host: 127.0.0.1", "Host: evil.example"], [],
+     ["Host: 127.0.0.1", "Origin: https://evil.example"]],
+)  # fmt: skip
+def test_metrics_are_for_this_machine_alone(headers: list[str]) -> None:
+    output = make_output("prometheus=0", SETUP)
+    output.open()
+    output.told(REPORT)
+    answer = asked(output.port, *headers)  # type: ignore[attr-defined]
+    output.close()
+    assert answer.startswith(b"HTTP/1.0 403")
+    assert b"steelyard_" not in answer
+    assert output.tally.counts == {"refused": 1}
+    assert "--allow-origin" in output.tally.fetch()[0]
+
+
+def test_metrics_answer_to_a_name_that_is_allowed() -> None:
+    output = make_output("prometheus=0", replace(SETUP, origins=("http://robot.local:9464",)))
+    output.open()
+    output.told(REPORT)
+    answer = asked(output.port, "Host: robot.local:9464")  # type: ignore[attr-defined]
+    output.close()
+    assert answer.startswith(b"HTTP/1.0 200")
+    assert b"steelyard_stale 1" in answer
+
+
 def test_the_page_shows_joints_numbers_events_and_nothing_that_moves_the_cursor() -> None:
     from rich.console import Console
 
@@ -139,7 +177,7 @@ def test_the_page_shows_joints_numbers_events_and_nothing_that_moves_the_cursor(
 
 
 def test_foxglove_opens_the_socket_and_the_layout_shows_what_is_sent(tmp_path: Path) -> None:
-    pytest.importorskip("foxglove")
+    pytest.importorskip("websockets")
     output = make_output("foxglove=0", SETUP)
     sentence = output.open()
     port = output.port  # type: ignore[attr-defined]
@@ -183,6 +221,99 @@ def test_foxglove_opens_the_socket_and_the_layout_shows_what_is_sent(tmp_path: P
         assert topic in {"/steelyard/samples", "/steelyard/report", "/steelyard/events"}
         name = rest.split("[")[0]
         assert not rest or name in (samples_sent if topic.endswith("samples") else REPORT.plain())
+
+
+UPGRADE = (
+    "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: foxglove.sdk.v1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [["Host: 127.0.0.1", "Origin: https://evil.example"], ["Host: evil.example"],
+     ["Host: evil.example", "Origin: http://evil.example"], ["Host: 127.0.0.1", "Origin: null"],
+     ["Host: 127.0.0.1", "Host: evil.example"], ["Host: 127.0.0.1", "Origin: file://"]],
+)  # fmt: skip
+def test_a_live_view_is_refused_to_other_pages_and_names(headers: list[str]) -> None:
+    pytest.importorskip("websockets")
+    output = make_output("foxglove=0", SETUP)
+    output.open()
+    answer = asked(output.port, *headers, *UPGRADE, path="/")  # type: ignore[attr-defined]
+    output.close()
+    assert answer.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400"))  # two names are no request at all
+    assert b"/steelyard/" not in answer
+    if len(headers) == 2 and headers[1].startswith("Origin: https"):
+        assert output.tally.fetch() == [
+            "A page of 'https://evil.example' asks for the live view and is refused; allow it with "
+            "--allow-origin https://evil.example."
+        ]
+
+
+def test_the_live_view_speaks_as_foxgloves_own_server_does() -> None:
+    """The same greeting, answers and messages to the same requests, numbers of sessions and libraries left out."""
+    foxglove = pytest.importorskip("foxglove")
+    from websockets.exceptions import InvalidHandshake
+    from websockets.sync.client import connect
+
+    protocol = ["foxglove.sdk.v1"]
+    context = foxglove.Context()
+    theirs = foxglove.start_server(name="x", host="127.0.0.1", port=0, context=context)
+    channels = [
+        foxglove.Channel(f"/steelyard/{name}", schema={"type": "object"}, message_encoding="json", context=context)
+        for name in ("samples", "report", "events")
+    ]
+    ours = make_output("foxglove=0", replace(SETUP, title="x", origins=("https://app.foxglove.dev",)))
+    ours.open()
+    heard = []
+    for port, log in (
+        (theirs.port, lambda: channels[2].log({"a": 1}, log_time=5_000_000_000)),
+        (ours.port, lambda: ours._log("events", 5.0, {"a": 1})),  # type: ignore[attr-defined]
+    ):
+        with connect(f"ws://127.0.0.1:{port}", subprotocols=protocol, origin="https://app.foxglove.dev") as client:
+            assert client.subprotocol == protocol[0]
+            greeting = [json.loads(client.recv(timeout=5)) for _ in range(2)]
+            offered = greeting[1]["channels"]
+            offered.sort(key=lambda channel: channel["id"])  # theirs come in any order
+            subscriptions = [{"id": 7, "channelId": offered[2]["id"]}]
+            client.send(json.dumps({"op": "subscribe", "subscriptions": subscriptions}))
+            client.send("nonsense")
+            status = json.loads(client.recv(timeout=5))
+            message = None
+            for _ in range(100):  # their server takes a subscription in its own time
+                log()
+                with contextlib.suppress(TimeoutError):
+                    message = client.recv(timeout=0.05)
+                    break
+            client.send(json.dumps({"op": "unsubscribe", "subscriptionIds": [7]}))
+            while True:  # what was sent before it was taken
+                log()
+                try:
+                    client.recv(timeout=0.2)
+                except TimeoutError:
+                    break
+        for entry in greeting[1]["channels"]:
+            entry.pop("schemaName")
+        greeting[0].pop("sessionId"), greeting[0].pop("metadata"), status.pop("message")
+        heard.append((greeting, status, message))
+        with pytest.raises(InvalidHandshake):
+            connect(f"ws://127.0.0.1:{port}", subprotocols=["other"])
+    assert heard[0] == heard[1]
+    ours.close()
+    theirs.stop()
+
+
+def test_a_client_that_does_not_read_costs_no_memory_and_holds_nothing_up() -> None:
+    from steelyard.watch.outputs.foxglove import _MOST_WAITING, _Client
+
+    client = _Client(None)
+    client.take(json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 1}]}))
+    for k in range(3 * _MOST_WAITING):
+        client.log(1, k, b"{}")
+    assert client._waiting.qsize() == _MOST_WAITING
+    first = client._waiting.get_nowait()
+    assert isinstance(first, bytes)
+    assert int.from_bytes(first[5:13], "little") == 2 * _MOST_WAITING  # the newest are kept
 
 
 def test_rerun_reads_back_what_was_recorded(tmp_path: Path) -> None:

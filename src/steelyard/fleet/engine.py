@@ -22,8 +22,19 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from steelyard.errors import SteelyardError
+from steelyard.fleet.connection import (
+    DEATHS,
+    EngineError,
+    check_address,
+    connect_client,
+    connect_local,
+    dashboard_page,
+    import_distributed,
+    make_local_cluster,
+    scheduler_security,
+    worker_cores,
+)
 from steelyard.ground.arrays import WORKER_HEAP
-from steelyard.ground.extras import import_extra
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -33,25 +44,15 @@ _Result = TypeVar("_Result")
 _TOGETHER, _TASK_S = 16, 0.5
 # Tasks per core that wait at a worker or for one: enough that none is idle, few enough to hold.
 _AHEAD = 2
-# Deaths of workers that an item may see before it is suspected, and again when it is tried alone.
-_DEATHS = 3
 # Seconds to wait for a scheduler that answers, for its first worker, and for one that was lost.
 _CONNECT_S, _WORKERS_S, _LOST_S = 10.0, 60.0, 60.0
 # A worker of this machine that died is back within so many seconds, or its keeper is dead, too.
 _SHORT_S = 10.0
 # How often a lost scheduler is sought again before anything has come back from it.
 _RETURNS = 5
-# What a worker of the local cluster may have in memory: it is ended beyond, and what it did is done again, or given up.
-MEMORY_LIMIT = "1GiB"
-
-
 # Who is interrupted ends in one line; what watches over the semaphores of its workers would add some of its own.
 _QUIET = "ignore:resource_tracker:UserWarning"
 _GUARD = "A script that starts workers does so below: if __name__ == '__main__'."
-
-
-class EngineError(SteelyardError):
-    """The scheduler or its workers are gone, or cannot do the work; the items are not to blame."""
 
 
 class GivenUpError(SteelyardError):
@@ -104,16 +105,18 @@ class DaskEngine(Engine):
     """By workers of Dask distributed.
 
     Args:
-        address: of a scheduler that runs, such as "tcp://host:8786"; "": a cluster of this machine's cores, which goes
+        address: of a scheduler that runs, such as "tls://host:8786"; "": a cluster of this machine's cores, which goes
             away with the context.
         workers: of that cluster; None: one for every core that this process may use.
+        insecure: accept an address without TLS, as `check_address` says.
     """
 
-    def __init__(self, address: str = "", workers: int | None = None) -> None:
+    def __init__(self, address: str = "", workers: int | None = None, insecure: bool = False) -> None:
         self.address = address
         self.workers = workers or _own_cores()
-        what = "Working on several cores or machines (steelyard[fleet]; --workers 0 does without)"
-        self._distributed = import_extra("distributed", "fleet", what)
+        if address:
+            check_address(address, insecure)
+        self._distributed = import_distributed()
         self._client: Any = None
         self._cluster: Any = None
         self._seen, self._cores = 0.0, self.workers
@@ -135,42 +138,47 @@ class DaskEngine(Engine):
     def _connect(self) -> None:
         import dask
 
-        asked: dict[str, Any] = {"timeout": _CONNECT_S, "set_as_default": False}
         # A worker holds no results, so that one which rests, or spills, because it is large would rest for ever.
         memory = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
         # Threads of a worker run before its first task could say this.
         heap = {f"distributed.nanny.pre-spawn-environ.MALLOC_{what}": str(x) for what, x in WORKER_HEAP.items()}
-        dask.config.set({"distributed.scheduler.allowed-failures": _DEATHS, **memory, **heap})
+        dask.config.set({"distributed.scheduler.allowed-failures": DEATHS, **memory, **heap})
         if not self.address and getattr(multiprocessing.current_process(), "_inheriting", False):
             raise EngineError(_GUARD)  # a worker that runs the script which started it
         if _QUIET not in sys.warnoptions:
             sys.warnoptions.append(_QUIET)
-        try:
-            if not self.address:
-                self._cluster = self._distributed.LocalCluster(
-                    n_workers=self.workers, threads_per_worker=1, processes=True, memory_limit=MEMORY_LIMIT,
-                    host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-                )  # fmt: skip
-            self._client = self._distributed.Client(self._cluster or self.address, **asked)
-        except (OSError, ValueError, TypeError, TimeoutError, RuntimeError) as error:
-            self._leave()
-            if not self.address:
+        if self.address:
+            self._client = connect_client(self.address, scheduler_security(self.address), _CONNECT_S)
+        else:
+            try:
+                self._cluster = make_local_cluster(self.workers)
+                self._client = connect_local(self._cluster, _CONNECT_S)
+            except (OSError, ValueError, TypeError, TimeoutError, RuntimeError) as error:
+                self._leave()
                 raise EngineError(
                     f"No workers could be started on this machine ({error}); use --workers 0 (workers=0). {_GUARD}"
                 ) from None
-            raise EngineError(
-                f"{self.address}: no scheduler answers there; start one (dask scheduler), or leave --scheduler out."
-            ) from None
-        self.dashboard = str(self._client.dashboard_link or "")
+        self.dashboard = dashboard_page(self._client)
         self._wait_for_workers()
 
     def _wait_for_workers(self) -> None:
         until = time.monotonic() + _WORKERS_S
-        while not self._client.ncores():
-            if time.monotonic() > until:
-                self._leave()
-                raise EngineError(f"{self.address}: the scheduler has no workers; start some (dask worker ADDRESS).")
-            time.sleep(0.1)
+        try:
+            while not worker_cores(self._client, _CONNECT_S):
+                if time.monotonic() > until:
+                    raise EngineError(
+                        f"{self.address}: the scheduler has no workers; start some (dask worker ADDRESS)."
+                    )
+                time.sleep(0.1)
+        except EngineError:
+            self._leave()
+            raise
+        except Exception as error:  # the connection is gone, or what came over it cannot be unpacked
+            self._leave()
+            raise EngineError(
+                f"{self.address or 'this machine'}: the scheduler does not say which workers it has "
+                f"({type(error).__name__}); check its address and its version."
+            ) from None
 
     def _leave(self) -> None:
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
@@ -185,7 +193,7 @@ class DaskEngine(Engine):
     def cores(self) -> int:
         if self._client is not None and time.monotonic() - self._seen > 5.0:  # workers come and go
             with contextlib.suppress(Exception):
-                self._cores = sum(self._client.ncores().values()) or self._cores
+                self._cores = sum(worker_cores(self._client, _CONNECT_S).values()) or self._cores
             self._seen = time.monotonic()
         return self._cores
 
@@ -239,7 +247,7 @@ class DaskEngine(Engine):
                         suspects += several
                     continue
                 self._lost = 0
-                seconds, made = outcome
+                seconds, made = check_outcome(outcome, len(several), self.address or "this machine")
                 pace = seconds / len(several) if pace == 0.0 else 0.8 * pace + 0.2 * seconds / len(several)
                 together = max(1, min(_TOGETHER, int(_TASK_S / max(pace, 1e-6))))
                 yield from zip(several, made, strict=True)
@@ -267,7 +275,8 @@ class DaskEngine(Engine):
     def _is_gone(self) -> bool:
         """Whether the scheduler is lost, or lacks workers for longer than they take to come back."""
         with contextlib.suppress(Exception):
-            if self._client.status == "running" and len(self._client.ncores()) >= (1 if self.address else self.workers):
+            present = len(worker_cores(self._client, _CONNECT_S)) if self._client.status == "running" else 0
+            if present >= (1 if self.address else self.workers):
                 self._short = None
                 return False
         now = time.monotonic()
@@ -298,6 +307,23 @@ def _one_after_the_other(function: Callable[[_Item], _Result], items: list[_Item
     return time.monotonic() - begun, made
 
 
+def check_outcome(outcome: Any, count: int, where: str) -> tuple[float, list[Any]]:
+    """Seconds and results of a task, if its `outcome` has them: a scheduler may hand over anything.
+
+    Args:
+        outcome: what came back.
+        count: number of items of the task.
+        where: the scheduler, for the message.
+    """
+    if isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[0], float):
+        seconds, made = outcome
+        if isinstance(made, list) and len(made) == count and 0.0 <= seconds < float("inf"):
+            return seconds, made
+    raise EngineError(
+        f"{where}: the workers do not answer what was asked; install the same version of Steelyard there as here."
+    )
+
+
 class _Lost:
     """Nothing came back, since the connection is gone."""
 
@@ -309,13 +335,16 @@ def _own_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def make_engine(workers: int | None = None, scheduler: str = "") -> Engine:
+def make_engine(workers: int | None = None, scheduler: str = "", insecure: bool = False) -> Engine:
     """The engine that was asked for.
 
     Args:
         workers: processes of this machine; 0: none but this one; None: one for every core.
         scheduler: the address of a scheduler that runs, instead.
+        insecure: accept a scheduler without TLS.
     """
     if scheduler and workers is not None:
         raise SteelyardError("--scheduler brings its own workers; leave --workers out.")
-    return DaskEngine(scheduler, workers) if scheduler or workers != 0 else HereEngine()
+    if insecure and not scheduler:
+        raise SteelyardError("--insecure-scheduler is about --scheduler; name one, or leave it out.")
+    return DaskEngine(scheduler, workers, insecure) if scheduler or workers != 0 else HereEngine()

@@ -149,6 +149,7 @@ def identify_fleet(
     store: str | os.PathLike[str] | FactorStore | None = None,
     workers: int | None = None,
     scheduler: str = "",
+    insecure_scheduler: bool = False,
     choose_again: bool = False,
     check: str = "some",
     terms: TermsLike | None = None,
@@ -161,7 +162,9 @@ def identify_fleet(
         fleet: robots, models and logs: a `Fleet`, or what `read_fleet` reads.
         store: the folder in which what logs left is kept, for this run and the next; None: in memory.
         workers: processes of this machine; 0: none but this one, without Dask; None: one for every core.
-        scheduler: the address of a running scheduler of Dask, such as "tcp://host:8786", instead of these.
+        scheduler: the address of a running scheduler of Dask, such as "tls://host:8786", instead of these. It can run
+            code as you: name your own alone.
+        insecure_scheduler: accept an address without TLS, where every computer of that network is to be trusted.
         choose_again: choose the terms, filters and cut-offs of the models anew; else those of the store stand.
         check: "all" looks at every log as `check_log` does, "some" at those that are unlike the others, "none" at none.
         terms: joint terms by name or as objects; default: a search on a few logs of each model adds to the usual ones.
@@ -174,6 +177,7 @@ def identify_fleet(
     kept = store if isinstance(store, FactorStore) else FactorStore(None if store is None else Path(store))
     options = {"terms": terms, "plain": plain}
     found = gather_fleet(
-        listed, kept, workers, scheduler, choose_again=choose_again, check=check, options=options
+        listed, kept, workers, scheduler, choose_again=choose_again, check=check, options=options,
+        insecure=insecure_scheduler,
     )  # fmt: skip
     return FleetOutcome(found)

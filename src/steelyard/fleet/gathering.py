@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet.engine import Engine, EngineError, GivenUpError, HereEngine, make_engine
+from steelyard.fleet.connection import EngineError
+from steelyard.fleet.engine import Engine, GivenUpError, HereEngine, make_engine
 from steelyard.fleet.mapped import FAN_IN, LogFactors, merge_factors, skipped_log
 from steelyard.fleet.settings import ModelSettings, ModelStudy, content_key, drawn, robot_key
 from steelyard.fleet.storage import FleetError, content_identity, how_it_lies
@@ -116,6 +117,7 @@ def gather_fleet(
     choose_again: bool = False,
     check: str = "some",
     options: Mapping[str, Any] | None = None,
+    insecure: bool = False,
 ) -> FleetFactors:
     """Map every log that is new, and merge what belongs together.
 
@@ -127,9 +129,10 @@ def gather_fleet(
         choose_again: choose the settings of the models anew, although there are some.
         check: "all" looks at every log as `check` does, "some" at those unlike the others, "none" at none.
         options: of `identify`, by which settings are chosen.
+        insecure: accept a scheduler without TLS.
     """
     with ExitStack() as stack:
-        crew = _Crew(stack, workers, scheduler)
+        crew = _Crew(stack, workers, scheduler, insecure)
         gathering = _Gathering(fleet, store, crew, check, dict(options or {}))
         stack.callback(store.save_identities)
         with part(0.0, 0.2):
@@ -147,10 +150,10 @@ def gather_fleet(
 class _Crew:
     """The engine, which is started when there is work that is worth it."""
 
-    def __init__(self, stack: ExitStack, workers: int | None, scheduler: str) -> None:
-        self._stack, self._workers, self._scheduler = stack, workers, scheduler
+    def __init__(self, stack: ExitStack, workers: int | None, scheduler: str, insecure: bool) -> None:
+        self._stack, self._workers, self._scheduler, self._insecure = stack, workers, scheduler, insecure
         self._made: Engine | None = None
-        if scheduler:  # whoever names one wants to know at once that it does not answer
+        if scheduler or insecure:  # whoever names one wants to know at once that it does not answer
             self.engine()
 
     def engine(self, few: bool = False) -> Engine:
@@ -159,7 +162,7 @@ class _Crew:
             if few and self._workers is None and not self._scheduler:
                 return HereEngine()
             tell_progress("Starting the workers")
-            self._made = self._stack.enter_context(make_engine(self._workers, self._scheduler))
+            self._made = self._stack.enter_context(make_engine(self._workers, self._scheduler, self._insecure))
         return self._made
 
 

@@ -196,7 +196,7 @@ class LogFactors:
         text, _, numbers = body.partition(b"\n")
         try:
             return _made(json.loads(text), np.frombuffer(numbers, "<f8").astype(float))
-        except (KeyError, TypeError, ValueError) as error:  # whole, but nothing that we wrote
+        except _ODD as error:  # whole, but nothing that we wrote
             raise FactorsError(f"These are no factors of a log ({error}); they are made anew.") from None
 
 
@@ -205,7 +205,11 @@ def _head(body: bytes) -> bytes:
     return json.dumps({"version": FACTOR_VERSION, "sha256": hashlib.sha256(body).hexdigest()}).encode()
 
 
-_PLAIN = ("row_period_s", "samples", "duration_s", "skipped", "logs")
+# What is held as it is, and its type. Others than these runs may have written it: workers of a scheduler elsewhere.
+_PLAIN: dict[str, Any] = {
+    "row_period_s": float | int, "samples": int, "duration_s": float | int, "skipped": str, "logs": int,
+}  # fmt: skip
+_ODD = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 @cache
@@ -234,6 +238,9 @@ def _made(about: Mapping[str, Any], numbers: Array) -> LogFactors:
         out[_upper(width)] = take(width * (width + 1) // 2)
         return out.reshape(width, width)
 
+    odd = [name for name, kind in _PLAIN.items() if not isinstance(about[name], kind)]
+    if odd or not all(isinstance(finding, dict) for finding in about["findings"]):
+        raise TypeError(f"{(*odd, 'findings')[0]} is none")
     stated: Sequence[Mapping[str, Any]] = about["equations"]
     n, triangles, meat, scores = len(stated), [], [], []
     widths = [(len(e["columns"]), int(e["scores"])) for e in stated]

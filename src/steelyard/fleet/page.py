@@ -131,8 +131,14 @@ def _how(found: FleetOutcome) -> Section:
     if tally.trouble:
         notes.append(callout("warning", f"{tally.trouble}: {tally.unkept} entries are not kept."))
     if tally.mended:
-        notes.append(callout("note", f"{tally.mended} entries of the store were torn or not its own; made anew."))
+        notes.append(callout("note", _mended(tally.mended)))
     return Section("How it was done", join(*notes, table_html(["what", "value"], rows)))
+
+
+def _mended(count: int) -> str:
+    """How many entries of the store were not believed: `count`."""
+    entries = "1 entry" if count == 1 else f"{count:,} entries"
+    return f"{entries} of the store: damaged, or not made by you; computed anew."
 
 
 def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
@@ -155,7 +161,7 @@ def print_fleet(found: FleetOutcome, out: Console, folder: str = "") -> None:
     peak = max(tally.peak_bytes.values(), default=0)
     say(out, f"Largest process: {peak / 1e6:,.0f} MB.")
     if tally.mended:
-        say(out, f"{tally.mended} entries of the store were torn or not its own, and were made anew.")
+        say(out, _mended(tally.mended))
     if tally.trouble:
         say(out, f"{tally.trouble}: {tally.unkept} entries are not kept, and will be made anew by the next run.")
     for point in _points(found):

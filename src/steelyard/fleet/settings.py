@@ -200,7 +200,7 @@ def choose_settings(model: str, robot: Robot, logs: Sequence[tuple[str, Log]], *
         options: of `identify`, such as `terms`, `plain` or `preparation`.
     """
     beginnings, names = [log for _, log in logs], [name for name, _ in logs]
-    found = identify(robot, beginnings, check=False, names=names, **options)
+    found = identify(robot, beginnings, check=False, files=False, names=names, **options)
     mounted, coupled = found.robot, found.robot.transmission if robot.transmission is None else None
     return ModelSettings(
         model=model,

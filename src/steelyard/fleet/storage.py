@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.errors import LogError, SteelyardError
-from steelyard.ground.addresses import file_system, is_url, shown_address, told
+from steelyard.ground.addresses import file_system, forget_silence, is_url, shown_address, told
 from steelyard.ground.folders import MANIFEST
 from steelyard.ground.remote import RemoteFile, any_path, content_hash
-from steelyard.ground.untrusted import read_bytes
+from steelyard.ground.untrusted import read_bytes, regular_file
 from steelyard.signals.table import READERS, has_reader
 
 WILD = "*?["
@@ -80,7 +80,8 @@ _listed: dict[int, Any] = {}
 
 
 def look_anew() -> None:
-    """Forget what folders elsewhere held when they were last looked at."""
+    """Forget what folders elsewhere held when they were last looked at, and which servers were silent."""
+    forget_silence()
     for system in _listed.values():
         system.invalidate_cache()
     _listed.clear()
@@ -129,7 +130,8 @@ def children(location: str) -> tuple[list[str], list[str]]:
             ]
     else:
         try:
-            entries = [(entry.name, entry.is_dir()) for entry in os.scandir(location)]
+            # os.path.isdir says no to a link that leads to itself, which DirEntry.is_dir does not endure.
+            entries = [(name, os.path.isdir(os.path.join(location, name))) for name in os.listdir(location)]
         except OSError as why:
             raise FleetError(f"{location}: cannot be read ({why.strerror}); check the path.") from None
     seen = sorted((name, folder) for name, folder in entries if name and not name.startswith((".", "_")))
@@ -213,6 +215,7 @@ def how_it_lies(location: str) -> dict[str, Any]:
     try:
         if not path.is_dir():
             stat = path.stat()
+            regular_file(path, LogError)
             return {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "inode": stat.st_ino}
         stats = [(str(file.relative_to(path)), file.stat()) for file in _files_of(path)]
     except OSError as why:

@@ -1,14 +1,13 @@
 """`FactorStore`: what logs left, kept under a hash of all that it depends on, so that nothing is made twice.
 
 An entry is written aside and put in place by one rename: two runs on one store do each other no harm, and a run that is
-killed leaves nothing that could be taken for an entry. Every entry names its key and bears a checksum; one that is
-torn, or is another's, is noticed and made anew.
+killed leaves nothing that could be taken for an entry. Every entry names its key and carries this user's seal
+(`steelyard.fleet.sealed`); one that is torn, or that another user or program made, is noticed and made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -18,11 +17,14 @@ from typing import IO, Any
 
 from steelyard.errors import SteelyardError
 from steelyard.fleet.mapped import FactorsError, LogFactors
+from steelyard.fleet.sealed import ForeignError, Sealer
 from steelyard.fleet.settings import content_key
 from steelyard.ground.files import write_whole
 from steelyard.ground.places import abandoned
+from steelyard.ground.untrusted import read_bytes
 
 _MARK = "steelyard fleet store 1\n"
+_FOLDERS = ("factors", "settings", "identities")
 # A file that was written less than so long before it was hashed may be written again within its clock's tick.
 _SETTLED_S = 2.0
 # A journal that nobody wrote to for a day is of a run that was killed.
@@ -61,20 +63,29 @@ class FactorStore:
     _new: set[str] = field(default_factory=set)
     _journal: IO[bytes] | None = None
     _sizes: set[Any] | None = None
+    _sealer: Sealer = field(init=False)
+    _foreign: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.root is None:
             return
+        self._sealer = Sealer()
         mark = self.root / "STORE"
         try:
             if not mark.exists() and self.root.exists() and any(self.root.iterdir()):
                 raise SteelyardError(f"{self.root} holds other things; name an empty folder, or none, as the store.")
             self.root.mkdir(parents=True, exist_ok=True)
-            if mark.exists() and mark.read_text("utf-8", "replace") != _MARK:
+            if mark.exists() and read_bytes(mark, 1 << 10, SteelyardError) != _MARK.encode():
                 raise SteelyardError(f"{self.root} is a store of another version; name another one.")
             if not mark.exists():
                 write_whole(mark, _MARK)
-            for folder in (self.root, *self.root.glob("*/??/"), *self.root.glob("identities/")):
+            folders = [self.root, *(path for path in self.root.glob("*/") if path.name in _FOLDERS)]
+            folders += self.root.glob("factors/??/")
+            for folder in folders:
+                if folder != self.root and folder.is_symlink():
+                    raise SteelyardError(
+                        f"{folder}: is a link, and a store writes to nothing outside of it; delete it."
+                    )
                 for left in abandoned(folder):
                     with contextlib.suppress(OSError):
                         left.path.unlink()
@@ -99,19 +110,18 @@ class FactorStore:
         return made
 
     def read(self, key: str) -> bytes | None:
-        """The bytes of the entry `key`, which is its own but may be torn."""
+        """The bytes of the entry `key`; None where there is none that this user's runs made."""
         if key in self._held:
             return self._held[key]
         if self.root is None:
             return None
         try:
-            name, _, data = self._path(key).read_bytes().partition(b"\n")
+            return self._sealer.read_entry(self._path(key), key)
         except OSError:
             return None
-        if name != key.encode():
+        except ForeignError:
             self._noticed(key)
             return None
-        return data
 
     def has(self, key: str) -> bool:
         """Whether there is an entry `key`, whole or not."""
@@ -123,7 +133,7 @@ class FactorStore:
             path = self._path(key)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, key.encode() + b"\n" + data)
+                self._sealer.write_entry(path, key, data)
                 self.tally.written += 1
                 return
             except OSError as error:
@@ -147,17 +157,23 @@ class FactorStore:
         return self.root / "factors" / key[:2] / key[2:]
 
     def _noticed(self, key: str) -> None:
-        """An entry that is torn or foreign; it stays until another takes its place, which may be there already."""
-        self.tally.mended += 1
+        """An entry or document that is torn or foreign; it stays until another takes its place, which may be there
+        already."""
+        if key not in self._foreign:
+            self._foreign.add(key)
+            self.tally.mended += 1
         self._held.pop(key, None)
 
     # ---------------------------------------------------------------- documents
 
     def document(self, name: str) -> Any:
-        """The JSON document `name` of the store; None where there is none that can be read."""
+        """The JSON document `name` of the store; None where there is none that this user's runs made."""
         try:
-            return None if self.root is None else json.loads((self.root / name).read_bytes())
-        except (OSError, ValueError):
+            return None if self.root is None else self._sealer.read_document(self.root / name, name)
+        except OSError:
+            return None
+        except ForeignError:
+            self._noticed(name)
             return None
 
     def put_document(self, name: str, value: Any) -> None:
@@ -166,7 +182,7 @@ class FactorStore:
             return
         try:
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.root / name, json.dumps(value, indent=1, allow_nan=False) + "\n")
+            self._sealer.write_document(self.root / name, name, value)
         except OSError as error:
             self._in_trouble(error)
 
@@ -195,7 +211,7 @@ class FactorStore:
             if self._journal is None:
                 (self.root / "identities").mkdir(exist_ok=True)
                 self._journal = (self.root / "identities" / f"{secrets.token_hex(8)}.jsonl").open("xb", buffering=0)
-            self._journal.write(json.dumps([url, entry]).encode() + b"\n")
+            self._journal.write(self._sealer.sealed_line([url, entry]))
         except OSError as error:
             self._in_trouble(error)
 
@@ -214,7 +230,7 @@ class FactorStore:
         for url in sorted(self._new):
             changed.setdefault(self._shard_name(url), {})[url] = self._told[url]
         for name, entries in changed.items():
-            self.put_document(name, {**(self._sound(self.document(name)) or {}), **entries})
+            self.put_document(name, {**(self.document(name) or {}), **entries})
             self._identities.pop(name, None)
         if self._journal is not None:
             self._journal.close()
@@ -228,12 +244,15 @@ class FactorStore:
         assert self.root is not None
         for path in self.root.glob("identities/*.jsonl"):
             with contextlib.suppress(OSError):
-                for line in path.read_bytes().splitlines():
-                    with contextlib.suppress(ValueError, TypeError):
-                        url, entry = json.loads(line)  # the last one may be torn
-                        if self._sound({url: entry}) is not None:
-                            self._told[url] = entry
-                            self._new.add(url)
+                try:
+                    lines, foreign = self._sealer.read_lines(path)
+                except ForeignError:
+                    lines, foreign = [], True
+                if foreign:
+                    self._noticed(path.name)
+                for url, entry in lines:
+                    self._told[url] = entry
+                    self._new.add(url)
                 if time.time() - path.stat().st_mtime > _LONG_AGO_S:
                     path.unlink()
 
@@ -242,16 +261,8 @@ class FactorStore:
 
     def _loaded(self, name: str) -> dict[str, Any]:
         if name not in self._identities:
-            self._identities[name] = self._sound(self.document(name)) or {}
+            self._identities[name] = self.document(name) or {}
         return self._identities[name]
-
-    def _sound(self, found: Any) -> dict[str, Any] | None:
-        """What was found, if it is what is written here."""
-        sound = isinstance(found, dict) and all(
-            isinstance(x, dict) and isinstance(x.get("place"), dict) and isinstance(x.get("identity"), str)
-            for x in found.values()
-        )
-        return found if sound else None
 
     def _shard_name(self, url: str) -> str:
         return f"identities/{content_key(url)[:2]}.json"

@@ -32,6 +32,8 @@ from steelyard.signals.source import open_log
 # The physics of so many models is kept ready; one takes some tens of megabytes.
 _MODELS = 8
 _ready: dict[str, ModelStudy] = {}
+# Bytes: a file that cannot be used is hashed up to this size, and remembered.
+_HASHED_UNREAD = 1 << 30
 # Samples between two sweeps: some hundred megabytes of leavings, and a thousandth of the time.
 _BETWEEN_SWEEPS, _since_swept = 500_000, 0
 
@@ -100,8 +102,8 @@ def map_log(task: LogTask) -> LogDone:
     with one_thread():
         try:
             place = how_it_lies(task.url)
-            name = name or content_identity(task.url, place)
             made = _mapped(task)
+            name = name or content_identity(task.url, place)
             if how_it_lies(task.url) != place:
                 raise UnreachableError(f"{shown}: was written to while it was read; run again when it is whole.")
         except UnreachableError as error:
@@ -109,6 +111,10 @@ def map_log(task: LogTask) -> LogDone:
         except SteelyardError as error:
             # What lies elsewhere may be read tomorrow; a file of this machine that did not change stays what it is.
             made, lasting = skipped_log(_named(shown, error)), not is_url(task.url) and place == _place_now(task.url)
+            # To read all of a huge file, only to know next time that it is no log, takes longer than to look again.
+            if not name and lasting and place.get("size", 1) <= _HASHED_UNREAD:
+                with suppress(SteelyardError, OSError):
+                    name = content_identity(task.url, place)
         except OSError as error:
             made, lasting = skipped_log(f"{shown}: cannot be read ({error.strerror or error})."), False
         except MemoryError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -22,8 +24,17 @@ PROTOCOLS = {
 }
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a drive of Windows has one letter
 _QUERY = re.compile(r"(https?://[^?]*)\?(?:(?!::).)*")
-# A server that does not answer is told within a minute, and not after the quarter of an hour that back-ends may take.
-_CONNECT_S, _READ_S = 10.0, 60.0
+# Seconds that a server may say nothing. Back-ends ask two or three times, and some would wait a quarter of an hour.
+SILENT_S = 30.0
+_CONNECT_S = 10.0
+# Seconds for one request of http, however steadily its server drips.
+_REQUEST_S = 600.0
+# Bytes a second: a transfer that is slower than this is given up, too.
+_SLOWEST = 1e5
+# Seconds for which a server that said nothing is not asked again: a thousand logs there cost no more than one.
+_REST_S = 60.0
+_TIMEOUTS = ("ReadTimeoutError", "ConnectTimeoutError", "EndpointConnectionTimeout", "RetryError")
+_last_silence: dict[str, float] = {}
 _FORBIDDEN = ("NoCredentialsError", "PartialCredentialsError", "ClientAuthenticationError")
 
 
@@ -53,7 +64,10 @@ def file_system(url: str, error: type[SteelyardError] = LogError) -> tuple[Any, 
         _check_package(name, shown, error)
     with told(shown, error):
         settings = {name: _settings(name) for name in parts if name not in fsspec.config.conf}
-        return fsspec.core.url_to_fs(url, **{name: some for name, some in settings.items() if some})  # type: ignore[no-any-return]
+        system, path = fsspec.core.url_to_fs(url, **{name: some for name, some in settings.items() if some})
+    if PROTOCOLS[parts[0]] == "s3fs":
+        system.retries = 1  # each of which has the attempts below
+    return system, path
 
 
 def _check_package(name: str, shown: str, error: type[SteelyardError]) -> None:
@@ -67,13 +81,51 @@ def _check_package(name: str, shown: str, error: type[SteelyardError]) -> None:
 
 def _settings(protocol: str) -> dict[str, Any]:
     if PROTOCOLS[protocol] == "s3fs":
-        waits = {"connect_timeout": _CONNECT_S, "read_timeout": _READ_S, "retries": {"max_attempts": 2}}
-        return {"config_kwargs": waits}
+        # Three attempts, which take the time together.
+        third = SILENT_S / 3.0
+        return {"config_kwargs": {"connect_timeout": third, "read_timeout": third, "retries": {"max_attempts": 2}}}
     if PROTOCOLS[protocol] == "aiohttp":
         import aiohttp
 
-        return {"client_kwargs": {"timeout": aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=_READ_S)}}
+        # A file is asked for twice, by HEAD and by GET, before it is given up.
+        wait_s = {"sock_connect": min(_CONNECT_S, SILENT_S), "sock_read": SILENT_S / 2.0, "total": _REQUEST_S}
+        waits = aiohttp.ClientTimeout(**wait_s)
+        return {"client_kwargs": {"timeout": waits}}
     return {}
+
+
+class SilentError(UnreachableError):
+    """A server accepts a connection and does not answer, or answers too slowly."""
+
+
+def ask_server(system: Any, method: str, *words: Any, size: int = 0, **options: Any) -> Any:
+    """What a file system answers, within the time that a server may be silent.
+
+    Args:
+        system: fsspec's.
+        method: its name, such as "info".
+        words: what the method is given.
+        size: number of bytes that are expected.
+        options: of the method.
+    """
+    if not getattr(system, "async_impl", False):
+        return getattr(system, method)(*words, **options)
+    from fsspec.asyn import sync
+
+    limit_s = SILENT_S + size / _SLOWEST
+    return sync(system.loop, getattr(system, f"_{method}"), *words, timeout=limit_s, **options)
+
+
+def forget_silence() -> None:
+    """Ask servers again that did not answer a moment ago."""
+    _last_silence.clear()
+
+
+def _server_of(place: str) -> str:
+    """The server of an address, or its bucket; "" where nothing is asked of a network."""
+    last = place.rpartition("::")[2]
+    protocol, _, rest = last.partition("://")
+    return f"{protocol}://{rest.partition('/')[0]}" if PROTOCOLS.get(protocol, "fsspec") != "fsspec" else ""
 
 
 @contextmanager
@@ -82,20 +134,30 @@ def told(place: object, error: type[SteelyardError]) -> Iterator[None]:
 
     Args:
         place: of the file.
-        error: what is raised where there is no such file, or it may not be read; UnreachableError for all else.
+        error: what is raised where there is no such file, or it may not be read; UnreachableError for all else,
+            SilentError where the server does not answer, or did not answer a moment ago.
     """
+    server = _server_of(str(place))
+    if server and time.monotonic() - _last_silence.get(server, -math.inf) < _REST_S:
+        raise SilentError(f"{place}: {server} does not answer; try again when it does.")
     try:
         yield
     except SteelyardError:
         raise
     except Exception as why:  # every back-end, and every library below it, has errors of its own
-        raise _sentence(why, place, error) from None
+        sentence = _sentence(why, place, error)
+        if server and isinstance(sentence, SilentError):
+            _last_silence[server] = time.monotonic()
+        raise sentence from None
 
 
 def _sentence(why: BaseException, place: object, error: type[SteelyardError]) -> SteelyardError:
     chain: list[BaseException] = [why]
     while (cause := chain[-1].__cause__) is not None and len(chain) < 10:
         chain.append(cause)
+    if any(isinstance(one, TimeoutError) or type(one).__name__ in _TIMEOUTS for one in chain):
+        server = _server_of(str(place)) or "its server"
+        return SilentError(f"{place}: {server} does not answer within {SILENT_S:.0f} s; try again when it does.")
     codes = {getattr(one, "status", None) for one in chain}
     denied = any(isinstance(one, PermissionError) or type(one).__name__ in _FORBIDDEN for one in chain)
     if denied or codes & {401, 403}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 LARGEST = 250_000
 
 Syntax = Literal["yaml", "toml"]
+# A dotted key of TOML with too many parts: the time that tomllib takes is quadratic in them, minutes for a file of
+# 250 kB. A part is searched for at its beginning only, so that the search itself takes linear time.
+_DEEP_KEY = re.compile(rf"""(?<![\w"'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEEPEST}}}""")
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
@@ -62,6 +66,9 @@ class _RefusedError(Exception):
 def _load_toml(text: str) -> Any:
     import tomllib
 
+    if found := _DEEP_KEY.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise _RefusedError(f"line {line}: a key has more than {DEEPEST} parts; is it damaged?")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

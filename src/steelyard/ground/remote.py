@@ -21,10 +21,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from steelyard.errors import LogError, SteelyardError, UnreachableError
-from steelyard.ground.addresses import file_system, told
+from steelyard.ground.addresses import SilentError, ask_server, file_system, told
 from steelyard.ground.addresses import is_url as is_url  # whoever has a path asks here, too
 from steelyard.ground.addresses import shown_address as shown_address
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
+from steelyard.ground.untrusted import open_regular
 
 _PAUSES_S = (0.1, 1.0)  # before a file that was found, and then did not come, is asked for again
 # Bytes that a small read fetches; where reads follow one another, twice as many each time, up to the second.
@@ -94,7 +95,7 @@ class RemoteFile:
         """What its keeper says of it: at least name, size and type."""
         system, path = self._system
         with told(self, self._error):
-            return dict(system.info(path))
+            return dict(ask_server(system, "info", path))
 
     def exists(self) -> bool:
         try:
@@ -232,7 +233,12 @@ class RemoteBytes(io.RawIOBase):
             ranges, self._expected = self._expected, []
             starts, stops = zip(*ranges, strict=True)
             paths = [self._path] * len(ranges)
-            pieces = self._fetched(lambda: self._system.cat_ranges(paths, list(starts), list(stops), on_error="raise"))
+            pieces = self._fetched(
+                lambda: ask_server(
+                    self._system, "cat_ranges", paths, list(starts), list(stops), on_error="raise",
+                    size=sum(stops) - sum(starts),
+                )
+            )  # fmt: skip
             for (start, stop), piece in zip(ranges, pieces, strict=True):
                 self._hold(start, piece, stop - start)
             return self._piece(at, count)
@@ -249,6 +255,8 @@ class RemoteBytes(io.RawIOBase):
             try:
                 with told(self._place, self._error):
                     return fetch()
+            except SilentError:
+                raise
             except UnreachableError:
                 time.sleep(pause_s)
         with told(self._place, self._error):
@@ -270,10 +278,10 @@ class RemoteBytes(io.RawIOBase):
         super().close()
 
 
-def content_hash(path: AnyPath) -> str:
-    """SHA-256 of all bytes of the file at `path`, in hexadecimal."""
+def content_hash(path: AnyPath, error: type[SteelyardError] = LogError) -> str:
+    """SHA-256 of all bytes of the file at `path`, in hexadecimal; `error` where it is a pipe or a device."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with path.open("rb") if isinstance(path, RemoteFile) else open_regular(path, error) as file:
         while part := file.read(FARTHEST):
             digest.update(part)
     return digest.hexdigest()

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from steelyard.errors import RobotError, SteelyardError, shortened
 from steelyard.ground.field import Field
@@ -56,14 +56,44 @@ def regular_file(path: AnyPath, error: type[SteelyardError] = RobotError, remedy
     return found.st_size
 
 
+def open_regular(path: Path, error: type[SteelyardError] = RobotError, remedy: str = "check the path") -> IO[bytes]:
+    """The file at `path`, open to be read; `error` and `remedy` as in `regular_file`."""
+    regular_file(path, error, remedy)
+    # Not to wait, should a pipe have taken the file's place meanwhile.
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise error(f"{path}: this is not a file but a pipe or a device; give the path of a file.")
+    return open(number, "rb")
+
+
+def refuse_kernel_file(path: Path, error: type[SteelyardError]) -> None:
+    """Refuse the file at `path`, which says that it has no bytes, if it has some: the kernel makes them up as they are
+    read (/proc), and some of its files never end.
+
+    Args:
+        path: of a file of size 0.
+        error: what is raised.
+    """
+    try:
+        with open_regular(path, error) as file:
+            shown = os.read(file.fileno(), 1)
+    except BlockingIOError:  # there will be some
+        shown = b"x"
+    except OSError as why:
+        raise error(f"{path}: cannot be read ({why.strerror}); check its permissions.") from None
+    if shown:
+        raise error(f"{path}: this is not a file of a disk, but the system makes it up as it is read; copy it.")
+
+
 def read_bytes(
     path: Path, most: int, error: type[SteelyardError] = RobotError, remedy: str = "check the path"
 ) -> bytes:
     """What the file at `path` holds: at most so many (`most`) bytes; `error` and `remedy` as in `regular_file`."""
     size = regular_file(path, error, remedy)
     try:
-        # Not to wait, should a pipe have taken the file's place; no more than that, should it have grown.
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+        with open_regular(path, error, remedy) as file:
+            # No more than its size, should it have grown.
             data = file.read(min(size, most) + 1)  # what is asked for is set aside, whatever there is
             if size < len(data) <= most:
                 data += file.read(most + 1 - len(data))

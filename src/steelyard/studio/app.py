@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gzip
 import json
 import mimetypes
+import os
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +21,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from steelyard.errors import SteelyardError
-from steelyard.report.elements import Html
+from steelyard.errors import SteelyardError, shortened
+from steelyard.report.elements import Html, join
 from steelyard.report.plotly_js import ASSETS
+from steelyard.studio.found_jobs import forget_found, found_html, found_jobs, start_found
 from steelyard.studio.guard import REPORT_POLICY
 from steelyard.studio.news import News
 from steelyard.studio.page import coming, jobs_html, rail_html, trouble, whole_page
-from steelyard.studio.place import StudioError
+from steelyard.studio.place import DOORWAY, StudioError
 from steelyard.studio.stage import RAIL, STUDIO_STAGES, Desk, Sent, Stage
 from steelyard.studio.uploads import receive
 
@@ -67,7 +71,10 @@ class Studio:
             Route("/file/{path:path}", self.file),
             Route("/{stage}", self.page),
         ]
-        errors: Any = {StudioError: self.sentence, SteelyardError: self.sentence, HTTPException: self.refusal}
+        errors: Any = {
+            StudioError: self.sentence, SteelyardError: self.sentence, HTTPException: self.refusal,
+            OSError: self.disk_trouble,
+        }  # fmt: skip
         return Starlette(routes=routes, lifespan=self._alive, exception_handlers=errors)
 
     @contextlib.asynccontextmanager
@@ -78,6 +85,8 @@ class Studio:
         finally:
             task.cancel()
             self.desk.aside.end()
+            # Here, not after the server: a signal that ends it ends the process at once.
+            self.desk.place.own(DOORWAY).unlink(missing_ok=True)
 
     # ------------------------------------------------------------ pages
 
@@ -99,7 +108,7 @@ class Studio:
             while len(self._going) > _MOST_GOING:  # nobody has come back for it
                 self._going.pop(next(iter(self._going)))
         made = task.result() if done else coming(stage.title, name)
-        jobs = jobs_html(self.desk.jobs.all())
+        jobs = self._jobs()
         return HTMLResponse(
             whole_page(self.desk.place, stage.name, made, await self._rail(stage.name), jobs, stage.scripts)
         )
@@ -121,13 +130,15 @@ class Studio:
 
     async def jobs(self, _: Request) -> Response:
         """The list of jobs."""
-        return HTMLResponse(jobs_html(self.desk.jobs.all()))
+        return HTMLResponse(self._jobs())
 
     async def _body(self, stage: Stage, query: Sent) -> Html:
         try:
             return await stage.body(self.desk, query)
         except SteelyardError as error:
             return Html(f"<h1>{stage.title}</h1>{trouble(str(error))}")
+        except OSError as error:
+            return Html(f"<h1>{stage.title}</h1>{trouble(disk_sentence(error))}")
 
     async def _rail(self, current: str) -> Html:
         return rail_html(current, {name: await STUDIO_STAGES[name].standing(self.desk) for name in RAIL})
@@ -140,20 +151,28 @@ class Studio:
         action = stage.actions().get(request.path_params["action"])
         if action is None:
             raise HTTPException(404)
-        made = await action(self.desk, await _form(request))
+        sent = await _form(request)
+        self.desk.place.touch()
+        made = await action(self.desk, sent)
         self.news.changed(stage.name, request.headers["x-steelyard"])
         return HTMLResponse(await self._body(stage, Sent([])) if made is None else made)
 
     async def act_on_job(self, request: Request) -> Response:
         """Cancel, stop or clear a job."""
         form, jobs = await _form(request), self.desk.jobs
-        actions: dict[str, Callable[[str], None]] = {"cancel": jobs.cancel, "stop": jobs.stop, "clear": jobs.clear}
+        actions: dict[str, Callable[[str], Any]] = {
+            "cancel": jobs.cancel, "stop": jobs.stop, "clear": jobs.clear,
+            "start-found": partial(start_found, jobs), "forget-found": partial(forget_found, jobs),
+        }  # fmt: skip
         action = actions.get(request.path_params["action"])
         if action is None:
             raise HTTPException(404)
         action(form["id"])
         self.news.changed("jobs", request.headers["x-steelyard"])
-        return HTMLResponse(jobs_html(jobs.all()))
+        return HTMLResponse(self._jobs())
+
+    def _jobs(self) -> Html:
+        return join(jobs_html(self.desk.jobs.all()), found_html(found_jobs(self.desk.jobs)))
 
     async def upload(self, request: Request) -> Response:
         """A file, streamed to the disk."""
@@ -224,10 +243,27 @@ class Studio:
         """An error of ours: a sentence, for the page that asked."""
         return HTMLResponse(trouble(str(error)), 422)
 
+    async def disk_trouble(self, _: Request, error: Exception) -> Response:
+        """Answer an error of the disk with a sentence."""
+        return HTMLResponse(trouble(disk_sentence(error)), 422)
+
     async def refusal(self, _: Request, error: Exception) -> Response:
         """An address that there is not."""
         status = error.status_code if isinstance(error, HTTPException) else 404
         return HTMLResponse(trouble("There is nothing at this address."), status)
+
+
+def disk_sentence(error: Exception) -> str:
+    """Say what the system has against a file, and what to do.
+
+    Args:
+        error: an OSError.
+    """
+    number = getattr(error, "errno", None)
+    full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    remedy = "make room on the disk, and try again" if full else "check the file and its permissions, and try again"
+    name = os.path.basename(str(getattr(error, "filename", None) or "")) or "A file"
+    return f"{shortened(name, 100)}: {getattr(error, 'strerror', None) or error}; {remedy}."
 
 
 def _stage(request: Request) -> Stage:

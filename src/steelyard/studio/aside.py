@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import Any
 
+from steelyard.project import ProjectError
 from steelyard.studio.place import StudioError, StudioFolder
 
 # A process that has done so much is replaced, so that its memory does not grow for ever.
@@ -40,6 +42,7 @@ class AsideProcess:
             args: its arguments.
             seconds: how long it may take.
         """
+        self.check_project()
         pool = self._made()
         try:
             kind, found = await asyncio.wait_for(
@@ -55,6 +58,12 @@ class AsideProcess:
         if kind == "error":
             raise StudioError(found)
         return found
+
+    def check_project(self) -> None:
+        """Raise a StudioError if a path of the project leads out of the folder; a damaged file is the function's own
+        concern."""
+        with suppress(ProjectError):
+            self.place.project()
 
     def close(self) -> None:
         """End the process."""
@@ -90,7 +99,7 @@ def _leave_with(server: int) -> None:
 
 def _called(root: str, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
     """Called in the folder `root`. Errors as sentences: exceptions of others may not travel."""
-    from steelyard.errors import SteelyardError
+    from steelyard.errors import SteelyardError, shortened
 
     os.chdir(root)
     try:
@@ -99,5 +108,9 @@ def _called(root: str, function: Callable[..., Any], args: tuple[Any, ...]) -> t
         return "error", str(error)
     except OSError as error:
         return "error", f"{error.filename or 'A file'}: {error.strerror or error}."
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        # The file may be a stranger's: whatever it does to its reader, the page says so.
+        words = shortened(f"{type(error).__name__}: {error}", 120)
+        return "error", f"A file that this page shows is damaged, or of another version ({words}); make it anew."
     except MemoryError:
         return "error", "There is not enough memory for this."

@@ -17,6 +17,7 @@ from typing import Any
 from steelyard.ground.numbers import Known, with_error
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, callout, join, paragraph, table_html, tabs
 from steelyard.studio.place import StudioError
+from steelyard.studio.summaries import moving_error
 
 # Half of a 95 % interval, in standard errors.
 WIDE = 1.96
@@ -124,7 +125,7 @@ def scores_compared(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str
         kind = "validation" if result["validation"] else "identification"
         word = "" if result["validation"] else " (fitted)"
         tables.append({
-            (f"{score['log']}{word}", joint["joint"]): _real(joint["nrmse_percent"])
+            (f"{score['log']}{word}", joint["joint"]): _real(moving_error(joint))
             for score in result[kind]
             for joint in score["joints"]
         })  # fmt: skip

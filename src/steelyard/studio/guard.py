@@ -1,18 +1,14 @@
-"""`Guard`: the door. Who has no token, comes by another name or from another page, gets nothing."""
+"""`Guard`: rejects requests without a token, with a foreign Host header, or from another origin."""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import hmac
-import json
 import secrets
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs
-
-from steelyard.ground.files import write_whole
-from steelyard.studio.place import StudioFolder
+from urllib.parse import parse_qs, quote
 
 # Scripts come from files of ours alone. Styles may stand inside: plotly.js makes them.
 POLICY = (
@@ -36,30 +32,29 @@ _SAFE = {"GET", "HEAD"}
 # What only a script of the same origin can send without being asked for leave first.
 OWN_HEADER = b"x-steelyard"
 _SHUT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Steelyard</title></head><body><main>
-<h1>This door is shut</h1><p>Open the whole address that <code>steelyard studio</code> printed, with its token.</p>
-</main></body></html>"""
+<h1>This door is shut</h1><p>Open the whole address that <code>steelyard studio</code> printed, with its token. Each
+start of the studio has a new address.</p></main></body></html>"""
+# Sent to a browser that comes from a file: a cookie that is strict is not sent along a redirection from there.
+_OPENED = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Steelyard</title>
+<meta http-equiv="refresh" content="0;url=/"></head><body><p><a href="/">Open the studio</a></p></body></html>"""
+# Seconds between two pieces of a request's body.
+BODY_SECONDS = 60.0
 
 
 class Keys:
-    """The token of the opening address and the cookie that follows it: kept with the folder, for its owner's eyes
-    alone, so that pages outlive a restart.
+    """The secrets of one start of the server: the token of its address and the cookie of its browsers.
+
+    They are made anew at each start, are kept in memory alone, and hold for one port: browsers send a cookie to every
+    port of a machine, so the name of the cookie names the port and the start.
 
     Args:
-        place: the folder.
+        port: of the server.
     """
 
-    def __init__(self, place: StudioFolder) -> None:
-        path = place.own("key.json")
-        try:
-            self.token = str(json.loads(path.read_text("utf-8"))["token"])
-        except (OSError, ValueError, KeyError, TypeError):
-            self.token = secrets.token_urlsafe(32)
-            write_whole(path, json.dumps({"token": self.token}), private=True)
-
-    @property
-    def cookie(self) -> str:
-        """What the cookie holds: nobody finds the token from it."""
-        return hmac.new(self.token.encode(), b"cookie", hashlib.sha256).hexdigest()
+    def __init__(self, port: int) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.cookie = secrets.token_urlsafe(32)
+        self.cookie_name = f"steelyard-{port}-{secrets.token_hex(4)}"
 
 
 class Guard:
@@ -73,7 +68,6 @@ class Guard:
 
     def __init__(self, app: Any, keys: Keys, hosts: Iterable[str]) -> None:
         self.app, self.keys, self.hosts = app, keys, frozenset(host.lower() for host in hosts)
-        self.cookie_name = "steelyard-" + hashlib.sha256(keys.cookie.encode()).hexdigest()[:8]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One request; the arguments are those of ASGI: `scope`, `receive`, `send`."""
@@ -90,7 +84,7 @@ class Guard:
             await _answer(send, 403, why.encode(), "text/plain")
             return
         if not self._known(headers):
-            await self._opened(scope, send)
+            await self._opened(scope, headers, send)
             return
 
         async def guarded(message: Any) -> None:
@@ -104,7 +98,7 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 
-        await self.app(scope, receive, guarded)
+        await self.app(scope, _impatient(receive), guarded)
 
     def _refused(self, method: str, headers: _Headers) -> str:
         host = headers.only(b"host")
@@ -123,20 +117,47 @@ class Guard:
 
     def _known(self, headers: _Headers) -> bool:
         try:
-            found = SimpleCookie(headers.only(b"cookie", "") or "").get(self.cookie_name)
+            found = SimpleCookie(headers.only(b"cookie", "") or "").get(self.keys.cookie_name)
         except CookieError:
             return False
         return found is not None and hmac.compare_digest(found.value.encode(), self.keys.cookie.encode())
 
-    async def _opened(self, scope: Any, send: Any) -> None:
-        """The opening address becomes a cookie; anything else stays outside."""
+    async def _opened(self, scope: Any, headers: _Headers, send: Any) -> None:
+        """Answer the opening address with a cookie, and every other address with a refusal."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["method"] in _SAFE and hmac.compare_digest(given.encode(), self.keys.token.encode()):
-            cookie = f"{self.cookie_name}={self.keys.cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
-            more = [(b"set-cookie", cookie.encode()), (b"location", scope["path"].encode() or b"/")]
-            await _answer(send, 303, b"", "text/plain", more)
+        if scope["method"] not in _SAFE or not hmac.compare_digest(given.encode(), self.keys.token.encode()):
+            await _answer(send, 401, _SHUT.encode(), "text/html; charset=utf-8")
             return
-        await _answer(send, 401, _SHUT.encode(), "text/html; charset=utf-8")
+        # Without an age: the browser forgets it when it ends.
+        cookie = f"{self.keys.cookie_name}={self.keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        more = [(b"set-cookie", cookie.encode())]
+        if headers.only(b"sec-fetch-site", "") == "cross-site":
+            await _answer(send, 200, _OPENED.encode(), "text/html; charset=utf-8", more)
+            return
+        await _answer(send, 303, b"", "text/plain", [*more, (b"location", _local(scope["path"]))])
+
+
+def _local(path: str) -> bytes:
+    """The path of a redirection, as an address on this server; "//name" would be another server."""
+    return ("/" + quote(path.lstrip("/\\"), safe="/")).encode()
+
+
+def _impatient(receive: Any) -> Any:
+    """Wrap `receive` of ASGI: a body whose next piece does not come in time counts as a lost connection."""
+    whole = False
+
+    async def received() -> Any:
+        nonlocal whole
+        if whole:  # from here on only the end of the connection can come
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), BODY_SECONDS)
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        whole = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    return received
 
 
 class _Headers:

@@ -12,6 +12,7 @@ from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import Heat, Html, TableCell, TableColumn, join, paragraph, table_html, text
 from steelyard.studio.differences import differences_html
 from steelyard.studio.place import StudioError
+from steelyard.studio.summaries import moving_error
 
 _REMEDY = "identify anew"
 _GROUPS = (
@@ -78,6 +79,7 @@ def identified_html(run: str) -> Html:
         pieces: list[str] = [
             verdict_html(Verdict(kind, verdict["sentence"], tuple(verdict["reasons"]))),  # type: ignore[arg-type]
             _scores(result),
+            _files(result),
             _part("parameters", f"{len(rows)} base parameters with error bars", base_table(rows), True),
         ]
         if structure:
@@ -105,8 +107,11 @@ def _scores(result: Mapping[str, Any]) -> Html:
     from steelyard.identification.score_page import error_level
 
     groups = [(words, result[key]) for key, words in _GROUPS if result[key]]
+    pooled = result.get("torque_error")  # runs of old have none
+    if pooled and len(pooled["logs"]) > 1:
+        groups.insert(0, ("all logs that judge", [{"log": "together", "joints": pooled["joints"]}]))
     scores = [score for _, some in groups for score in some]
-    columns = [{j["joint"]: _float(j["nrmse_percent"]) for j in score["joints"]} for score in scores]
+    columns = [{j["joint"]: _float(moving_error(j)) for j in score["joints"]} for score in scores]
     names = dict.fromkeys(name for column in columns for name in column)
     rows: list[Sequence[TableCell]] = [
         (name, *(Heat(column[name], error_level(column[name])) if name in column else None for column in columns))
@@ -114,10 +119,27 @@ def _scores(result: Mapping[str, Any]) -> Html:
     ]
     means = [sum(column.values()) / max(len(column), 1) for column in columns]
     rows.append(("mean of joints", *(Heat(m, error_level(m)) for m in means)))
+    whole = [[_float(j["nrmse_percent"]) for j in score["joints"]] for score in scores]
+    means = [sum(column) / max(len(column), 1) for column in whole]
+    rows.append(("mean, with standstill", *(Heat(m, error_level(m)) for m in means)))
     heads = [TableColumn(score["log"], digits=3) for score in scores]
-    title = "Torque error, % of its standard deviation (NRMSE)"
+    title = "Torque error while the joint moves, % of the torque's standard deviation (NRMSE)"
     above = [("", 1), *((words, len(some)) for words, some in groups)]
     return table_html(["joint", *heads], rows, title, dash="The torque does not vary.", above=above)
+
+
+def _files(result: Mapping[str, Any]) -> Html:
+    """The robot files: their errors beside the full model's, and the joint that loses most; runs of old have none."""
+    rows: list[Sequence[TableCell]] = []
+    for file in result.get("files", ()):
+        worst = max(file["joints"], key=lambda j: _float(j["cost_percent"]))
+        cost = f"{worst['joint']}: {_float(worst['model_nrmse_percent']):.1f} → {_float(worst['nrmse_percent']):.1f} %"
+        means = (_float(file["mean_nrmse_percent"]), _float(file["model_mean_nrmse_percent"]))
+        rows.append((file["file"], file["program"], *means, cost, ", ".join(worst["left_out"]) or "nothing"))
+    if not rows:
+        return Html("")
+    heads = ["file", "read by", "error %", "full model %", "costliest joint", "left out there"]
+    return table_html(heads, rows, "Torque error of the written files, % of the torque's standard deviation")
 
 
 def _float(value: Any) -> float:

@@ -1,7 +1,8 @@
 """`Jobs`: commands that run in processes of their own, two at a time, and outlive the server.
 
-A job is a folder. What is true of it stands in files that appear whole, and whether its process lives is told by a lock
-that this holds: so a server that was killed finds everything again, and a job that was killed is known to be.
+A job is a folder in this user's state folder, never in the studio's folder, which may come from a stranger. Its files
+appear whole. A running job holds a file lock; a free lock marks it as lost. So a server that was killed finds
+everything again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import secrets
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +24,8 @@ from typing import Any, Literal
 
 from steelyard.ground.files import write_whole
 from steelyard.ground.places import hold
-from steelyard.studio.place import OWN, StudioError, StudioFolder
+from steelyard.studio.allowed_commands import check_words
+from steelyard.studio.place import StudioError, StudioFolder
 
 JobState = Literal["waiting", "running", "done", "failed", "cancelled", "lost"]
 JOB, BEGUN, ENDED, EVENTS, SAID, CANCELLED, STOPPED, LOCK = (
@@ -93,16 +96,17 @@ class Jobs:
 
     def __init__(self, place: StudioFolder, limits: JobLimits | None = None) -> None:
         self.place, self.limits = place, limits or JobLimits()
-        self._folder = place.own("jobs", "x").parent
+        self.home = place.own("jobs", "x").parent
         self._started: dict[str, subprocess.Popen[bytes]] = {}
         self._killing: dict[str, float] = {}
         self._over: dict[str, StudioJob] = {}  # of what is over nothing changes any more
+        self._failed_starts: dict[str, str] = {}  # jobs whose process ended before it could say that it began
 
     # ------------------------------------------------------------ what there is
 
     def all(self) -> list[StudioJob]:
         """Every job, the newest first."""
-        names = sorted(os.listdir(self._folder), reverse=True)
+        names = sorted(os.listdir(self.home), reverse=True)
         return [job for name in names if (job := self._known(name)) is not None]
 
     def get(self, name: str) -> StudioJob:
@@ -123,7 +127,7 @@ class Jobs:
     def events(self, name: str, begin: int = 0) -> tuple[list[dict[str, Any]], int]:
         """What the job `name` has told from byte `begin` of its events on, and the byte to go on from."""
         found: list[dict[str, Any]] = []
-        with contextlib.suppress(OSError), (self._folder / name / EVENTS).open("rb") as file:
+        with contextlib.suppress(OSError), (self.home / name / EVENTS).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size - begin > _TAIL:
                 file.seek(size - _TAIL)
@@ -140,19 +144,27 @@ class Jobs:
 
     def said(self, name: str) -> str:
         """What the job `name` printed; of a long text the end."""
-        with contextlib.suppress(OSError), (self._folder / name / SAID).open("rb") as file:
+        with contextlib.suppress(OSError), (self.home / name / SAID).open("rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _TAIL, 0))
             return file.read().decode("utf-8", "replace")
         return ""
 
     def folder(self, name: str) -> Path:
         """The folder of the job `name`, for what it keeps between runs (a checkpoint)."""
-        return self._folder / self.get(name).id
+        return self.home / self.get(name).id
 
     # ------------------------------------------------------------ what is done
 
     def add(self, stage: str, title: str, words: Sequence[str], output: str = "") -> StudioJob:
-        """Put a command into the queue: its `stage`, `title`, `words` and `output`, as in `StudioJob`."""
+        """Put a command into the queue; a StudioError if the studio does not compose such commands.
+
+        Args:
+            stage: as in `StudioJob`.
+            title: likewise.
+            words: likewise.
+            output: likewise.
+        """
+        self.check(words)
         job = StudioJob(
             f"{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(3)}", stage, title, tuple(words), output
         )
@@ -161,22 +173,31 @@ class Jobs:
         limits = asdict(self.limits)
         kept = {"stage": stage, "title": title, "words": list(words), "output": output, "limits": limits}
         write_whole(aside / JOB, json.dumps(kept))
-        aside.rename(self._folder / job.id)
+        aside.rename(self.home / job.id)
         self.step()
         return self.get(job.id)
+
+    def check(self, words: Sequence[str]) -> None:
+        """Raise a StudioError if a job may not run a command.
+
+        Args:
+            words: of the command, without `steelyard`.
+        """
+        self.place.project()  # the command reads its paths: all of them must lie in the folder
+        check_words(self.place.root, tuple(words), self.place.own("pyramids", "x").parent)
 
     def cancel(self, name: str) -> None:
         """End the job `name` for certain: nothing of it goes on, and its run folder does not appear."""
         job = self.get(name)
         if job.live:
-            (self._folder / name / CANCELLED).touch()
+            (self.home / name / CANCELLED).touch()
             self._signal(name, signal.SIGTERM)
             self._killing[name] = time.monotonic() + _PATIENCE
 
     def stop(self, name: str) -> None:
         """Ask the search `name` to end now and to deliver the best that it has; asked twice it would not."""
-        if self.get(name).state == "running" and not (self._folder / name / STOPPED).exists():
-            (self._folder / name / STOPPED).touch()
+        if self.get(name).state == "running" and not (self.home / name / STOPPED).exists():
+            (self.home / name / STOPPED).touch()
             self._signal(name, signal.SIGINT)
 
     def clear(self, name: str) -> None:
@@ -184,14 +205,19 @@ class Jobs:
         job = self.get(name)
         if job.live:
             raise StudioError("The job is at work; cancel it first.")
-        self.place.trash(self._folder / name)
+        shutil.rmtree(self.home / name, ignore_errors=True)
         self._over.pop(name, None)
+        self._failed_starts.pop(name, None)
 
     def step(self) -> None:
         """Start what may start, and make an end of what was cancelled; called again and again."""
         for name, process in list(self._started.items()):
             if process.poll() is not None:
                 del self._started[name]
+                if _object(self.home / name / BEGUN) is None:
+                    lines = self.said(name).split("\n")
+                    why = next((line.strip() for line in reversed(lines) if line.strip()), "the disk may be full")
+                    self._failed_starts[name] = f"It could not begin: {why}"
         for name, when in list(self._killing.items()):
             if time.monotonic() > when:
                 self._signal(name, signal.SIGKILL)
@@ -204,7 +230,7 @@ class Jobs:
                 at_work += 1
 
     def _start(self, name: str) -> None:
-        folder = self._folder / name
+        folder = self.home / name
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "100", "NO_COLOR": "1"}
         with (folder / SAID).open("ab") as said:
             self._started[name] = subprocess.Popen(
@@ -215,7 +241,7 @@ class Jobs:
 
     def _signal(self, name: str, number: int) -> None:
         """To the job and, where it is to end, to all its processes."""
-        pid = _number(self._folder / name / BEGUN, "pid") if self._alive(name) else None
+        pid = _number(self.home / name / BEGUN, "pid") if self._alive(name) else None
         if pid is None and name in self._started and self._started[name].poll() is None:
             pid = self._started[name].pid
         if pid is None:
@@ -231,7 +257,7 @@ class Jobs:
     def _alive(self, name: str) -> bool:
         """Whether the process of a job lives: it holds the lock."""
         try:
-            with (self._folder / name / LOCK).open("ab") as file:
+            with (self.home / name / LOCK).open("ab") as file:
                 return not hold(file)
         except OSError:
             return False
@@ -245,7 +271,7 @@ class Jobs:
         return job
 
     def _read(self, name: str) -> StudioJob | None:
-        folder = self._folder / name
+        folder = self.home / name
         asked, begun, ended = (_object(folder / file) for file in (JOB, BEGUN, ENDED))
         if asked is None:
             return None
@@ -265,20 +291,22 @@ class Jobs:
             # Delivered: also with a verdict that is not good (1, 2), or stopped with the best so far (130).
             return "done" if ended.get("delivered") else "failed", code, words
         if begun is not None and self._alive(name):
-            return "running", None, BEING_STOPPED if (self._folder / name / STOPPED).exists() else ""
-        if (self._folder / name / CANCELLED).exists():
+            return "running", None, BEING_STOPPED if (self.home / name / STOPPED).exists() else ""
+        if (self.home / name / CANCELLED).exists():
             process = self._started.get(name)
             if process is not None and process.poll() is None:
                 return "running", None, "being cancelled"
             return "cancelled", None, "Cancelled; nothing was written."
         if begun is not None:
             # Between the last look at its end and at its lock it may have ended.
-            again = _object(self._folder / name / ENDED)
+            again = _object(self.home / name / ENDED)
             if again is not None:
                 return self._state(name, begun, again)
-            if (self._folder / name / STOPPED).exists():
+            if (self.home / name / STOPPED).exists():
                 return "cancelled", None, "Stopped before there was anything to deliver; nothing was written."
             return "lost", None, "It ended without a word: killed, or the machine went down. Start it again."
+        if name in self._failed_starts:
+            return "failed", None, self._failed_starts[name]
         return "waiting", None, ""
 
 
@@ -293,9 +321,3 @@ def _object(path: Path) -> dict[str, Any] | None:
 def _number(path: Path, key: str) -> float | None:
     found = (_object(path) or {}).get(key)
     return found if isinstance(found, int | float) else None
-
-
-def root_of(folder: Path) -> Path:
-    """The studio's folder of a job's `folder`."""
-    assert folder.parent.parent.name == OWN
-    return folder.parent.parent.parent

@@ -227,7 +227,7 @@ def trash_page(kept: Sequence[Trashed], place: StudioFolder, notice: Html = _NOT
         if kept
         else callout("note", "The trash is empty. What you delete comes here first.", "Empty")
     )
-    where = f"It lies in {place.relative(place.own('trash'))}; the studio takes nothing out of there for good."
+    where = f"It lies in {place.relative(place.data('trash'))}; the studio takes nothing out of there for good."
     hint = Html(f'<p class="hint">{where}</p>')
     return join(
         library_link("← all runs"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.ground.numbers import number
 from steelyard.report.elements import Heat, Html, TableColumn, callout, join, table_html, text
+from steelyard.studio.allowed_commands import WATCH_SOURCE
 from steelyard.studio.jobs import StudioJob
 from steelyard.studio.page import attribute, choice, entry, form, job_html
 from steelyard.studio.place import StudioError, StudioFolder
@@ -17,10 +17,6 @@ from steelyard.studio.roles import ListedLog, log_named
 from steelyard.studio.stage import Sent
 from steelyard.studio.use_words import as_path, model_word
 
-# Where samples may come from, by what a browser may write: nothing of it can be an option or a path.
-_SOURCES = re.compile(
-    r"(tcp|udp):\d{2,5}|(tcp-to):[\w.-]{1,100}:\d{2,5}|rtde:[\w.-]{1,100}|zenoh:[\w/]{1,100}(@[\w.-]{1,100}(:\d{2,5})?)?"
-)
 # Seconds between two reports.
 _EVERY = "0.5"
 _MOST_EVENTS = 8
@@ -30,7 +26,7 @@ def watch_words(place: StudioFolder, sent: Sent) -> list[str]:
     """The command of a watch that a browser `sent`, in the folder of a `place`."""
     source = sent.get("source", "").strip()
     log = sent.get("log", "")
-    if source and not _SOURCES.fullmatch(source):
+    if source and not WATCH_SOURCE.fullmatch(source):
         raise StudioError(
             f"'{source[:60]}' is no source; write tcp:5005 or udp:5005 for lines that are sent to this machine, "
             "tcp-to:HOST:PORT, rtde:HOST or zenoh:TOPIC@HOST; or choose a log."

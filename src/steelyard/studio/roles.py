@@ -12,12 +12,16 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+from steelyard.ground.untrusted import read_bytes
 from steelyard.project import ROLES
 from steelyard.signals.table import has_reader
+from steelyard.studio.containment import is_inside
 from steelyard.studio.place import StudioError, StudioFolder
 
 LOGS = "logs"
 _VERSION = b"1"
+# Bytes of a robot description or a mapping.
+_LARGEST_DESCRIPTION = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def listed_logs(place: StudioFolder) -> dict[str, ListedLog]:
             roles.setdefault(_from(place, os.path.abspath(path)), []).append(role)
     with suppress(OSError):
         for file in sorted((place.root / LOGS).iterdir()):
-            if not file.name.startswith(".") and has_reader(file):
+            if not file.name.startswith(".") and has_reader(file) and is_inside(place.root, file):
                 roles.setdefault(_from(place, file), [])
     return {text: ListedLog(text, place.root / text, tuple(of), _size(place.root / text)) for text, of in roles.items()}
 
@@ -139,8 +143,8 @@ def pyramid_file(place: StudioFolder, log: ListedLog) -> Path:
     said = (project.robot, project.joints, dict(project.lock), project.snap, project.mapping)
     parts.append(repr(said).encode())
     for text in (project.robot, project.mapping):
-        with suppress(OSError):
-            parts.append((place.root / text).read_bytes() if text else b"")
+        with suppress(StudioError):
+            parts.append(read_bytes(place.root / text, _LARGEST_DESCRIPTION, StudioError) if text else b"")
     state = hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
     return place.own("pyramids", f"{_stem(log)}-{state}")
 

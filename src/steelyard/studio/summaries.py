@@ -210,7 +210,15 @@ def _name(result: Mapping[str, Any]) -> str:
 
 
 def _errors(score: Mapping[str, Any]) -> list[float]:
-    return [_number(joint["nrmse_percent"]) for joint in score["joints"]]
+    return [_number(moving_error(joint)) for joint in score["joints"]]
+
+
+def moving_error(joint: Mapping[str, Any]) -> Any:
+    """The error of a `joint` of a score while it moves, % of the torque's standard deviation, as the verdict has it.
+
+    Where the joint never moves, or in runs of old, it is the error of all samples.
+    """
+    return joint.get("moving", {}).get("nrmse_percent", joint["nrmse_percent"])
 
 
 def _glance(grade: Any, sentence: str, points: Sequence[Any]) -> Glance:

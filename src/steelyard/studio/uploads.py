@@ -38,7 +38,7 @@ async def receive(
     room = place.free_bytes() - _SPARE
     if announced > room:
         raise StudioError(f"{name} needs {announced / 1e9:.1f} GB; the disk has room for {max(room, 0) / 1e9:.1f} GB.")
-    aside = place.own("uploads", secrets.token_hex(8))
+    aside = place.data("uploads", secrets.token_hex(8))
     got, held = 0, bytearray()
     try:
         with aside.open("xb") as file:

@@ -14,6 +14,7 @@ from steelyard.studio.page import attribute, choice, entry, form, job_html
 from steelyard.studio.place import StudioError
 from steelyard.studio.roles import ListedLog
 from steelyard.studio.shelf import ShelvedRun
+from steelyard.studio.summaries import moving_error
 
 # What is ticked where nobody has chosen.
 USUAL_FORMATS = ("urdf", "mjcf", "c", "csv")
@@ -88,7 +89,7 @@ def _trust(result: Mapping[str, Any]) -> Html:
     repeated = {copy["log"] for copy in result.get("copies", ())}
     others = [score for score in result["validation"] if score["log"] not in repeated]
     judged = (others or result["identification"])[0]
-    before = {j["joint"]: j["nrmse_percent"] for s in result["nominal"][:1] for j in s["joints"]}
+    before = {j["joint"]: moving_error(j) for s in result["nominal"][:1] for j in s["joints"]}
     seen: dict[str, tuple[float, ...]] = {}
     for check in result["check"]:
         for joint in (check["excitation"] or {}).get("joints", ()):
@@ -99,7 +100,7 @@ def _trust(result: Mapping[str, Any]) -> Html:
     for one in judged["joints"]:
         at = seen.get(one["joint"])
         reach = f"{number(at[0], 3)} … {number(at[1], 3)}" if at else None
-        rows.append([one["joint"], one["nrmse_percent"], before.get(one["joint"]), reach, at[2] if at else None])
+        rows.append([one["joint"], moving_error(one), before.get(one["joint"]), reach, at[2] if at else None])
     columns: list[TableColumn | str] = [
         "joint", TableColumn("torque off", "% of σ", 3), TableColumn("as described", "% of σ", 3),
         TableColumn("positions", "rad, m", 3), TableColumn("speed", "rad/s, m/s", 3),

@@ -15,11 +15,13 @@ import traceback
 from pathlib import Path
 from typing import IO, Any
 
+from steelyard.errors import SteelyardError
 from steelyard.ground.files import plain, write_whole
 from steelyard.ground.interrupt import on_interrupt
 from steelyard.ground.places import hold
 from steelyard.ground.progress import HowFar, told_to
-from steelyard.studio.jobs import BEGUN, CANCELLED, ENDED, EVENTS, JOB, LOCK, SAID, root_of
+from steelyard.studio.jobs import BEGUN, CANCELLED, ENDED, EVENTS, JOB, LOCK, SAID, Jobs
+from steelyard.studio.place import StudioError, StudioFolder
 
 # Seconds between two looks at memory and time.
 _LOOK = 0.5
@@ -28,11 +30,20 @@ _OFTEN = 0.1
 
 
 def work_off(folder: Path) -> int:
-    """Run the job in `folder`; returns its exit code."""
+    """Run a job of the studio whose folder is the working folder; returns its exit code.
+
+    Args:
+        folder: of the job, in this user's state folder of that studio.
+    """
+    root = Path.cwd().resolve()
+    jobs = Jobs(StudioFolder(root))
+    if jobs.home != folder.parent:
+        raise StudioError(f"{folder} is no job of the studio of {root}; start the job from its page.")
     with (folder / LOCK).open("ab") as lock:
         if not hold(lock) or (folder / ENDED).exists() or (folder / CANCELLED).exists():
             return 0  # another one runs it, or it is over
         asked = json.loads((folder / JOB).read_text("utf-8"))
+        jobs.check(asked["words"])
         write_whole(folder / BEGUN, json.dumps({"pid": os.getpid(), "time": time.time()}))
         # What a server in the background was told to ignore, its jobs are not: it is how they are stopped.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -40,10 +51,10 @@ def work_off(folder: Path) -> int:
         limits = asked["limits"]
         threading.Thread(target=_watch, args=(folder, limits["memory_gb"], limits["hours"]), daemon=True).start()
         with (folder / EVENTS).open("a", encoding="utf-8") as events, told_to(_Teller(events)):
-            code = _run(asked["words"], root_of(folder))
+            code = _run(asked["words"], root)
         # A check that finds a log of no use exits with 2, and delivers all the same.
         output = asked["output"]
-        delivered = code in (0, 1, 130) or (code == 2 and bool(output) and (root_of(folder) / output).is_dir())
+        delivered = code in (0, 1, 130) or (code == 2 and bool(output) and (root / output).is_dir())
         _end(folder, code, "" if delivered else _last_words(folder), delivered)
         return code
 
@@ -140,4 +151,7 @@ def _last_words(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(work_off(Path(sys.argv[1])))
+    try:
+        sys.exit(work_off(Path(sys.argv[1])))
+    except (SteelyardError, OSError) as error:
+        sys.exit(f"steelyard: {error}")

@@ -69,7 +69,7 @@ class WatchAside:
 
     def whole(self, made: WatchReport) -> WatchReport:
         """The report that was `made`, with what is told and counted here."""
-        told = {name: part.telling() for name, part in list(self._parts.items()) if not part.urgent}
+        told = ask_parts(self._parts, False, self._failed)
         return replace(made, counts=self.counts(made.counts), parts={**made.parts, **told})
 
     def whole_state(self, known: PartState) -> PartState:
@@ -90,7 +90,10 @@ class WatchAside:
         self.wait()
         for part in list(self._parts.values()):
             if not part.urgent:
-                part.end()
+                try:
+                    part.end()
+                except Exception as why:
+                    self._failed(f"A part did not end well ({type(why).__name__}: {why}).")
 
     def close(self) -> None:
         """All is done, and no more will come."""
@@ -124,6 +127,22 @@ def show_part(parts: dict[str, WatchPart], name: str, seen: Seen, failed: Callab
     except Exception as why:
         parts.pop(name, None)
         failed(f"The part '{name}' has failed ({type(why).__name__}: {why}); the watch goes on without it.")
+
+
+def ask_parts(
+    parts: dict[str, WatchPart], urgent: bool, failed: Callable[[str], None]
+) -> dict[str, Mapping[str, Any]]:  # fmt: skip
+    """What those `parts` tell that are `urgent`, or the others; one that fails (`failed` is told why) is left out from
+    then on."""
+    told: dict[str, Mapping[str, Any]] = {}
+    for name, part in list(parts.items()):
+        if part.urgent == urgent:
+            try:
+                told[name] = part.telling()
+            except Exception as why:
+                parts.pop(name, None)
+                failed(f"The part '{name}' has failed ({type(why).__name__}: {why}); the watch goes on without it.")
+    return told
 
 
 def states_of(parts: Mapping[str, WatchPart], urgent: bool, **more: Any) -> PartState:

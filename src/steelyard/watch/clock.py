@@ -9,14 +9,17 @@ begins. All of that is decided sample by sample, so that it makes no difference 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from itertools import pairwise
 from operator import le
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.errors import SteelyardError
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.parts import PartState
@@ -60,6 +63,10 @@ def plausible_bounds(robot: Robot) -> Array:
     return np.array([_MOST_TIME, *[_MOST_POSITION] * robot.dof, *speed, *torque])
 
 
+# Samples that may be held back.
+_MOST_HELD = 1000
+
+
 class SampleClock:
     """Orders samples, cuts them into batches without gaps, and counts what it had to leave out.
 
@@ -69,6 +76,11 @@ class SampleClock:
         gap_s: a longer step (s) is a gap; 0: by the period that is seen.
         tally: where things are counted: "samples", "not finite", "impossible", "duplicate", "late", "gap", "jump".
     """
+
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {
+        "steps": ArrayRule(rows=_WINDOW - 1),
+        "held": ArrayRule(rows=_MOST_HELD),
+    }
 
     def __init__(self, bounds: Array, hold: int = 0, gap_s: float = 0.0, tally: Tally | None = None) -> None:
         self.bounds, self.hold, self.gap_s = np.asarray(bounds, dtype=float), hold, gap_s
@@ -228,5 +240,9 @@ class SampleClock:
 
     def restore(self, state: PartState) -> None:
         """Go on from a `state`."""
-        self.period, self.last, self._limit, self._same, fresh = state["clock"].tolist()
-        self._fresh, self._steps, self._held = bool(fresh), state["steps"].tolist(), state["held"]
+        period, last, limit, same, fresh = state["clock"].tolist()
+        held = np.array(state["held"], dtype=float)
+        if not (period >= 0.0 and limit > 0.0 and same >= 0.0 and np.all(np.abs(held) <= self.bounds)):
+            raise SteelyardError("the state of the clock is damaged.")
+        self.period, self.last, self._limit, self._same = period, last, limit, same
+        self._fresh, self._steps, self._held = bool(fresh), state["steps"].tolist(), held

@@ -15,13 +15,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from steelyard.errors import SteelyardError
+from steelyard.ground.array_rules import ArrayRule, check_arrays
+from steelyard.ground.untrusted import parse_json
 from steelyard.watch.apart import watched_apart
-from steelyard.watch.aside import WatchAside, added, show_part, states_of
+from steelyard.watch.aside import WatchAside, added, ask_parts, show_part, states_of
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.clock import SampleClock
 from steelyard.watch.output import Outputs, WatchReport
 from steelyard.watch.parts import PartState, WatchEvent, WatchPart
-from steelyard.watch.snapshots import Snapshots
+from steelyard.watch.snapshots import REMEDY, OtherWatchError, SnapshotError, Snapshots
 from steelyard.watch.source import Lasting
 from steelyard.watch.tally import Tally
 
@@ -100,7 +103,7 @@ class RobotWatch:
         parts: Mapping[str, WatchPart],
         outputs: Outputs,
         snapshots: Snapshots | None = None,
-        times: WatchTimes = WatchTimes(),  # noqa: B008
+        times: WatchTimes = WatchTimes(),
         now: Callable[[], float] = time.monotonic,
         apart: bool = False,
         real_time: bool = False,
@@ -115,8 +118,8 @@ class RobotWatch:
         self.rest: Resting = self.aside  # who gets what was seen: here, or in the process that this one was made by
         self._before: dict[str, int] = {}  # counts of the processes before this one
         self._tell_at, self._snap_at = -np.inf, now() + times.snapshot_s
-        if snapshots is not None and (state := snapshots.read()) is not None:
-            self.go_on(state)
+        if snapshots is not None:
+            snapshots.read(self._go_on_from_file)
 
     # ------------------------------------------------------------ one turn after the other
 
@@ -210,7 +213,7 @@ class RobotWatch:
 
     def made(self) -> WatchReport:
         """The report of what is known here."""
-        told = {name: part.telling() for name, part in list(self.parts.items()) if part.urgent}
+        told = ask_parts(self.parts, True, self._failed)
         return WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self._counts(), told)
 
     def counts(self) -> dict[str, int]:
@@ -233,19 +236,71 @@ class RobotWatch:
 
     def go_on(self, state: PartState) -> None:
         """Go on from a `state`, of all parts or of some."""
-        holders: dict[str, Any] = {"clock": self.clock, "observer": self.observer}
-        holders |= {f"part {name}": part for name, part in self.parts.items()}
-
-        def of(name: str) -> PartState:
-            return {key.split("/", 1)[1]: x for key, x in state.items() if key.startswith(f"{name}/")}
-
-        for name, holder in holders.items():
-            if found := of(name):
+        for name, holder in self._holders().items():
+            if found := _state_of(name, state):
                 holder.restore(found)
-        if not self.source.source.restore(of("source")):
+        if not self.source.source.restore(_state_of("source", state)):
             self.clock.cut()  # what came in the meantime is lost
-        self._before = {str(kind): int(count) for kind, count in json.loads(str(state["counts"])).items()}
+        self._before = _counts_of(state)
         self.t = float(state["t"])
+
+    def _holders(self) -> dict[str, Any]:
+        return {
+            "clock": self.clock,
+            "observer": self.observer,
+            **{f"part {name}": part for name, part in self.parts.items()},
+        }
+
+    def check_state(self, state: PartState) -> PartState:
+        """The `state`, refused where no watch of this robot, source and these parts can have written it."""
+        own = {name: x for name, x in self.urgent_state().items() if "/" not in name}
+        checked = check_arrays(own, state, _OWN_RULES, "the state", SnapshotError)
+        _counts_of(state)
+        source, found = self.source.source, _state_of("source", state)
+        if bool(found) != bool(source.state()):
+            raise OtherWatchError(f"the state is that of another source; {REMEDY}.")
+        holders = {**self._holders(), "source": source}
+        for name, holder in holders.items():
+            # A part that was not watched before begins anew.
+            if (saved := _state_of(name, state)) or not name.startswith("part "):
+                rules = getattr(holder, "state_rules", {})
+                what = f"the state of {name.removeprefix('part ')}"
+                fits = check_arrays(holder.state(), saved, rules, what, SnapshotError)
+                checked |= {f"{name}/{key}": x for key, x in fits.items()}
+        return checked
+
+    def _go_on_from_file(self, state: PartState) -> None:
+        checked = self.check_state(state)
+        try:
+            self.go_on(checked)
+        except OtherWatchError:
+            raise
+        except SteelyardError as why:
+            raise SnapshotError(str(why)) from None
+        # The shapes fit, the numbers contradict each other: any code that uses them may fail, plug-ins included.
+        except Exception as why:
+            raise SnapshotError(f"the state contradicts itself ({type(why).__name__}: {why}).") from None
+
+
+_OWN_RULES = {"counts": ArrayRule(any_text=True)}
+# A watch counts some twenty kinds of things.
+_MOST_KINDS, _LONGEST_KIND, _MOST_COUNTED = 200, 100, 10**15
+
+
+def _state_of(name: str, state: PartState) -> PartState:
+    return {key.split("/", 1)[1]: x for key, x in state.items() if key.startswith(f"{name}/")}
+
+
+def _counts_of(state: PartState) -> dict[str, int]:
+    """The counts of a `state`, by kind."""
+    counts = parse_json(str(state["counts"]), "counts", SnapshotError)
+    if not isinstance(counts, dict) or len(counts) > _MOST_KINDS:
+        raise SnapshotError("the counts are damaged.")
+    for kind, count in counts.items():
+        fits = type(count) is int and 0 <= count <= _MOST_COUNTED
+        if not fits or len(kind) > _LONGEST_KIND or not kind.isprintable():
+            raise SnapshotError("the counts are damaged.")
+    return counts
 
 
 @contextmanager

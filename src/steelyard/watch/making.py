@@ -39,6 +39,8 @@ class WatchSettings:
         parts: what is told, by name; () for all there is.
         outputs: where it goes: KIND or KIND=WHERE.
         state: the folder of snapshots; "" for none.
+        fresh: begin anew, and set aside a state that is there.
+        origins: pages and host names beyond this machine that servers of outputs answer to.
         calibration: the file that says how this robot's residuals scatter; "" for what the run folder tells.
         false_alarms_hz: how often a part may be wrong, per second.
         mapping: what columns mean; "" where names alone tell.
@@ -55,6 +57,8 @@ class WatchSettings:
     parts: Sequence[str] = ()
     outputs: Sequence[str] = ()
     state: str = ""
+    fresh: bool = False
+    origins: Sequence[str] = ()
     calibration: str = ""
     false_alarms_hz: float = 1.0 / 86400.0
     mapping: str = ""
@@ -100,17 +104,27 @@ def make_watch(given: str, sources: Sequence[str], settings: WatchSettings) -> t
         setup = replace(setup, calibration=read_calibration(settings.calibration))
     cutoff = contact_calibration(setup, watched).cutoff_hz
     parts = {name: WATCH_PARTS[name](setup) for name in settings.parts or WATCH_PARTS}
-    snapshots = Snapshots(settings.state, watched.model) if settings.state else None
     titles = {name: part.title for name, part in parts.items()}
     units = [joint.effort_unit for joint in robot.joints]
-    named = OutputSetup(robot.joint_names, f"{robot.name} at {sources[0]}", titles, units, source.live)
+    title = f"{robot.name} at {sources[0]}"
+    named = OutputSetup(robot.joint_names, title, titles, units, source.live, settings.origins)
     outputs = [make_output(text, named) for text in settings.outputs]
-    told = [sentence for output in outputs if (sentence := output.open())]
     clock = SampleClock(plausible_bounds(robot), settings.hold, settings.gap_s)
     lasting = Lasting(source, settings.stale_s)
     observer = MomentumObserver(watched.model, cutoff)
     served = Outputs(outputs, waits=not source.live)
-    return RobotWatch(
-        lasting, clock, observer, parts, served, snapshots, settings.times, apart=source.apart,
-        real_time=settings.real_time,
-    ), told  # fmt: skip
+    if settings.fresh and not settings.state:
+        raise SteelyardError("--fresh sets a state aside; name its folder with --state.")
+    snapshots = Snapshots(settings.state, watched.model, source.identity, settings.fresh) if settings.state else None
+    try:
+        made = RobotWatch(
+            lasting, clock, observer, parts, served, snapshots, settings.times, apart=source.apart,
+            real_time=settings.real_time,
+        )  # fmt: skip
+        # A state that is refused must leave no file of an output behind: they begin after it is read.
+        told = [sentence for output in outputs if (sentence := output.open())]
+    except BaseException:
+        if snapshots is not None:
+            snapshots.close()
+        raise
+    return made, told

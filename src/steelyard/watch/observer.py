@@ -91,6 +91,8 @@ class MomentumObserver:
         kept = np.array(state["observer"], dtype=float)
         if len(kept) != len(self._scan.state) + 1:
             raise SteelyardError("The state is that of an observer of another model; begin anew.")
+        if not np.isfinite(kept[:-1]).all():
+            raise SteelyardError("the state of the observer is damaged.")
         self._scan.state[:], self._time = kept[:-1], float(kept[-1])
 
 

@@ -65,6 +65,7 @@ class OutputSetup:
         titles: of the parts, by name.
         units: of the joints' torques, "N m" or "N".
         live: the samples are of now.
+        origins: pages and host names beyond this machine that servers answer to.
     """
 
     joints: Sequence[str]
@@ -72,6 +73,7 @@ class OutputSetup:
     titles: Mapping[str, str] = field(default_factory=dict)
     units: Sequence[str] = ()
     live: bool = True
+    origins: Sequence[str] = ()
 
 
 class WatchOutput(ABC):
@@ -87,6 +89,7 @@ class WatchOutput(ABC):
 
     def __init__(self, where: str, setup: OutputSetup) -> None:
         self.where, self.setup = where, setup
+        self.tally = Tally()  # of all outputs together, once it is one of several
 
     def open(self) -> str:
         """Begin, in the thread that made it; a sentence for people, "" for none."""
@@ -127,6 +130,8 @@ class Outputs:
 
     def __init__(self, members: Sequence[WatchOutput], waits: bool = False, tally: Tally | None = None) -> None:
         self.members, self.tally = list(members), tally or Tally()
+        for member in self.members:
+            member.tally = self.tally
         self._waits = waits
         self._queue: queue.Queue[tuple[str, Any] | None] = queue.Queue(_MOST_WAITING)
         self._wants = any(member.wants_samples for member in members)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.model import Model
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.registry import Registry
 from steelyard.watch.batch import Seen
 
@@ -78,6 +79,7 @@ class WatchPart(ABC):
 
     title: ClassVar[str] = ""  # on the terminal and in dashboards
     urgent: ClassVar[bool] = False  # sees every sample at once; others see some together, a little later
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {}  # where a saved state may differ from that of a new part
 
     def __init__(self, setup: WatchSetup) -> None:
         self.setup = setup

@@ -1,29 +1,42 @@
-"""`Snapshots`: the state of a watch on disk, whole at every moment, so that it goes on after a kill."""
+"""`Snapshots`: the state of a watch on disk, whole at every moment, so that it goes on after a kill.
+
+A snapshot is a file like any other: it may be damaged, or belong to another watch. Its head names the robot, the model
+and the source; its arrays are compared with those of a new watch (`RobotWatch.check_state`) before anything uses them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import io
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
-from steelyard.errors import SteelyardError
+from steelyard.errors import SteelyardError, shortened
 from steelyard.ground.archives import opened_archive
 from steelyard.ground.files import named, write_whole
 from steelyard.ground.places import abandoned, hold
+from steelyard.ground.untrusted import parse_json
 from steelyard.watch.parts import PartState
 
-_NOW, _BEFORE, _LOCK = "state.npz", "state-before.npz", ".steelyard-lock"
-_MODEL, _FORMAT = "model", "steelyard-watch-1"
+_NOW, _BEFORE, _OLD, _LOCK = "state.npz", "state-before.npz", "state-old.npz", ".steelyard-lock"
+# Files of the first format have the mark of the model alone, as an array of their own.
+_HEAD, _MODEL, _FORMAT = "head", "model", "steelyard-watch-1"
+REMEDY = "name another folder with --state, or begin anew with --fresh"
 
 
 class SnapshotError(SteelyardError):
     """A folder of states that cannot be used: names it, and what would help."""
+
+
+class OtherWatchError(SnapshotError):
+    """A state that is whole and belongs to another robot, model or source."""
 
 
 def model_mark(model: Model) -> str:
@@ -40,10 +53,16 @@ class Snapshots:
     Args:
         folder: made if need be.
         model: that the robot is watched by; a state of another is refused.
+        source: what the samples come from, such as "tcp:5005"; a state of another is refused. "" for any.
+        fresh: begin anew; a state that is there is set aside as `state-old.npz`.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], model: Model) -> None:
-        self.folder, self._mark = Path(folder), model_mark(model)
+    def __init__(
+        self, folder: str | os.PathLike[str], model: Model, source: str = "", fresh: bool = False
+    ) -> None:  # fmt: skip
+        self.folder = Path(folder)
+        robot = f"{model.robot.name} {model.robot.fingerprint[:16]}"
+        self._owner = {"robot": robot, "model": model_mark(model), "source": source}
         with named(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / _LOCK, "a")  # noqa: SIM115
@@ -52,31 +71,67 @@ class Snapshots:
         for left in abandoned(self.folder):
             with contextlib.suppress(OSError):
                 left.path.unlink()
+        if fresh:
+            self._set_aside()
 
-    def read(self) -> PartState | None:
-        """The last state that is whole; None where there is none yet."""
+    def _set_aside(self) -> None:
+        with named(self.folder):
+            # The older one first: what stays in the end is the newer one.
+            for name in (_BEFORE, _NOW):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(self.folder / name, self.folder / _OLD)
+
+    def read(self, use: Callable[[PartState], None] = lambda state: None) -> PartState | None:
+        """The last state that is whole; None where there is none yet.
+
+        Args:
+            use: takes a state and goes on from it; a `SnapshotError` means that it is damaged, and the one before is
+                tried.
+        """
         damaged = None
         for name in (_NOW, _BEFORE):
             path = self.folder / name
-            if not path.exists():
+            if not os.path.lexists(path):
                 continue
             try:
-                with opened_archive(path, SnapshotError, "state of a watch") as archive:
-                    arrays = archive.arrays()
+                state = self._read(path)
+            except OtherWatchError:
+                raise
             except SnapshotError as error:
-                damaged = error
+                damaged = damaged or error
                 continue
-            if str(arrays.pop(_MODEL, "")) != self._mark:
-                raise SnapshotError(f"{path} is the state of another model; name another folder for this one.")
-            return arrays
+            try:
+                use(state)
+            except OtherWatchError as error:
+                raise OtherWatchError(f"{path}: {error}") from None
+            except SnapshotError as error:
+                damaged = damaged or SnapshotError(f"{path}: {error}")
+                continue
+            return state
         if damaged is not None:
-            raise damaged
+            raise SnapshotError(f"{str(damaged).rstrip('.')}; {REMEDY}.")
         return None
+
+    def _read(self, path: Path) -> PartState:
+        with opened_archive(path, SnapshotError, "state of a watch") as archive:
+            arrays = archive.arrays()
+        mark = arrays.pop(_MODEL, None)
+        head: Any = None if mark is None else {"model": str(mark)}
+        if _HEAD in arrays:
+            head = parse_json(str(arrays.pop(_HEAD)), f"{path}: head", SnapshotError, REMEDY)
+        if not isinstance(head, dict) or not isinstance(head.get("model"), str):
+            raise SnapshotError(f"{path}: is not the state of a watch.")
+        for key, what in (("robot", "another robot"), ("model", "another model"), ("source", "another source")):
+            found, here = head.get(key), self._owner[key]
+            if found is not None and here and found != here:
+                names = f" ('{shortened(str(found), 60)}', not '{shortened(here, 60)}')" if key != "model" else ""
+                raise OtherWatchError(f"{path} is the state of {what}{names}; {REMEDY}.")
+        return arrays
 
     def write(self, state: PartState) -> None:
         """Put a `state` in the place of the one before, which is kept until the next."""
         held = io.BytesIO()
-        arrays: dict[str, Any] = {**state, _MODEL: np.array(self._mark)}
+        arrays: dict[str, Any] = {**state, _HEAD: np.array(json.dumps(self._owner))}
         np.savez(held, **arrays)
         now = self.folder / _NOW
         with contextlib.suppress(FileNotFoundError):

@@ -3,6 +3,7 @@ which opens a source again and again and knows how old its last word is."""
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from steelyard.watch.parts import PartState
 from steelyard.watch.tally import Tally
 
 LOOPBACK = "127.0.0.1"
+# These stand for no host at all: this machine.
+_ON_THIS_MACHINE = re.compile(r"^(?:127\.0\.0\.1|localhost|\[::1\]):(?=\d+$)")
 # A source that cannot be reached is tried again after this long, then after twice as long, and so on.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 30.0
 
@@ -79,6 +82,12 @@ class LiveSource(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of everything; it may be opened again."""
+
+    @property
+    def identity(self) -> str:
+        """What tells this source from others, such as "tcp:5005"; a state of another source is of no use to it."""
+        kind = next((name for name, made in LIVE_SOURCES.items() if made is type(self)), type(self).__name__)
+        return f"{kind}:{_ON_THIS_MACHINE.sub('', self.address)}"
 
     def state(self) -> PartState:
         """How far it is, where it can go on from there."""

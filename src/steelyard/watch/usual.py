@@ -8,8 +8,12 @@ proportion to the cold: no two are alike), and by the day.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.watch.drives import DriveRound
 from steelyard.watch.parts import PartState
@@ -32,6 +36,11 @@ class UsualDrives:
     Args:
         joints: how many.
     """
+
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {
+        "usual_first": ArrayRule(rows=_MOST, unknown=True),
+        **{f"usual_{name}": ArrayRule(unknown=True) for name in ("law", "scatter", "daily")},
+    }
 
     def __init__(self, joints: int) -> None:
         self._n, self._count = joints, 4 * joints

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from steelyard.errors import SteelyardError
 from steelyard.ground.files import write_whole
 from steelyard.ground.outcome import RESULT
+from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import Html, callout, commands, join, text
 from steelyard.studio.basis import basis_of, fits_now, kept_basis, log_texts, remember_basis, runs_of
 from steelyard.studio.check_facts import checked_html, mended_mapping
@@ -59,7 +60,8 @@ class CheckStage(Stage):
         if lacking := _lacking(place):
             return join(head, callout("note", Html(f"{_TEACH} {lacking}")))
         run, job = _fitting(place), _at_work(desk)
-        if run is None and job is None and not _tried(desk):
+        untried = run is None and job is None and not _tried(desk)
+        if untried and place.touched:
             job = _start(desk)
         pieces: list[str] = [head]
         if job is not None:
@@ -67,6 +69,8 @@ class CheckStage(Stage):
                 Html('<p class="hint">Every log is looked at; what is wrong will stand here.</p>'),
                 job_html(job),
             ]
+        elif untried:  # the folder may have come from a stranger: nothing in it starts a job
+            pieces += [callout("note", Html(_TEACH)), button("check/start", "Check the logs", "main")]
         elif run is None:
             pieces += _failed(desk)
         if run is not None and job is None:
@@ -112,11 +116,11 @@ def _tried(desk: Desk) -> bool:
 def _judged(run: str, _changed: int) -> Standing:
     """What the verdict of a check is on the rail."""
     try:
-        found = json.loads((Path(run) / RESULT).read_text("utf-8"))
+        found = read_json(Path(run) / RESULT, StudioError, "check the logs again").value
         logs = found.get("logs", [found])
         kind, _ = max((_GRADES[log["grade"]] for log in logs), key=lambda one: one[1])
         counts = [sum(e["severity"] == s for log in logs for e in log["entries"]) for s in ("problem", "warning")]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (StudioError, ValueError, LookupError, TypeError, AttributeError):
         return Standing("bad", "its result cannot be read")
     for count, word in zip(counts, ("problem", "reservation"), strict=True):
         if count:

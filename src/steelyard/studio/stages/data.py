@@ -308,7 +308,7 @@ def _job_of(desk: Desk, log: ListedLog) -> Any:
 
 
 def _words(desk: Desk, log: ListedLog) -> tuple[str, ...]:
-    return ("-m", "pyramid", log.text, str(pyramid_file(desk.place, log).relative_to(desk.place.root)))
+    return ("-m", "pyramid", log.text, str(pyramid_file(desk.place, log)))
 
 
 async def _plot(desk: Desk, log: ListedLog, query: Sent) -> Any:

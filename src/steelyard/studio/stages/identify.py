@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.outcome import RESULT
+from steelyard.ground.untrusted import read_json
 from steelyard.report.elements import Html, callout, join, text
 from steelyard.studio.basis import basis_of, fits_now, log_texts, remember_basis, runs_of
 from steelyard.studio.identify_facts import compared_html, identified_html, identify_facts
@@ -23,6 +23,7 @@ from steelyard.studio.page import attribute, command_line, job_html
 from steelyard.studio.place import StudioError, StudioFolder
 from steelyard.studio.shelf import ShelvedRun, shelved
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing, StandingKind
+from steelyard.studio.summaries import moving_error
 
 _TEACH = (
     "Here the numbers of the robot's dynamics are found: inertias, rotors and friction, with error bars, judged on "
@@ -116,13 +117,15 @@ def _at_work(desk: Desk) -> list[StudioJob]:
 @lru_cache(64)
 def _judged(run: str, _changed: int) -> Standing:
     """What the verdict of a run is on the rail."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        found = json.loads((Path(run) / RESULT).read_text("utf-8"))
+    with suppress(StudioError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        found = read_json(Path(run) / RESULT, StudioError, "make the run anew").value
         kind = _GRADES[found["verdict"]["grade"]]
         scores = found["validation"] or found["identification"]
-        # While they move, as the verdict has it: at rest friction is whatever holds a joint.
-        joints = [joint for score in scores for joint in score["joints"]]
-        errors = [joint.get("moving", {}).get("nrmse_percent") or joint["nrmse_percent"] for joint in joints]
+        # While they move, as the verdict has it: at rest friction is whatever holds a joint. Runs of old have the
+        # logs one by one.
+        pooled = found.get("torque_error")
+        joints = pooled["joints"] if pooled else [joint for score in scores for joint in score["joints"]]
+        errors = [moving_error(joint) for joint in joints]
         where = "" if found["validation"] else " of the fit"
         return Standing(kind, f"torque error{where} {sum(errors) / len(errors):.2g} %")
     return Standing("bad", "its result cannot be read")

@@ -28,6 +28,7 @@ from steelyard.studio.page import button, command_line, trouble
 from steelyard.studio.place import StudioError
 from steelyard.studio.shelf import ShelvedRun, shelved_runs
 from steelyard.studio.stage import STUDIO_STAGES, Action, Desk, Sent, Stage, Standing
+from steelyard.studio.use_words import as_path
 
 # Files of a run that are no use on a robot.
 _NOT_TAKEN = ("manifest.json", "result.json", "report.html", "trajectory.json", "program.json")
@@ -118,7 +119,7 @@ class MotionStage(Stage):
         words = await _asked(desk, form)
         if _at_work(desk, "excite") is not None:
             raise StudioError("A search is at work already; stop or cancel it first.")
-        kept = desk.place.own("motion", f"{secrets.token_hex(4)}.json")
+        kept = desk.place.data("motion", f"{secrets.token_hex(4)}.json")
         _begin(desk, [*words, "--checkpoint", desk.place.relative(kept)])
 
     async def stop(self, desk: Desk, form: Sent) -> None:
@@ -142,7 +143,7 @@ class MotionStage(Stage):
         """Rehearse a motion."""
         run = desk.place.relative(desk.place.run(form["run"]))
         output = desk.place.new_run("rehearse", desk.jobs.outputs())
-        words = ["rehearse", desk.place.project().robot, run, "-o", output]
+        words = ["rehearse", as_path(desk.place.project().robot), as_path(run), "-o", output]
         desk.jobs.add("motion", f"Rehearsal of {run}", words, output)
 
     async def write(self, desk: Desk, form: Sent) -> None:
@@ -151,7 +152,7 @@ class MotionStage(Stage):
         if not targets:
             raise StudioError("Choose at least one controller to write the motion for.")
         output = desk.place.new_run("play", desk.jobs.outputs())
-        words = ["excite", "--motion", run, "--for", ",".join(targets), "-o", output]
+        words = ["excite", "--motion", as_path(run), "--for", ",".join(targets), "-o", output]
         desk.jobs.add("motion", f"Files of {run}", words, output)
 
     async def pick(self, desk: Desk, form: Sent) -> Html:

@@ -7,6 +7,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from steelyard.ground.local_web import AllowedNames
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
 from steelyard.watch.parts import WatchEvent
 from steelyard.watch.source import SourceError, host_and_port
@@ -34,15 +35,25 @@ class PrometheusMetrics(WatchOutput):
             else ("127.0.0.1", int(self.where))
         )
 
+        names = AllowedNames(place[0], self.setup.origins)
+
         class Answer(BaseHTTPRequestHandler):
             """One question."""
 
             timeout = 5.0
 
             def do_GET(self) -> None:
+                why = names.refusal(self.headers.get_all("Host", ()), self.headers.get_all("Origin", ()))
+                if why:
+                    outer.tally.count("refused", f"A question for metrics is refused: {why} Allow it: --allow-origin.")
+                    self._send(403, f"{why}\n".encode())
+                    return
                 found = self.path.split("?")[0] == "/metrics"
                 body = outer._text if found else b"Metrics are at /metrics.\n"
-                self.send_response(200 if found else 404)
+                self._send(200 if found else 404, body)
+
+            def _send(self, status: int, body: bytes) -> None:
+                self.send_response(status)
                 self.send_header("Content-Type", _TYPE)
                 self.send_header("X-Content-Type-Options", "nosniff")
                 self.send_header("Content-Length", str(len(body)))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import numpy as np
 
-from steelyard.errors import LogError
+from steelyard.errors import LogError, shortened
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 from steelyard.signals.read import log_chunks
 from steelyard.watch.parts import PartState
+from steelyard.watch.snapshots import REMEDY, OtherWatchError
 from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceOptions
 
 # Between the end of one log and the beginning of the next: more than any gap that is bridged.
@@ -32,13 +35,27 @@ class ReplayedLogs(LiveSource):
     description = "any log, at its own speed, as fast as can be, or stepwise"
     example = "LOG"
     live = False
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {"last": ArrayRule(optional=True)}
 
     def __init__(self, address: str, options: SourceOptions) -> None:
         super().__init__(address, options)
         self._skip = 0  # samples that were seen before this process began
         self._done = 0
+        self._last = np.full(1 + 3 * options.robot.dof, np.nan)  # the newest sample that was handed over
+        self._opened = False
+
+    @property
+    def identity(self) -> str:
+        """That it is a log: which one, its samples tell (`restore`)."""
+        return "a log"
 
     def open(self) -> None:
+        if not self._opened:
+            self._begin()
+        self._opened = False
+
+    def _begin(self) -> None:
+        """Read up to the first sample that was not seen before."""
         self._pieces = self._rows()
         self._held = self.nothing()
         self._began: tuple[float, float] | None = None
@@ -46,7 +63,10 @@ class ReplayedLogs(LiveSource):
         while left:
             if (piece := next(self._pieces, None)) is None:
                 break
+            if left <= len(piece):
+                self._last = piece[left - 1].copy()
             self._held, left = piece[left:], max(0, left - len(piece))
+        self._missing = left
         self._done = self._skip
 
     def _rows(self) -> Iterator[Array]:
@@ -71,6 +91,8 @@ class ReplayedLogs(LiveSource):
             self._held = piece
         count = min(len(self._held), self._allowed(wait_s))
         rows, self._held = self._held[:count], self._held[count:]
+        if count:
+            self._last = rows[-1].copy()
         self._done += count
         return rows
 
@@ -95,10 +117,24 @@ class ReplayedLogs(LiveSource):
         self._skip = self._done
 
     def state(self) -> PartState:
-        return {"samples": np.array(self._done)}
+        return {"samples": np.array(self._done), "last": self._last.copy()}
 
     def restore(self, state: PartState) -> bool:
-        self._skip = self._done = int(state["samples"])
+        samples = float(state["samples"])
+        if not (samples >= 0.0 and samples.is_integer()):
+            raise OtherWatchError(f"the state does not say how many samples were seen; {REMEDY}.")
+        self._skip = self._done = int(samples)
+        self._begin()
+        self._opened = True
+        # Velocities may be slopes of positions, and the last one of a log changes as the log grows.
+        joints = self.options.robot.dof
+        same = np.r_[0 : 1 + joints, 1 + 2 * joints : 1 + 3 * joints]
+        last = np.asarray(state.get("last", self._last), dtype=float)
+        if self._missing or not np.array_equal(self._last[same], last[same], equal_nan=True):
+            logs = ", ".join(self.address.split("\n"))
+            raise OtherWatchError(
+                f"the state is that of a watch of another log, not of {shortened(logs, 80)}; {REMEDY}."
+            )
         return True
 
 

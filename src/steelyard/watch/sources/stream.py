@@ -23,6 +23,8 @@ _MOST_SENDERS = 4
 # A sender none of whose so many bytes made sense is hung up on.
 _MOST_NONSENSE = 1 << 24
 _CONNECT_S = 2.0
+# A page in a browser can send such requests to any port of this machine, with lines of samples as their body.
+_WEB = (b"GET ", b"POST ", b"HEAD ", b"PUT ", b"OPTIONS ", b"DELETE ", b"PATCH ", b"CONNECT ", b"TRACE ")
 
 
 class _Sender:
@@ -30,6 +32,7 @@ class _Sender:
 
     def __init__(self, connection: socket.socket, decoder: LineDecoder) -> None:
         self.connection, self.decoder, self.nonsense, self.good = connection, decoder, 0, 0
+        self.is_web, self._begun = False, False
         self._room = memoryview(bytearray(PIECE))  # once: a new one for every sample costs more than to read it
 
     def read(self) -> Array | None:
@@ -42,6 +45,10 @@ class _Sender:
             data = b""
         if not data:
             self.decoder.end()
+            return None
+        if not self._begun:
+            self._begun, self.is_web = True, data.startswith(_WEB)
+        if self.is_web:
             return None
         rows = self.decoder.feed(data)
         self.nonsense = self.nonsense + len(data) if self.decoder.good == self.good else 0
@@ -74,7 +81,9 @@ class Listening(LiveSource):
                 continue
             rows = sender.read()
             if rows is None or sender.nonsense > _MOST_NONSENSE:
-                if rows is not None:
+                if sender.is_web:
+                    self.tally.count("hung up on", "A browser, or a program like one, was hung up on; send lines.")
+                elif rows is not None:
                     self.tally.count("hung up on", "A sender sends nothing but nonsense; it was hung up on.")
                 self._drop(sender)
             elif len(rows):

@@ -3,7 +3,8 @@
 It begins at the model that the robot is watched by, known to some percent, and forgets along what the motion shows and
 nowhere else, so that weeks of the same work do not lose what other motions have told. What is written is a model like
 any other (URDF with its sidecar): `steelyard watch`, `predict` and `export` take it; beside it lies how its base
-parameters came about. A load that is carried all the time becomes a part of it.
+parameters came about. A load that is carried all the time becomes a part of it. Friction that remembers is followed
+along the motion and taken off the torque: its own numbers stay, and what changes of it goes to the other terms.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.folders import run_folder
 from steelyard.ground.outcome import REPORT
 from steelyard.regression.base_parameters import base_parameters
 from steelyard.watch.batch import Seen
 from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchPart, WatchSetup
+from steelyard.watch.told._memory import Memory
 
 if TYPE_CHECKING:
     from steelyard.estimation.history import ParameterHistory
@@ -55,8 +58,9 @@ class AdaptPart(WatchPart):
         self._slot, self._written, self._now = np.nan, np.nan, np.nan
         self._fresh = True
         self._run: Recursive | None = None
+        self._memory = Memory(setup.model)
         if self._folder:
-            self._run = self._begin(setup.model)
+            self._run = self._begin(self._memory.plain)
 
     @staticmethod
     def _begin(model: Model) -> Recursive:
@@ -86,9 +90,12 @@ class AdaptPart(WatchPart):
             self._slot = np.nan
         at = np.flatnonzero(np.diff(slots, prepend=self._slot) != 0.0)
         self._slot, self._now = slots[-1], float(batch.t[-1])
+        if self._fresh:
+            self._memory.begin()
+        tau = batch.tau - self._memory.torque(batch.q, batch.dq)
         if not len(at):
             return
-        self._run.feed(zip(batch.t[at].tolist(), batch.q[at], batch.dq[at], batch.tau[at], strict=True), self._fresh)
+        self._run.feed(zip(batch.t[at].tolist(), batch.q[at], batch.dq[at], tau[at], strict=True), self._fresh)
         self._fresh = False
         if np.isnan(self._written):
             self._written = float(batch.t[0])
@@ -104,10 +111,9 @@ class AdaptPart(WatchPart):
     @property
     def model(self) -> Model:
         """The model as it is known now."""
-        given = self.setup.model
         if self._run is None:
-            return given
-        return Model(given.robot, given.terms, self._run.theta)
+            return self.setup.model
+        return self._memory.with_memory(self._run.theta)
 
     @property
     def parameter_history(self) -> ParameterHistory | None:
@@ -140,18 +146,29 @@ class AdaptPart(WatchPart):
     def telling(self) -> dict[str, Any]:
         if self._run is None:
             return {"adapts": False}
-        before = self._run.base.values(self.setup.model.theta)
+        before = self._run.base.values(self._memory.plain.theta)
         scale = np.sqrt(np.mean(before**2))
         change = float(np.sqrt(np.mean((self._run.estimate - before) ** 2)) / scale)
         written = None if np.isnan(self._written) else self._written
         return {"adapts": True, "samples": self._run.samples, "change": change, "written": written}
 
+    @property
+    def state_rules(self) -> dict[str, ArrayRule]:  # type: ignore[override]
+        """Where a saved state may differ from that of a new part; one without `adapt` has no stream yet."""
+        if self._run is None:
+            return {}
+        rules = self._run.state_rules
+        return {name: replace(rules.get(name, ArrayRule()), optional=True) for name in self._run.state()}
+
     def state(self) -> PartState:
         own = np.array([self._slot, self._written, self._now, float(self._fresh)])
-        return {"adapt": own, **(self._run.state() if self._run is not None else {})}
+        memory = {"memory": self._memory.state.copy()} if len(self._memory.state) else {}
+        return {"adapt": own, **memory, **(self._run.state() if self._run is not None else {})}
 
     def restore(self, state: PartState) -> None:
         self._slot, self._written, self._now, _ = state["adapt"].tolist()
         self._fresh = bool(state["adapt"][3])
         if self._run is not None and "samples" in state:
-            self._run.go_on_from({name: x for name, x in state.items() if name != "adapt"})
+            self._run.go_on_from({name: x for name, x in state.items() if name not in ("adapt", "memory")})
+        if "memory" in state:
+            self._memory.state[:] = state["memory"]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.payload.online import expected_load
 from steelyard.watch.batch import Seen
@@ -211,9 +212,13 @@ class ConsistencyPart(WatchPart):
         return {**self._windows.state(), **{name: np.array(getattr(self, f"_{name}")) for name in _KEPT}}
 
     def restore(self, state: PartState) -> None:
+        kind, joint = np.array(state["cause"]).tolist()
+        if kind not in _CAUSES or joint not in ("", *self._names):
+            raise SteelyardError("the state names a cause that does not exist.")
         self._windows.restore(state)
         for name in _KEPT:
             setattr(self, f"_{name}", np.array(state[name]))
 
 
+_CAUSES = ("", "load", "friction", "sensor", "gain", "kinematics")
 _KEPT = ("round", "gram", "lagged", "first", "ring_t", "ring", "ring_gram", "verdict", "white", "cause", "share")

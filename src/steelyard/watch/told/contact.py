@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.untrusted import read_json
 from steelyard.watch.batch import SampleBatch, Seen
 from steelyard.watch.model import WatchedModel, watched_model
@@ -36,6 +38,10 @@ class ContactPart(WatchPart):
 
     title: ClassVar[str] = "Contact"
     urgent: ClassVar[bool] = True
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {
+        "now": ArrayRule(unknown=True),
+        "at_peak": ArrayRule(unknown=True),
+    }
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)

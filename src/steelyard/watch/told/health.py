@@ -10,12 +10,14 @@ not tell apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import with_error
 from steelyard.payload.online import expected_load
@@ -57,6 +59,10 @@ class HealthPart(WatchPart):
     """
 
     title = "health"
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {
+        **UsualDrives.state_rules,
+        **{name: ArrayRule(unknown=True) for name in ("today", "level", "leaks")},
+    }
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.numbers import with_error
 from steelyard.payload.load import Load
 from steelyard.payload.online import expected_load
@@ -36,6 +38,7 @@ class LoadPart(WatchPart):
     """
 
     title = "load"
+    state_rules: ClassVar[Mapping[str, ArrayRule]] = {"told": ArrayRule(unknown=True)}
 
     def __init__(self, setup: WatchSetup) -> None:
         super().__init__(setup)
