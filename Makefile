@@ -11,7 +11,7 @@ ifneq ($(wildcard ../shared/data),)
 export STEELYARD_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo lock test lint unit coverage hooks papers docs proof benchmark chaos fuzz clean
+.PHONY: demo lock audit test lint unit coverage hooks papers docs proof benchmark chaos fuzz clean
 .DEFAULT_GOAL := demo
 
 # uv takes a fifth of pip's time for the same packages. It does not read pip's settings: where it fails, pip is asked.
@@ -44,6 +44,12 @@ lock:
 	$(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install --quiet uv
 	build/lock/bin/uv pip compile pyproject.toml requirements/build.in --extra dev --extra docs --universal \
 	    --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --output-file requirements/lock.txt
+
+# Known vulnerabilities of the pinned versions. It asks a database on the network; without one it says that nothing was audited
+# and exits with 2.
+audit:
+	$(PYTHON) -m venv build/audit && build/audit/bin/python -m pip install --quiet pip-audit
+	build/audit/bin/python packaging/audit.py
 
 demo: $(if $(LOCKED),$(READY),$(CORE_READY))
 	$(BIN)/steelyard demo

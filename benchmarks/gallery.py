@@ -60,7 +60,7 @@ ROBOTS = (
     Robot("Stäubli TX40", "staubli_tx40", ("trajectory",), (), _map("tx40")),
     Robot("PAL TIAGo", "tiago", ("trajectory",), (), (*_map("tiago"), "--joints", TIAGO)),
     Robot("Krang (Schunk LWA)", "krang_arm", ("train",), ("test",), _map("krang")),
-    Robot("AIRBOT Play", "airbot_play", (AIRBOT.format(5), "vali_opt"), ("vali_ga_N12T25",), ("--snap", "1e-4")),
+    Robot("AIRBOT Play", "airbot_play", (AIRBOT.format(5), "vali_opt"), ("vali_ga_N12T25",), ()),
     Robot("KUKA KR 300", "kuka_kr300", ("trajectory_A", "trajectory_B"), ("trajectory_C",)),
     Robot("EMPS, a sliding axis", "emps", ("ident",), ("val_pulses",)),
 )  # fmt: skip

@@ -5,10 +5,11 @@
     STEELYARD_DATA=... python benchmarks/scoreboard.py --unseen        # UR10e: logs that took no part in any choice
     STEELYARD_DATA=... python benchmarks/scoreboard.py --plain         # without the search for the structure
 
-Ours is `steelyard identify` without any option but the mapping, the joints, `--snap`, the split and the score's
+Ours is `steelyard identify` without any option but the mapping, the joints, the split and the score's
 cut-off. The baseline is written here anew with Pinocchio and NumPy (`scoreboard_baseline.py`) and reproduces the
 figures that are published with the data. Score (a) sends both torques through the score's filter; (b) holds the
-prediction, made from the motion filtered at the score's cut-off, against the filtered torque as it is.
+prediction, made from the motion filtered at the score's cut-off, against the filtered torque as it is. The written
+files are read back, the URDF by Pinocchio and the MJCF by MuJoCo, and scored as (a).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from common import save, show
 from scoreboard_baseline import Baseline, Recipe, emps_baseline
 from scoreboard_sets import CASES, UNSEEN, UR, Case
 
-from steelyard.identification import _search
+from steelyard.identification import _search, file_scores
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot import load_robot
@@ -53,14 +54,14 @@ def rmse(error: Array, rows: Array | None = None) -> Array:
 def ours(case: Case, data: Path, **options: Any) -> tuple[Identification, list[Log]]:
     """Identified as `steelyard identify` does; the logs that it was judged by."""
     folder = data / case.folder
-    robot = load_robot(folder / "robot.urdf", joints=case.joints, snap=case.snap)
+    robot = load_robot(folder / "robot.urdf", joints=case.joints)
     mapping = str(MAPS / case.mapping) if case.mapping else None
     train = [read_log(folder / f"{name}.parquet", robot, mapping) for name in case.train]
     test = [read_log(folder / f"{name}.parquet", robot, mapping) for name in case.test]
     if case.holdout is not None:
         pairs = [case.holdout(log) for log in train]
         train, test = [a for a, _ in pairs], [b for _, b in pairs]
-    return identify(robot, train, test, score_cutoff_hz=case.recipe.cutoff_hz, **options), test
+    return identify(robot, train, test, **{"score_cutoff_hz": case.recipe.cutoff_hz, **options}), test
 
 
 class Standing:
@@ -125,6 +126,7 @@ def compare(name: str, case: Case, data: Path, options: dict[str, Any]) -> dict[
                 "free, a": [j.rmse for j in found.free_validation[k].joints],
             },
             "std": [j.rmse / max(1e-2 * j.nrmse_percent, 1e-12) for j in joints],
+            "files": {file.format: list(file.logs[k].rmse) for file in found.files},
             "mean error of ours, % of std (a)": found.validation[k].mean_nrmse_percent,
         }
         if max(j.standing.get("share", 0.0) for j in joints) > STANDS:
@@ -146,6 +148,7 @@ def compare(name: str, case: Case, data: Path, options: dict[str, Any]) -> dict[
         "verdict": found.verdict.grade if found.verdict else None,
         "terms": [str(t) for t in found.model.terms.terms],
         "left_out_error_percent": found.structure.to_json()["left_out_error_percent"] if found.structure else None,
+        "files": {file.format: file.program for file in found.files},
         "holdouts": holdouts,
     }
 
@@ -162,11 +165,50 @@ def percent(figures: dict[str, Any], way: str) -> tuple[float, float]:
     return own, theirs
 
 
+def file_ratios(one: dict[str, Any]) -> dict[str, Array]:
+    """Of every file of a run its errors over the baseline's, score (a), hold-out by hold-out and joint by joint."""
+    holdouts = one["holdouts"].values()
+    return {
+        name: np.array([np.asarray(f["files"][name]) / f["baseline"]["a"] for f in holdouts]) for name in one["files"]
+    }
+
+
+def files_summary(results: dict[str, Any]) -> dict[str, Any]:
+    """Of every set the mean ratio of the written files to the baseline (worst joint), and their geometric means."""
+    sets = {name: file_ratios(one) for name, one in results.items() if "holdouts" in one}
+    formats = sorted({name for one in sets.values() for name in one})
+    out = {
+        f: {
+            name: {"mean": float(one[f].mean()), "worst joint": float(one[f].max())}
+            for name, one in sets.items()
+            if f in one
+        }
+        for f in formats
+    }
+    rows = [
+        [
+            name,
+            *(
+                f"{out[f][name]['mean']:.2f} ({out[f][name]['worst joint']:.2f})" if name in out[f] else ""
+                for f in formats
+            ),
+        ]
+        for name in sets
+    ]
+    overall = {f: float(np.exp(np.mean([np.log(x["mean"]) for x in out[f].values()]))) for f in formats}
+    rows.append(["geometric mean", *(f"{overall[f]:.3f}" for f in formats)])
+    show("Written files, mean ratio over joints and hold-outs (worst joint), score (a)", ["set", *formats], rows)
+    return {f: {**out[f], "geometric mean": overall[f]} for f in formats}
+
+
 def report(title: str, f: dict[str, Any]) -> None:
     def cells(values: Any) -> list[str]:
         return [f"{v:.3f}" for v in values]
 
     rows = [["baseline, published", *cells(f["published"]), ""]] if f["published"] else []
+    for name, errors in f["files"].items():
+        own = np.asarray(errors) / f["baseline"]["a"]
+        rows.append([f"ratio of the {name} file (a)", *cells(own), f"{own.mean():.3f}"])
     if f["published"]:
         again = np.array(f["baseline"]["b"]) / f["published"]
         rows.append(["baseline (b) / published", *cells(again), f"{again.mean():.3f}"])
@@ -245,7 +287,7 @@ def leave_one_out(data: Path) -> dict[str, Any]:
         """Of every robot the mean logarithm of its ratio, score (a)."""
         out: dict[str, list[float]] = {}
         for name, case in CASES.items():
-            found, _ = ours(case, data, check=False)
+            found, _ = ours(case, data, check=False, files=False)
             used = np.flatnonzero(found.robot.torque_used)
             each = [
                 np.mean(np.array([j.rmse for j in score.joints]) / base[used])
@@ -294,6 +336,7 @@ def main() -> None:
     cases = CASES
     if chosen.unseen:
         cases = {"UR10e, unseen": replace(UR, test=UNSEEN, published=())}
+    file_scores.MOST_SAMPLES = 10**9  # the rows of the hold-outs, all of them
     options: dict[str, Any] = {"plain": chosen.plain}
     if chosen.terms:
         options = {"terms": tuple(chosen.terms.split(",")), "tune": True}
@@ -303,7 +346,7 @@ def main() -> None:
             results[name] = compare(name, case, data, options)
     if not chosen.unseen and chosen.only in ("", "EMPS"):
         results["EMPS"] = emps(data, options)
-    results["summary"] = summary(results)
+    results["summary"] = {**summary(results), "files": files_summary(results)}
     if not (chosen.only or chosen.plain or chosen.terms):
         save("scoreboard_unseen" if chosen.unseen else "scoreboard", results)
 

@@ -28,6 +28,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Jobs of the tests' studios lie in a folder of the tests, not in that of the user."""
+    os.environ["STEELYARD_STATE"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(autouse=True)
 def no_null_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     from report_pages import undashed

@@ -18,17 +18,28 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import LogError, SteelyardError, StructureError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
+from steelyard.regression.band import HARMLESS, BandChoice, BandLevels
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe, with_history
 from steelyard.regression.schemes import Dynamic, Scheme
+from steelyard.regression.schemes.scheme import Balanced
 from steelyard.regression.schemes.still import Curve
+from steelyard.regression.torque_between import BetweenChoice, choose_between, delay_of
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Finding, Log
 from steelyard.signals.mounted import as_logged
-from steelyard.signals.prepare import Motion, Preparation, chosen_cutoff, prepare
+from steelyard.signals.prepare import (
+    Motion,
+    Preparation,
+    chosen_cutoff,
+    motion_frequency,
+    prepare,
+    velocity_plan,
+)
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of
+from steelyard.signals.velocity import VelocityPlan
 
 # What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
 _Change = Callable[[Log], Log]
@@ -50,6 +61,9 @@ class Study:
         reference: whose links and rotors say what joints carry, for terms that go by it; None: a plain fit to the
             beginnings of the logs, without those terms.
         known_base: base parameters that were found before; they are taken where they are of this robot and its terms.
+        band: how the logs chose the cut-off; None: it was given, or follows the motion alone.
+        between: how the torque runs between samples; None: nobody looked.
+        sources: where each joint's velocity comes from; None: as the preparation says, log by log.
         look: what is found in each later piece of a long log as it goes by (`later`); None: nobody looks.
     """
 
@@ -63,6 +77,9 @@ class Study:
     known_friction: Mapping[str, Curve] = field(default_factory=dict)
     reference: Model | None = None
     known_base: BaseParameters | None = None
+    band: BandChoice | None = None
+    between: BetweenChoice | None = None
+    sources: VelocityPlan | None = None
     look: Callable[[Robot, Log], Sequence[Finding]] | None = None
     # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
     # of, if there is one); shared by studies that differ in something else.
@@ -106,7 +123,51 @@ class Study:
 
     def prepared_as(self, preparation: Preparation) -> Study:
         """The same logs, made ready as `preparation` says."""
-        return replace(self, preparation=preparation, cutoff_hz=chosen_cutoff(self.beginnings, preparation))
+        cutoff_hz = chosen_cutoff(self.beginnings, preparation)
+        return replace(self, preparation=preparation, cutoff_hz=cutoff_hz, band=None, sources=None)
+
+    def with_band(self) -> Study:
+        """Let left-out blocks of the logs choose the cut-off and the source of the velocities, as far as they are open.
+
+        Both are chosen with the usual terms; the torques of all joints judge (`regression/band.py`).
+        """
+        plan = self.sources or velocity_plan(self.beginnings, self.preparation)
+        planned = replace(self, sources=plan)
+        if self.preparation.cutoff_hz is not None:
+            return planned
+        choice = planned._band_levels().choose()
+        if any(plan.measured) and self.preparation.velocity == "auto":
+            other = replace(self, sources=VelocityPlan.uniform(len(plan.measured), False))
+            levels = other._band_levels()
+            if levels.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
+                planned, choice = other, levels.choose()
+        return replace(planned, cutoff_hz=choice.cutoff_hz, band=choice)
+
+    def with_torque_between(self) -> Study:
+        """Find out how the torque runs between samples, where neither the preparation nor the scheme states it."""
+        scheme_states = isinstance(self.scheme, Balanced) and self.scheme.stated_rule != "auto"
+        stated = self.preparation.torque_between
+        if scheme_states and stated != "auto":
+            raise SteelyardError(
+                f"The scheme says '{self.scheme.stated_rule}' and torque_between '{stated}' about the torque between "  # type: ignore[attr-defined]
+                "samples; state one of them."
+            )
+        if self.between is not None or scheme_states:
+            return self
+        if stated != "auto":
+            return replace(self, between=BetweenChoice(stated, stated=True))
+        if self.known_friction:  # it is not in the columns, and a delay would take its place
+            return self
+        motions = tuple(m for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough)
+        alike = tuple(m for m in motions if abs(m.filter.period / motions[0].filter.period - 1.0) < 0.01)
+        if not alike:
+            return self
+        choice = choose_between(delay_of(self.base, alike), alike[0].filter.period)
+        return replace(self, preparation=replace(self.preparation, torque_between=choice.name), between=choice)
+
+    def _band_levels(self) -> BandLevels:
+        numbered = [(k, m) for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough]
+        return BandLevels(self.dynamics, self.base, numbered, motion_frequency(self.beginnings))
 
     def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
         """The same question to other logs, some of these or parts of them, which say anew which cut-off they need.
@@ -123,6 +184,8 @@ class Study:
             beginnings=tuple(logs),
             terms=terms or self.terms,
             cutoff_hz=chosen_cutoff(logs, self.preparation),
+            band=None,
+            sources=None,
             _coming={},
             _found={},
         )
@@ -198,13 +261,20 @@ class Study:
         return self._found.get(number, ())
 
     def _prepare(self, piece: Log) -> Iterator[Motion]:
-        motions = prepare(piece, self.preparation, self.cutoff_hz, to_fit=False)
+        motions = prepare(piece, self.preparation, self.cutoff_hz, to_fit=False, velocity=self.sources)
         return (self._remembered(m) for m in motions) if self.terms.history else motions
 
     def _motions_in_memory(self, log: Log) -> tuple[Motion, ...]:
-        key: tuple[object, ...] = (log, self.preparation, self.cutoff_hz)
+        between = self.preparation.torque_between
+        key: tuple[object, ...] = (log, self.preparation, self.cutoff_hz, self.sources)
         if key not in self._prepared:
-            self._prepared[key] = tuple(prepare(log, self.preparation, self.cutoff_hz, to_fit=False))
+            # A log is filtered once; what was found out about its torque shifts its motions.
+            settings = replace(self.preparation, torque_between="auto")
+            plain = (log, settings, self.cutoff_hz, self.sources)
+            if plain not in self._prepared:
+                made = prepare(log, settings, self.cutoff_hz, to_fit=False, velocity=self.sources)
+                self._prepared[plain] = tuple(made)
+            self._prepared[key] = tuple(m.with_torque(between) for m in self._prepared[plain])
         if not self.terms.history:
             return self._prepared[key]
         own = (*key, self.terms.history_key, self.carrier)
@@ -295,6 +365,14 @@ class Study:
         """Whether rows are torques of all samples, so that what the pass adds up tells any model's errors."""
         plain = isinstance(self.scheme, Dynamic) and self.scheme.reversals == 0.0
         return plain and self.preparation.mask == 0.0 and not self.known_friction
+
+    @property
+    def late_velocities(self) -> dict[str, float]:
+        """Joints whose logged velocity is used and late by more than half a sample, with the delay [s]."""
+        if self.sources is None:
+            return {}
+        period = min(m.filter.period for k in range(len(self.logs)) for m in self.first_motions(k))
+        return {self.robot.joint_names[j]: delay for j, delay in self.sources.late(0.5 * period).items()}
 
     @property
     def velocity(self) -> str:

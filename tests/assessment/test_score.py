@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 import steelyard as sy
+from steelyard.assessment.pooled import pool_scores
 from steelyard.assessment.score import JointScore, Score, score_models
 from steelyard.demo import simulated_log
 from steelyard.ground.reasons import missing
 from steelyard.robot.library import builtin
+from steelyard.signals.filters import LowPass
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
@@ -48,3 +50,33 @@ def test_a_torque_that_does_not_vary_has_no_share_and_says_why() -> None:
     assert (second["nrmse_percent"], second["r2"]) == (2.2, 0.9995)
     assert list(missing(made)) == []
     assert "does not vary" in made["why_null"]["joints/*/nrmse_percent"]
+
+
+def pooled_pair() -> tuple[Score, Score, np.ndarray, np.ndarray]:
+    """Scores of a fast log and a slow one of a joint, each against a known torque; and all rows of both."""
+    rng = np.random.default_rng(0)
+    model = sy.Model.nominal(builtin("rotradi"))
+    (motion,) = Study.of(model.robot, simulated_log(model, 1), ()).motions()
+    scores, measured, predicted = [], [], []
+    for name, size, rows in (("fast", 10.0, 4000), ("slow", 0.1, 1000)):
+        piece = slice(motion.keep.start, motion.keep.start + rows)
+        tau = size * motion.tau + rng.normal(0.0, 0.3, motion.tau.shape)
+        changed = replace(motion, tau=tau, keep=slice(piece.start, piece.stop, 1))
+        (made,) = score_models([model], [changed], 10.0, name)
+        scores.append(made)
+        smooth = LowPass(10.0, motion.filter.period)
+        measured.append(smooth(tau)[piece])
+        predicted.append(smooth(model.torque(motion.q, motion.dq, motion.ddq))[piece])
+    return scores[0], scores[1], np.concatenate(measured), np.concatenate(predicted)
+
+
+def test_logs_are_pooled_row_by_row() -> None:
+    """A slow log's small torque decided: its error was a share of next to nothing."""
+    fast, slow, measured, predicted = pooled_pair()
+    error = pool_scores([fast, slow], unseen=True)
+    rmse = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
+    expected = 100.0 * rmse / np.std(measured, axis=0)
+    np.testing.assert_allclose([j.nrmse_percent for j in error.joints], expected, rtol=1e-9)
+    np.testing.assert_allclose([j.moving_nrmse_percent for j in error.joints], expected, rtol=1e-9)
+    assert all(slow.joints[k].nrmse_percent > 2.0 * expected[k] for k in range(3))
+    assert pool_scores([fast], unseen=True).joints == fast.joints

@@ -19,6 +19,7 @@ from steelyard.dynamics.function import trace
 from steelyard.dynamics.native import _code
 from steelyard.dynamics.native import _store as cache
 from steelyard.dynamics.native.drivers import driver
+from steelyard.ground.seals import forget_secrets, make_seal
 
 
 def double_of(tag: float) -> Evaluator:
@@ -103,7 +104,7 @@ def test_a_forged_file_is_not_run(folder: Path, compiled: list[str], forged: str
     file.write_bytes({
         "plain hash": cache._MAGIC + plain + body,
         "old format": b"steelyard-object-1\n" + plain + body,
-        "another's secret": cache._MAGIC + cache._seal(b"x" * 32, file.stem, body) + body,
+        "another's secret": cache._MAGIC + make_seal(b"x" * 32, cache._MAGIC, file.stem, body) + body,
     }[forged])  # fmt: skip
     compiled.clear()
     evaluator = double_of(31.0)
@@ -154,17 +155,17 @@ def linked(folder: Path) -> None:
 
 def key_that_others_read(folder: Path) -> None:
     (folder.parents[1] / "config" / "cache.key").chmod(0o644)
-    cache._secret.cache_clear()
+    forget_secrets()
 
 
 def key_folder_open_to_others(folder: Path) -> None:
     (folder.parents[1] / "config").chmod(0o777)
-    cache._secret.cache_clear()
+    forget_secrets()
 
 
 def no_key(folder: Path) -> None:
     (folder.parents[1] / "config" / "cache.key").write_bytes(b"short")
-    cache._secret.cache_clear()
+    forget_secrets()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="owners and modes are those of POSIX")
@@ -201,7 +202,7 @@ def test_key_and_code_are_closed_to_others_from_the_start(folder: Path) -> None:
 
 def test_without_a_place_for_the_key_nothing_is_kept(folder: Path, compiled: list[str]) -> None:
     (folder.parents[1] / "config").write_text("a file where the folder should be")
-    cache._secret.cache_clear()
+    forget_secrets()
     evaluator = double_of(51.0)
     with pytest.warns(cache.CacheWarning, match="set STEELYARD_CONFIG"):
         _ = evaluator.kernel

@@ -149,3 +149,18 @@ def test_a_six_axis_arm_with_friction(name: str) -> None:
     found = made(name).fit(c.data(), c.base)
     assert found.result is Result.CONVERGED
     assert np.abs(found.beta - c.beta).max() < 1e-5 * np.abs(c.beta).max()  # as for the small robots
+
+
+@pytest.mark.parametrize(("substeps", "passes"), [(1, 5), (2, 2)])
+def test_the_paper_form_of_hopfield_ends_by_itself(monkeypatch: pytest.MonkeyPatch, substeps: int, passes: int) -> None:
+    """Without a number of passes it takes a number of steps of samples, and says that it still moves."""
+    from steelyard.estimation.neural import hopfield
+
+    samples = len(prrrp.signals()[0])
+    monkeypatch.setattr(hopfield, "_MOST_STEPS", 5 * samples)
+    data = prrrp.clean_rows()
+    found = Hopfield(form="tanh", scaled=False, bound=10, gain=10, substeps=substeps, tolerance=0.0)
+    told = found.free(data, prrrp.NAMES)
+    assert told.details["passes"] == passes
+    assert any("still moved" in note for note in told.notes)
+    assert Hopfield(tolerance=1e-3).free(data, prrrp.NAMES).details["passes"] < 100_000  # the other form's own end

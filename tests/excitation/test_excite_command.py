@@ -6,6 +6,7 @@ import csv
 import html
 import json
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -236,3 +237,36 @@ def test_integrals_and_a_family_for_each_joint(tmp_path):
         bad = run("szabo3r", *QUICK, "--family", wrong)
         assert bad.exit_code == 2
         assert words in " ".join(bad.stderr.split())
+
+
+@pytest.mark.parametrize("scheme", ["energy", "momentum"])
+def test_a_random_motion_is_compared_by_the_rows_of_the_same_scheme(scheme: str) -> None:
+    """Its condition number is that of the balances over the windows, written out once more from the regressors."""
+    from steelyard.excitation.designed import design_motions
+    from steelyard.excitation.problem import comparison_motion
+    from steelyard.excitation.search import SearchSettings
+    from steelyard.excitation.trajectories import Fourier
+    from steelyard.regression.base_parameters import base_parameters
+    from steelyard.robot.library import builtin
+
+    robot, rate, window = builtin("szabo3r"), 50.0, 0.2
+    made = design_motions(
+        robot, scheme=scheme, window=window, rate=rate, duration=4.0, harmonics=2, limits={"q": 1.0, "dq": 1.0},
+        search=SearchSettings(1, (1,), (4.0, 8.0), 1, 2),
+    )  # fmt: skip
+    plan, base = made.plan, base_parameters(robot)
+    motion = comparison_motion((Fourier(5, 4.0),) * 3, plan.limits, plan.seed)
+    q, dq, _ = motion.sample(motion.times(rate))
+    columns = [base.independent[base.names.index(n)] for n in plan.columns]
+    dynamics = base.structure.dynamics
+    if scheme == "energy":
+        stored = dynamics.kinetic_energy_regressor(q, dq) + dynamics.potential_energy_regressor(q)
+        stored, lost = stored[:, None], dynamics.dissipation_regressor(q, dq)[:, None]
+    else:
+        stored, lost = dynamics.momentum_regressor(q, dq), dynamics.remainder_regressor(q, dq)
+    edges = np.arange(0, len(q), round(window * rate))
+    rows = []
+    for a, b in pairwise(edges.tolist()):
+        middle = 0.5 * (lost[a:b] + lost[a + 1 : b + 1])
+        rows.append((stored[b] - stored[a] + middle.sum(axis=0) / rate)[:, columns])
+    assert made.careless[0] == pytest.approx(np.linalg.cond(np.concatenate(rows)), rel=1e-6)

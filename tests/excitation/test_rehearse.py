@@ -111,7 +111,8 @@ def test_several_robots_are_planted_and_all_count(plan):
     assert [trial.seed for trial in found.trials] == [3, 4, 5]
     assert z.shape == (25, 3)
     assert z[:, 0] == pytest.approx([(r["found"] - r["true"]) / r["standard_error"] for r in found.rows])
-    assert z[:, 1] == pytest.approx([r["z_scores"][0] for r in alone.rows])
+    # Error bars of a robot alone also have what changes from block to block, which makes them wider by up to a third.
+    assert z[:, 1] == pytest.approx([r["z_scores"][0] for r in alone.rows], rel=0.35)
     assert f"{np.sum(np.abs(z) <= 1.96)} of 75 base parameters of 3 robots lie within" in found.judgements[1].text
     assert found.passed, found.sentence
     bad = replace(found.trials[1], error_share=2.0, error_text="On a motion …")

@@ -66,8 +66,10 @@ def mujoco_torque(xml: str, model: Model, passive: bool = False, armature: bool 
     if not passive:
         theirs.dof_damping[:] = 0.0
         theirs.jnt_stiffness[:] = 0.0
+        theirs.tendon_damping[:] = 0.0
     if not armature:
         theirs.dof_armature[:] = 0.0
+        theirs.tendon_armature[:] = 0.0
     data = mujoco.MjData(theirs)
     names, lever, shift, s = motion(model)
     assert theirs.nv == len(names)

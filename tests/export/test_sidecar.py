@@ -39,7 +39,7 @@ from steelyard.parameters import (
     terms,
 )
 from steelyard.robot import load_robot
-from steelyard.robot.library import builtin_names
+from steelyard.robot.library import builtin, builtin_names
 
 SAME = 1e-12
 
@@ -165,3 +165,39 @@ def test_no_file_and_no_json_are_told_apart(tmp_path):
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(ExportError, match="not a readable JSON"):
         read_sidecar(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("smooth", {"a": 1}), ("smooth", None), ("smooth", "x"), ("smooth", [1.0]), ("smooth", True), ("smooth", 1e300),
+     ("dead_band", {}), ("dead_band", []), ("dead_band", "nan"), ("on", {}), ("where", 3), ("other", 1)],
+)  # fmt: skip
+def test_options_of_terms_are_checked_as_on_the_command_line(tmp_path, option, value):
+    robot = builtin("szabo3r")
+    bound = terms(robot, Coulomb(smooth=0.1))
+    model = Model(robot, bound, np.concatenate([robot.inertial_parameters, np.ones(len(bound))]))
+    model_to_urdf(model, tmp_path / "arm.urdf")
+    side = tmp_path / "arm.steelyard.json"
+    model_to_sidecar(model, side)
+    data = json.loads(side.read_text())
+    data["terms"][0]["options"][option] = value
+    side.write_text(json.dumps(data))
+    if option in ("on", "where"):  # which have a place of their own, and that one counts
+        load_model(tmp_path / "arm.urdf")
+        return
+    with pytest.raises(ExportError, match=rf"arm\.urdf.*{option}"):
+        load_model(tmp_path / "arm.urdf")
+
+
+@pytest.mark.parametrize("kind", sorted(TERMS))
+@pytest.mark.parametrize("value", [{}, [], None, "x", [[1.0]], float("nan"), 10**400, b"1", object()])
+def test_no_option_of_any_term_takes_what_it_cannot_use(kind, value):
+    """Refused in a sentence, or a term that can be asked for its columns and its force."""
+    for option in TERMS[kind]().options:
+        try:
+            made = make_term(kind, **{option: value})
+        except SteelyardError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+            continue
+        assert made.columns
+        made.force(0.1, 0.2)

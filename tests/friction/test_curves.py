@@ -65,6 +65,11 @@ def test_pairs_symmetry_and_model_agree() -> None:
 
 def test_pairs_give_the_mean_of_both_directions() -> None:
     found = measure_friction(ROBOT, log_of(sweeps(1)), joints=["q2"], gravity="pairs", law="tustin").joints[0]
+    assert any("directions were averaged" in note and "--gravity-by" in note for note in found.notes)
+    apart = measure_friction(
+        ROBOT, log_of(sweeps(1)), joints=["q2"], gravity="symmetry", middle=0.0, law="tustin"
+    ).joints[0]
+    assert not any("averaged" in note for note in apart.notes)
     v = np.array([0.1, 0.3, 0.6, 0.9])
     np.testing.assert_allclose(found.law(v), 0.5 * (CURVES[1](v) - CURVES[1](-v)), atol=0.2)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from steelyard import identify
 from steelyard.cli import app
 from steelyard.demo import simulated_log
 from steelyard.dynamics import Model
@@ -143,3 +145,43 @@ def test_an_output_that_cannot_be_written_is_named_before_any_work(csv: Path, tm
     code, _, err = run("identify", "rotradi", str(csv), "-o", str(tmp_path / "file" / "run"))
     assert code == 2
     assert "cannot be written" in err or "Not a directory" in err
+
+
+def test_a_free_fit_is_always_kept(csv: Path, tmp_path: Path) -> None:
+    """Without a prior some link of the free fit has no possible inertia. The robot files hold the possible fit."""
+    folder = tmp_path / "run"
+    code, out, err = run("identify", "rotradi", str(csv), "--plain", "--free", "--prior", "none", "-o", str(folder))
+    assert (code, err) == (0, "")
+    files = {p.name for p in folder.iterdir()}
+    assert {"result.json", "report.html", "parameters.csv", "covariance.csv"} <= files
+    missing = {x["file"]: x["reason"] for x in json.loads((folder / "result.json").read_text())["missing_files"]}
+    assert set(missing) == {"rotradi.urdf", "rotradi.xml"} - files
+    assert missing == {}
+    said = " ".join(out.split())
+    for file, reason in missing.items():
+        assert "--physical" in reason
+        assert f"{file} cannot be written: {reason}" in said
+        assert file in (folder / "report.html").read_text()
+
+
+def test_a_negative_mass_costs_the_robot_files_alone(tmp_path: Path) -> None:
+    robot = builtin("rotradi")
+    found = identify(robot, simulated_log(Model.nominal(robot), 1), plain=True, check=False)
+    theta = found.model.theta.copy()
+    theta[10] = -1.0
+    # Without fits of their own, as with files=False, the robot files hold the full model.
+    free = replace(found, model=Model(robot, found.model.terms, theta), possible=False, formats=(), files=())
+    free.save(tmp_path / "run")
+    assert "parameters.csv" in {p.name for p in (tmp_path / "run").iterdir()}
+    missing = {
+        x["file"]: x["reason"] for x in json.loads((tmp_path / "run" / "result.json").read_text())["missing_files"]
+    }
+    assert set(missing) == {"rotradi.urdf", "rotradi.xml"}
+    assert "negative mass (-1 kg)" in missing["rotradi.urdf"]
+
+
+def test_a_possible_model_misses_no_file(csv: Path, tmp_path: Path) -> None:
+    code, out, _ = run("identify", "rotradi", str(csv), "--plain", "-o", str(tmp_path / "run"))
+    assert code == 0
+    assert "cannot be written" not in out
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["missing_files"] == []

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics.model import Model
-from steelyard.identification._doubt import jackknife
+from steelyard.estimation.linear.block_jackknife import block_jackknife, jackknife
 from steelyard.identification.identify import identify
-from steelyard.parameters import StopElement, Viscous, terms
+from steelyard.parameters import Coulomb, StopElement, Viscous, terms
+from steelyard.regression.data import RegressionData
+from steelyard.regression.unknowns import Unknowns
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
 
@@ -53,3 +55,32 @@ def test_the_three_parts_add_up_and_cover_friction_of_another_shape() -> None:
     assert count >= 12
     assert outside <= 4
     assert np.sqrt(np.mean(np.square(deviations))) > 0.5  # nor are they so wide that they would hold anything
+
+
+def test_leaving_blocks_out_of_least_squares() -> None:
+    """With white noise the variances of the jackknife are those of the textbook, on average over parameters."""
+    rng, rows, size = np.random.default_rng(3), 4000, 40
+    a, std = rng.normal(size=(2, rows, size)), np.array([0.5, 2.0])
+    x = rng.normal(size=size)
+    y = [one @ x + s * rng.normal(size=rows) for one, s in zip(a, std, strict=True)]
+    data = RegressionData.from_arrays(("j1", "j2"), range(size), list(a), y, size)
+    expected = 1.0 / (rows * np.sum(std**-2.0))
+    # 40 parameters with 19 degrees of freedom each: the mean is known to √(2/760) = 5 %; three times that.
+    names = tuple(f"p{k}" for k in range(size))
+    assert np.mean(block_jackknife(data, Unknowns(names), std)) == pytest.approx(expected, rel=0.15)
+
+
+def test_stated_terms_have_the_error_of_motions() -> None:
+    """Dry friction that jumps, fitted with a rounded one: error bars knew of noise alone."""
+    robot = builtin("szabo3r")
+    sharp, smooth = (terms(robot, Viscous(), Coulomb(smooth=s)) for s in (0.0, 0.2))
+    truth = Model(robot, sharp, np.concatenate([robot.inertial_parameters, np.full(3, 0.5), np.full(3, 5.0)]))
+    rng, t = np.random.default_rng(0), np.arange(4000) / 200.0
+    rates, size, phase = 2.0 * np.pi * np.array([0.13, 0.29, 0.47])[:, None], *rng.uniform(0.2, 0.5, (2, 3, 3))
+    angle = t[:, None, None] * rates + 9.0 * phase
+    q, dq, ddq = ((size * x).sum(1) for x in (np.sin(angle), rates * np.cos(angle), -(rates**2) * np.sin(angle)))
+    log = Log(robot.joint_names, t, q, dq=dq, tau=truth.torque(q, dq, ddq))
+    found = identify(robot, log, terms=smooth.terms, check=False)
+    noise, motion = (np.array(found.free.details[f"{part}_error"]) for part in ("noise", "motion"))
+    np.testing.assert_allclose(np.hypot(noise, motion), found.free.standard_errors, rtol=1e-9)
+    assert np.any(motion > 0.0)

@@ -90,8 +90,9 @@ def test_json_and_terminal_tell_of_it(found: Identification) -> None:
 def test_the_page_has_its_sections(found: Identification) -> None:
     page = identification_report(found)
     titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
-    assert titles == ["How well it predicts", "What next", "The robot", "Torque", "Residuals", "Data and excitation",
-                      "Friction", "Parameters", "What the data support", "The model", "How it was done"]  # fmt: skip
+    assert titles == ["How well it predicts", "The files", "What next", "The robot", "Torque", "Residuals",
+                      "Data and excitation", "Cut-off", "Friction", "Parameters", "What the data support", "The model",
+                      "How it was done"]  # fmt: skip
     heads = re.findall(r'<figure class="plot"><h3>(.*?)</h3>', page)
     for over in ("time", "velocity", "position"):
         assert any(h.startswith(f"Residuals over {over}") for h in heads)
@@ -145,3 +146,18 @@ def test_a_description_is_silent_where_it_says_nothing(found: Identification) ->
     by_name = dict(zip(found.base.names, before, strict=True))
     assert np.isnan(by_name["F01"])  # no offset is described
     assert not np.isnan(by_name["Fv1"])  # friction is
+
+
+def test_one_headline(found: Identification) -> None:
+    """The sentence had the error while joints move, the table that of all samples."""
+    headline = f"{found.torque_error.moving_percent:.1f} %"
+    assert any(f"the torque error is {headline}" in reason for reason in found.verdict.reasons)
+    out = Console(record=True, width=200)
+    print_identification(found, out)
+    said = out.export_text()
+    mean = next(line for line in said.splitlines() if "mean of joints" in line).split()
+    assert f"{float(mean[3]):.1f} %" == headline
+    assert f"the mean over joints is {headline} while they move" in identification_report(found)
+    written = result_json(found)["torque_error"]
+    assert f"{written['moving_nrmse_percent']:.1f} %" == headline
+    assert written["unseen"] is True

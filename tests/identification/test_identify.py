@@ -71,7 +71,7 @@ def test_the_exported_urdf_has_the_models_torques(found: Identification, tmp_pat
     model = pin.buildModelFromUrdf(str(tmp_path / "arm.urdf"))
     data = model.createData()
     rigid = found.robot.dynamics
-    theta = found.model.theta[: found.robot.inertial_count]
+    theta = found.formats[0].model.theta[: found.robot.inertial_count]  # what was fitted for this format
     for q, dq, ddq in np.random.default_rng(1).uniform(-2, 2, (5, 3, 7)):
         theirs = pin.rnea(model, data, q, dq, ddq)
         assert np.max(np.abs(rigid.inverse_dynamics(q, dq, ddq, theta) - theirs)) < 1e-9 * np.max(np.abs(theirs))

@@ -42,7 +42,8 @@ def test_what_needs_no_acceleration_is_nearer_to_the_truth(found: dict[str, Iden
     a = arm()
     error = {s: float(np.median(a.errors(a.map @ one.free.theta))) for s, one in found.items()}
     for scheme in ("filtered-dynamic", "momentum", "energy", "filtered-power"):
-        assert error[scheme] < 0.5 * min(error["dynamic"], error["power"]), error
+        # The torque was held; it is found, and used by all. Before, power was thirty times as far off.
+        assert error[scheme] < min(error["dynamic"], error["power"]), error
 
 
 def test_a_scalar_scheme_writes_its_run(found: dict[str, Identification], tmp_path: Path) -> None:

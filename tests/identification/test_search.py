@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from steelyard.dynamics.model import Model
-from steelyard.identification._blocks import BlockGrams, Weighted
-from steelyard.identification._search_rows import ENOUGH_ROWS, in_step, stretches, tables
 from steelyard.identification.identify import identify
 from steelyard.parameters import Coulomb, Lag, LoadedCoulomb, Ripple, Spring, StopElement, Stribeck, Viscous, terms
 from steelyard.parameters.term import TERMS, Excited, Term
+from steelyard.regression.block_grams import BlockGrams, Weighted
+from steelyard.regression.block_rows import ENOUGH_ROWS, in_step, stretches, tables
 from steelyard.regression.rows import Equation, Rows
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
@@ -216,11 +216,11 @@ def test_stretches_of_a_long_log_have_the_rows_of_the_whole() -> None:
     assert whole.rows > ENOUGH_ROWS, "the log is too short for this test"
     assert 0.99 * asked <= rows <= asked
     written = Rows(study.dynamics, study.base.independent)
-    everything = tables(study, written, whole)
+    everything = tables(study.dynamics, study.base, written, whole)
     first = whole.keep.start
     for inside, part in some[1:-1]:
         begin = (inside.start + part.keep.start - first) // whole.keep.step
-        for mine, theirs in zip(tables(study, written, part), everything, strict=True):
+        for mine, theirs in zip(tables(study.dynamics, study.base, written, part), everything, strict=True):
             expected = theirs[begin : begin + part.rows]
             # The filter has forgotten all but thousandths of what it did not see.
             assert np.max(np.abs(mine - expected)) < 5e-3 * np.max(np.abs(expected))
@@ -243,3 +243,20 @@ def test_bars_of_rotors_know_that_late_friction_looks_like_them() -> None:
     noise_error = np.hypot(found.estimate.details["noise_error"], found.estimate.details["motion_error"])
     assert np.max(np.abs(away / noise_error)[rotors]) > 4.0
     assert np.max(np.abs(away / found.estimate.standard_errors)[rotors]) < 2.0
+
+
+def test_a_torque_that_never_changes_has_finite_weights() -> None:
+    """Its standard deviation is zero, and the weights are the inverse of it; warnings of arithmetic are errors here."""
+
+    class One:
+        """An equation over the only column there is."""
+
+        def among(self, shared: list[int]) -> tuple[None, np.ndarray]:
+            return None, np.arange(len(shared))
+
+    grams = BlockGrams([One()], [0], [0], 2, np.zeros(1, dtype=bool))  # type: ignore[list-item]
+    rows = np.column_stack([np.linspace(-1.0, 1.0, 40), np.zeros(40)])
+    grams.add(0, rows, np.zeros((40, 0)), np.arange(40) // 20)
+    weighted = grams.weighted(np.ones(1, dtype=bool))
+    assert np.isfinite(weighted.weights).all()
+    assert np.isfinite(weighted.fit(np.ones(1, dtype=bool)).x).all()

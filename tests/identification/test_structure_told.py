@@ -9,7 +9,7 @@ import pytest
 from test_search import log, plant
 
 from steelyard.ground.progress import HowFar
-from steelyard.identification._search_rows import term_text
+from steelyard.identification._search_offers import term_text
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 

@@ -89,6 +89,8 @@ MISTAKES: list[tuple[dict[str, Any], list[str]]] = [
     (arm(terms=[{"kind": "viscous", "values": [1]}]), ["term 1 (viscous)", "values", "1 numbers, not 2"]),
     (arm(terms=[{"kind": "viscous", "values": [1, 1], "on": "drive"}]), ["term 1 (viscous)", "transmission"]),
     (arm(terms=[{"kind": "stribeck-atan", "values": [1, 1]}]), ["term 1 (stribeck-atan)", "3 parameter(s)"]),
+    (arm(terms=[{"kind": "coulomb", "values": [1, 1], "options": {"smooth": "x"}}]), ["term 1 (coulomb)", "smooth"]),
+    (arm(terms=[{"kind": "coulomb", "values": [1, 1], "options": {"smoth": 1}}]), ["term 1 (coulomb)", "'smoth'"]),
     (arm(terms=[{"values": [1, 1]}]), ["term 1", "'kind' is missing"]),
     (arm(torque_used=["knee"]), ["torque_used", "'knee'", "q1, elbow"]),
 ]
@@ -102,6 +104,14 @@ def test_mistakes_are_explained(data: dict[str, Any], words: list[str]) -> None:
     for word in ["arm.yaml", *words]:
         assert word in message
     assert message.endswith(".")
+
+
+def test_the_side_of_a_term_is_no_option_of_it() -> None:
+    """Options may hold any key; where the term acts is stated beside them, and that counts."""
+    from steelyard.parameters.terms import nominal_terms
+
+    robot = robot_from_dh(arm(terms=[{"kind": "viscous", "values": [1, 2], "options": {"on": "joint"}}]), "arm.yaml")
+    assert nominal_terms(robot)[0].terms[0].on == "joint"
 
 
 def test_the_arm_without_a_mistake_is_read() -> None:

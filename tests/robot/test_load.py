@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+import warnings
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -100,24 +101,43 @@ def test_wrong_changes_are_named(tmp_path: Path) -> None:
         load_robot(path, snap=1.0)
 
 
-def test_rounding_of_right_angles_is_mended_but_nothing_larger(tmp_path: Path) -> None:
-    """1.57079632679 is a right angle to 5e-12; 1.5708 is one to 4e-6 and might be meant."""
+def test_angles_with_few_digits_are_right_angles_unless_told_otherwise(tmp_path: Path) -> None:
+    """1.57079632679 is a right angle to 5e-12; 1.5708 is one to 4e-6; 1.571 misses it by 2e-4 and is meant."""
     exact = [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]
     robot = load_robot(arm(tmp_path))
     assert robot.links[1].rotation.tolist() == exact
-    assert nearly_aligned(robot) == []
+    assert robot.snapped == {}
     coarse = load_robot(arm(tmp_path, "1.5708"))
-    ((name, deviation),) = nearly_aligned(coarse)
-    assert name == "j2"
-    assert deviation == pytest.approx(1.5708 - np.pi / 2, rel=1e-6)  # cos x ≈ π/2 − x, to third order
-    assert load_robot(arm(tmp_path, "1.5708"), snap=1e-4).links[1].rotation.tolist() == exact
-    assert load_robot(coarse, snap=1e-4).links[1].rotation.tolist() == exact
+    assert coarse.links[1].rotation.tolist() == exact
+    assert coarse.snapped == pytest.approx({"j2": 1.5708 - np.pi / 2}, rel=1e-6)  # cos x ≈ π/2 − x, to third order
+    kept = load_robot(arm(tmp_path, "1.5708"), snap=0.0)
+    assert kept.snapped == {}
+    assert [name for name, _ in nearly_aligned(kept)] == ["j2"]
+    assert load_robot(kept, snap=1e-4).links[1].rotation.tolist() == exact
+    assert load_robot(arm(tmp_path, "1.571")).snapped == {}
+
+
+def test_a_small_turn_is_no_rounding(tmp_path: Path) -> None:
+    """cos 0.01 = 1 − 5e-5, but sin 0.01 says that the joint is turned."""
+    robot = load_robot(arm(tmp_path, "0.01"))
+    assert robot.snapped == {}
+    assert robot.links[1].rotation[2, 1] == pytest.approx(np.sin(0.01), rel=1e-12)
+
+
+def test_a_small_product_of_larger_turns_is_no_rounding(tmp_path: Path) -> None:
+    """π written as 3.14 in two angles leaves an entry of 2.5e-6, the product of two of 1.6e-3."""
+    path = tmp_path / "turned.urdf"
+    path.write_text(TEXT.replace("ROLL 0 0", "3.14 3.14 0"))
+    robot, kept = load_robot(path), load_robot(path, snap=0.0)
+    assert robot.snapped == {}
+    assert robot.links[1].rotation.tolist() == kept.links[1].rotation.tolist()
 
 
 def test_a_snapped_rotation_is_still_a_rotation(tmp_path: Path) -> None:
-    robot = load_robot(arm(tmp_path, "0.03"), snap=1e-3)  # snaps cos 0.03 = 1 − 4.5e-4 but not sin 0.03
+    robot = load_robot(arm(tmp_path, "0.03"), snap=0.05)
     rotation = robot.links[1].rotation
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-15)
+    assert rotation.tolist() == np.eye(3).tolist()
 
 
 def test_poses_of_a_planar_arm(tmp_path: Path) -> None:
@@ -163,3 +183,29 @@ def test_help_and_pages_tell_of_every_format():
     texts = [RobotSource.__metadata__[0].help, page.read_text(encoding="utf-8")]
     for kind in ROBOT_FORMATS.values():
         assert all(any(suffix in text for suffix in kind.suffixes) for text in texts), kind.description
+
+
+def test_a_long_chain_says_once_what_takes_long(tmp_path: Path) -> None:
+    from steelyard.dynamics.engine import LONG_MOVED, Dynamics, LongChainWarning
+
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+    def chain(joints: int) -> Robot:
+        links = "".join(f'<link name="l{k}">{body}</link>' for k in range(joints + 1))
+        moves = "".join(
+            f'<joint name="j{k}" type="revolute"><parent link="l{k}"/><child link="l{k + 1}"/><axis xyz="0 0 1"/>'
+            '<origin xyz="0 0 1" rpy="1 0 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+            for k in range(joints)
+        )
+        path = tmp_path / f"chain{joints}.urdf"
+        path.write_text(f'<robot name="chain">{links}{moves}</robot>')
+        return load_robot(path)
+
+    assert LONG_MOVED <= 28 * 29 // 2
+    robot = chain(28)
+    with pytest.warns(LongChainWarning, match=r"chain28\.urdf: the dynamics of 28 joints.*--joints"):
+        Dynamics(robot)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Dynamics(robot)
+        Dynamics(chain(12))

@@ -147,5 +147,26 @@ def test_no_mesh_is_read_outside_the_folders_that_are_given(tmp_path):
     for name in ("two.urdf", "link.urdf"):
         robot = load_robot(inside / name)
         kinds = [{s.kind for s in described_shapes(robot, within=w)} for w in ((), (inside,), (inside, outside))]
-        assert ["mesh" in found for found in kinds] == [True, False, True]
+        assert ["mesh" in found for found in kinds] == [False, False, True]
     assert named_meshes(inside / "two.urdf") == ["package://outside/arm.stl"]
+
+
+def test_a_report_embeds_meshes_of_the_robot_s_own_folder_package_or_named_packages_only(tmp_path):
+    package, outside = tmp_path / "arm_description", tmp_path / "outside"
+    for folder in (package / "urdf", package / "meshes", outside):
+        folder.mkdir(parents=True)
+        binary_stl(folder / "arm.stl", ball(6))
+
+    def embeds(mesh, packages=()):
+        (package / "urdf" / "two.urdf").write_text(URDF.format(mesh=mesh))
+        scene = scene_of(load_robot(package / "urdf" / "two.urdf"), packages=packages)
+        return any(shape.kind == "mesh" for shape in scene.shapes)
+
+    assert embeds("arm.stl")
+    for name in (f"{outside}/arm.stl", f"file://{outside}/arm.stl", "package://outside/arm.stl"):
+        assert not embeds(name), name
+    assert embeds("package://outside/arm.stl", packages=[tmp_path])
+    assert not embeds("package://arm_description/meshes/arm.stl")  # a folder above that is no package
+    (package / "package.xml").write_text("<package/>")
+    assert embeds("package://arm_description/meshes/arm.stl")
+    assert not embeds("package://outside/arm.stl")

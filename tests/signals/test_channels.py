@@ -53,3 +53,15 @@ def test_a_hole_matters_only_in_what_was_asked_for(tmp_path: Path) -> None:
 def test_channels_share_the_clock() -> None:
     with pytest.raises(Exception, match="this clock needs"):
         Log(("a",), [0.0, 1.0], [[0.0], [1.0]], channels={"wrench": np.zeros((3, 6))})
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["wrench1 wrench2 wrench3 wrench4 wrench5 wrench6", "wrench_0 wrench_1 wrench_2 wrench_3 wrench_4 wrench_5",
+     "Wrench.1 Wrench.2 Wrench.3 Wrench.4 Wrench.5 Wrench.6",
+     "wrench/fx wrench/fy wrench/fz wrench/tx wrench/ty wrench/tz"],
+)  # fmt: skip
+def test_a_wrench_by_number_is_recognised(tmp_path: Path, names: str) -> None:
+    path = written(tmp_path)
+    path.write_text(path.read_text().replace("fx,fy,fz,tx,ty,tz", ",".join(names.split())))
+    np.testing.assert_array_equal(read_log(path, ROBOT).channels["wrench"][0], [1, 2, 3, 4, 5, 6])

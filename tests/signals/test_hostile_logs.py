@@ -284,3 +284,58 @@ def test_a_bag_holds_tables_and_a_short_description(tmp_path: Path) -> None:
     merge = "\n".join([f"x{k}: &x{k} {{<<: [{', '.join([f'*x{k - 1}'] * 9)}]}}" for k in range(1, 10)])
     (folder / "metadata.yaml").write_text(f"x0: &x0 {{a: 1}}\n{merge}")
     refused(lambda: open_reader(folder), "metadata.yaml: line 2")
+
+
+def nested(path: Path, levels: int) -> Path:
+    """A whole log in the uppermost group, and so many groups in each other beside it."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        t = np.arange(40) * 0.01
+        for name in ("q", "dq", "tau"):
+            file[name] = np.sin(np.outer(t, [1.0, 2.0, 3.0]))
+        file["t"] = t
+        group = file
+        for _ in range(levels):
+            group = group.create_group("g")
+    return path
+
+
+def test_groups_in_groups_of_hdf5_are_refused_before_they_are_walked(tmp_path: Path) -> None:
+    robot = builtin("szabo3r")
+    assert len(read_log(nested(tmp_path / "flat.h5", 20), robot)) == 40
+    deep = nested(tmp_path / "deep.h5", 500)
+    refused(lambda: read_log(deep, robot), "deep.h5", "nested deeper than 64 levels", "one group")
+
+
+def test_loops_and_crowds_of_groups_of_hdf5_come_to_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    h5py = pytest.importorskip("h5py")
+    robot, path = builtin("szabo3r"), nested(tmp_path / "loop.h5", 3)
+    with h5py.File(path, "a") as file:
+        file["g/back"] = file["/"]  # a group that holds itself
+        file["g/g/again"] = file["g"]
+    assert len(read_log(path, robot)) == 40
+    from steelyard.signals.readers import hdf5
+
+    monkeypatch.setattr(hdf5, "_MOST_ENTRIES", 5)
+    refused(lambda: read_log(path, robot), "more than 5 entries")
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-100])
+@pytest.mark.parametrize("what", ["q", "dq", "tau"])
+def test_numbers_whose_squares_vanish_are_zero(what: str, size: float) -> None:
+    """Their ratios would be 0/0; a log of such torques has none."""
+    from steelyard.check import check_log
+
+    robot = builtin("szabo3r")
+    t = np.arange(300) * 0.01
+    k = np.arange(1.0, 4.0)
+    values = {"q": np.sin(np.outer(t, k)), "dq": k * np.cos(np.outer(t, k)), "tau": np.cos(np.outer(t, 2.0 * k))}
+    values[what] = size * values[what]
+    log = Log(robot.joint_names, t, **values)
+    assert not getattr(log, what).any()
+    assert check_log(robot, log).to_json()
+
+
+def test_numbers_that_are_small_and_no_more_stay() -> None:
+    small = np.full((3, 1), 1e-50)
+    assert np.array_equal(Log(("a",), np.arange(3.0), small).q, small)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from steelyard import identify
 from steelyard.cli import app
 from steelyard.dynamics.model import Model
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, sidecar_path
@@ -115,3 +116,39 @@ def test_names_that_c_does_not_know(name: str, tmp_path: Path) -> None:
     [header] = (tmp_path / "out").glob("*.h")
     [function] = re.findall(r"(\w+)_inverse_dynamics\(", header.read_text())
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", function)
+
+
+def test_a_run_knows_its_band(tmp_path: Path) -> None:
+    """Measured torques of another log lie inside the band that the run folder tells, as often as it says."""
+    t, q, dq, ddq = states()
+    found = identify(ROBOT, log(0.05), plain=True, check=False)
+    folder = found.save(tmp_path / "run")
+    rng = np.random.default_rng(5)
+    tau = MODEL.torque(0.8 * q, 0.8 * dq, 0.8 * ddq)
+    noisy = tau + 0.05 * np.std(MODEL.torque(q, dq, ddq), axis=0) * rng.normal(size=tau.shape)
+    other = Log(ROBOT.joint_names, t, 0.8 * q, dq=0.8 * dq, tau=noisy)
+    made = predict(folder, [other], cutoff_hz=found.cutoff_hz)
+    (one,) = made.logs
+    assert one.inside_percent is not None
+    assert one.half_width is not None
+    # 20 s below the cut-off have some hundred independent samples: 95 % within about 2 % each.
+    assert 90.0 < np.mean(one.inside_percent) <= 100.0
+    (direct,) = predict(found, [other], cutoff_hz=found.cutoff_hz).logs
+    assert direct.half_width is not None
+    np.testing.assert_allclose(direct.half_width, one.half_width, rtol=1e-6)
+    made.save(tmp_path / "torques")
+    with next((tmp_path / "torques").glob("*.csv")).open() as file:
+        row = next(csv.DictReader(file))
+    name = ROBOT.joint_names[0]
+    assert float(row[f"lower_{name}"]) < float(row[f"tau_{name}"]) < float(row[f"upper_{name}"])
+    assert predict(MODEL, [other]).logs[0].half_width is None
+
+
+def test_a_joint_that_stands_has_a_wider_band(tmp_path: Path) -> None:
+    found = identify(ROBOT, log(0.05), plain=True, check=False)
+    band = found.torque_band
+    q, still = np.full((5, 3), 0.3), np.zeros((5, 3))
+    moving, standing = (band.half_width(q, still, still, np.full((5, 3), x)) for x in (False, True))
+    # The Coulomb friction of this robot is 0.3 N m; a little of its viscous friction, 0.3 N m s/rad, is in it as well.
+    assert np.all(standing - moving > 0.25)
+    assert np.all(standing - moving < 0.45)

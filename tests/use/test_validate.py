@@ -122,3 +122,28 @@ def test_another_robot_is_no_plant() -> None:
     other = replace(MODEL, robot=replace(ARM, joints=tuple(replace(j, name=f"{j.name}x") for j in ARM.joints)))
     with pytest.raises(SteelyardError, match="must be of the same robot"):
         validate_on_plant(MODEL, other, [Swing()])
+
+
+def test_the_measures_of_the_paper_are_printed_beside_the_errors(tmp_path: Path) -> None:
+    """RSD and Willmott's index of agreement, written out once more from the signals that were compared."""
+    log = let_move(MODEL, motions=[Swing()], noise=0.2).logs[0]
+    found = validate_on_logs(off_by(0.1), [log], horizon=0.1)
+    trial = found.trials[0]
+    assert trial.score is not None
+    way, o, p = trial.ways[0], trial.score.measured, trial.score.predicted
+    ai = 1.0 - np.sum((o - p) ** 2, 0) / np.sum((np.abs(o - o.mean(0)) + np.abs(p - o.mean(0))) ** 2, 0)
+    assert way.agreement_index == pytest.approx(ai, rel=1e-9)
+    # The signals that are kept are every few samples of those that were scored.
+    assert way.rsd == pytest.approx(np.sqrt(np.sum((o - p) ** 2, 0) / np.sum(o**2, 0)), rel=0.05)
+    told = found.to_json()["trials"][0]["ways"]
+    assert told[0]["rsd"] == list(way.rsd or ())
+    assert told[1]["rsd"] is None  # replays are many, and have no signal of their own
+    plant = validate_on_plant(off_by(0.1), MODEL, [Swing()]).trials[0].ways[0]
+    assert plant.rsd == pytest.approx([0.1] * ARM.dof, rel=1e-6)  # all of the torque is a tenth too large
+    assert all(0.98 < x < 1.0 for x in plant.agreement_index or ())
+    log.save(tmp_path / "log.csv")
+    model_to_urdf(MODEL, tmp_path / "arm.urdf")
+    model_to_sidecar(MODEL, sidecar_path(tmp_path / "arm.urdf"))
+    printed = run("validate", tmp_path / "arm.urdf", "--log", tmp_path / "log.csv", "--horizon", 0.2).output
+    assert "RSD" in printed
+    assert "agreement index" in printed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,16 @@ _KEPT_ROWS = 100_000
 MEANINGLESS = 1e6
 
 
+class TorqueModel(Protocol):
+    """What is scored: a model, or anything else that knows the torques of a motion of `robot`."""
+
+    @property
+    def robot(self) -> Any: ...
+
+    def torque(self, q: Array, dq: Array, ddq: Array, period: float | None = None, /) -> Array:
+        """Joint torques (N m, N) along positions `q` (rad, m), `dq` and `ddq`, samples `period` (s) apart."""
+
+
 @dataclass(frozen=True)
 class JointScore:
     """Errors of one joint's torque: root mean square (N m, N), percent of the torque's standard deviation, R²,
@@ -37,7 +47,7 @@ class JointScore:
     `raw` are the same figures of unfiltered torques. `moving` and `standing` tell apart the samples in which the joint
     moves and those in which it stands, where friction may be anything: their `share` of all, `rmse`, and
     `nrmse_percent` of the standard deviation over all samples, so that the squares add up to the whole by their
-    shares. Where there is none, it is empty.
+    shares. Where there is none, it is empty. `torque_mean` and `torque_std` (N m, N) are of the measured torque.
     """
 
     why_null: ClassVar = dict.fromkeys(
@@ -52,6 +62,8 @@ class JointScore:
     raw: dict[str, float] = field(default_factory=dict)
     moving: dict[str, float] = field(default_factory=dict)
     standing: dict[str, float] = field(default_factory=dict)
+    torque_mean: float = 0.0
+    torque_std: float = 0.0
 
     @property
     def moving_nrmse_percent(self) -> float:
@@ -132,7 +144,7 @@ def score(
 
 
 def score_models(
-    models: Sequence[Model], motions: Iterable[Motion], score_cutoff_hz: float, name: str = ""
+    models: Sequence[TorqueModel], motions: Iterable[Motion], score_cutoff_hz: float, name: str = ""
 ) -> tuple[Score, ...]:
     """Models' torques against the measured one, all through a zero-phase Butterworth of order 4 at `score_cutoff_hz`.
 
@@ -224,9 +236,11 @@ def score_reduced(
             way = np.array([*-beta[seen.factor.equations[e].among(base.independent)[1]], 1.0])
             triangle, gram = seen.factor.triangles[e], seen.unfiltered[e]
             rows, total = seen.factor.rows[e], float(seen.sums[e])
-            smooth = _figures(rows, float(np.sum((triangle @ way) ** 2)), total, float(np.sum(triangle[:, -1] ** 2)))
+            smooth = error_figures(
+                rows, float(np.sum((triangle @ way) ** 2)), total, float(np.sum(triangle[:, -1] ** 2))
+            )
             # An unfiltered torque has the filtered one's sum, but for its ends.
-            raw = _figures(rows, float(way @ gram @ way), total, float(gram[-1, -1]))
+            raw = error_figures(rows, float(way @ gram @ way), total, float(gram[-1, -1]))
             # Where rows of a joint that stands are left out of the fit, a second pass scores it instead.
             all_of_it = {"share": 1.0, "rmse": smooth["rmse"], "nrmse_percent": smooth["nrmse_percent"]}
             joints.append(JointScore(joint.joint, **smooth, raw=raw, moving=all_of_it, standing={}))
@@ -235,7 +249,7 @@ def score_reduced(
 
 
 def _torques(
-    models: Sequence[Model], m: Motion, rows: slice, used: NDArray[np.int64], cutoff_hz: float
+    models: Sequence[TorqueModel], m: Motion, rows: slice, used: NDArray[np.int64], cutoff_hz: float
 ) -> tuple[Array, Array, list[tuple[Array, Array]]]:
     """The measured torque, unfiltered and filtered, and every model's, filtered and unfiltered."""
     low_pass = LowPass(min(cutoff_hz, 0.45 / m.filter.period), m.filter.period)
@@ -266,7 +280,7 @@ class _Sums:
 
     def figures(self, joint: int) -> dict[str, float]:
         sums = (float(x[joint]) for x in (self._error, self._value, self._square))
-        return _figures(self.count, *sums)
+        return error_figures(self.count, *sums)
 
     def part(self, joint: int, standing: bool) -> dict[str, float]:
         """What a joint's score has as `moving` or `standing`."""
@@ -279,8 +293,15 @@ class _Sums:
         return {"share": count / self.count, "rmse": rmse, "nrmse_percent": rmse * scale}
 
 
-def _figures(count: int, error: float, value: float, square: float) -> dict[str, float]:
-    """From Σ(y − ŷ)², Σy and Σy² over so many samples."""
+def error_figures(count: float, error: float, value: float, square: float) -> dict[str, float]:
+    """Compute the figures of a score from sums over samples.
+
+    Args:
+        count: how many samples there are.
+        error: Σ(y − ŷ)², the squared errors.
+        value: Σy, the measured torque.
+        square: Σy².
+    """
     tiny = 1e-12
     rmse = float(np.sqrt(max(error, 0.0) / count))
     size = float(np.sqrt(square / count))
@@ -290,4 +311,6 @@ def _figures(count: int, error: float, value: float, square: float) -> dict[str,
         "nrmse_percent": 100.0 * rmse / max(std, tiny),
         "r2": 1.0 - (rmse / max(std, tiny)) ** 2,
         "relative_error_percent": 100.0 * rmse / max(size, tiny),
+        "torque_mean": value / count,
+        "torque_std": std,
     }

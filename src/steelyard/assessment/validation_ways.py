@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.assessment.replay import Possibility, possibility
+from steelyard.assessment.sensitivity import agreement_index, residual_standard_deviation, rms
 from steelyard.dynamics.model import Model
 from steelyard.errors import SimulationError, SteelyardError
 from steelyard.ground.arrays import Array
@@ -25,12 +26,32 @@ _LOST = 1e2
 
 @dataclass(frozen=True)
 class Way:
-    """One way: root mean square errors per joint (N m or N; rad or m), or None and the reason why there are none."""
+    """One way: root mean square errors per joint (N m or N; rad or m), or None and the reason why there are none.
+
+    `rsd` is the residual standard deviation per joint, a share of the signal (0 is perfect, 1 as good as nothing), and
+    `agreement_index` Willmott's (1 is perfect, 0 none): both of Urrea & Pascal 2017, None where they are not known.
+    """
 
     name: str
     unit: str
     errors: tuple[float, ...] | None
     reason: str = ""
+    rsd: tuple[float, ...] | None = None
+    agreement_index: tuple[float, ...] | None = None
+
+    @classmethod
+    def compared(cls, name: str, unit: str, observed: Array, predicted: Array) -> Way:
+        """A way with all its measures.
+
+        Args:
+            name: what it is called.
+            unit: of the signals.
+            observed: the signals of the plant, or those that were wanted, `(samples, joints)`.
+            predicted: those that the model leads to, alike.
+        """
+        measures = (rms, residual_standard_deviation, agreement_index)
+        errors, rsd, agreement = (tuple(measure(observed, predicted).tolist()) for measure in measures)
+        return cls(name, unit, errors, rsd=rsd, agreement_index=agreement)
 
     @property
     def passed(self) -> bool:
@@ -125,10 +146,10 @@ def validate(
     wanted = reference.sample(true.t)[0]
     joints = [j.kind for j in plant.robot.joints]
     length = "rad" if all(kind == "revolute" for kind in joints) else "rad, m"
-    torque = model.torque(true.q, true.dq, true.ddq) - true.tau
+    torque = model.torque(true.q, true.dq, true.ddq)
     computed = ComputedTorque.for_model(model, bandwidth_rad_s=bandwidth_rad_s)
     return Validation(
-        Way("torque prediction", "N m, N" if "," in length else "N m", _rms(torque)),
+        Way.compared("torque prediction", "N m, N" if "," in length else "N m", true.tau, torque),
         _way("open loop", length, lambda: _open_loop(model, true, horizon, step)),
         _way("feed-forward", length, lambda: _followed(on_plant(FeedForward.beside(pull, model)), wanted)),
         _way("computed torque", length, lambda: _followed(on_plant(computed), wanted)),
@@ -136,14 +157,14 @@ def validate(
     )
 
 
-def _way(name: str, unit: str, errors: Callable[[], tuple[float, ...]]) -> Way:
+def _way(name: str, unit: str, signals: Callable[[], tuple[Array, Array]]) -> Way:
     try:
-        return Way(name, unit, errors())
+        return Way.compared(name, unit, *signals())
     except SimulationError as error:
         return Way(name, unit, None, str(error))
 
 
-def _open_loop(model: Model, true: Simulation, horizon: float | None, step: float) -> tuple[float, ...]:
+def _open_loop(model: Model, true: Simulation, horizon: float | None, step: float) -> tuple[Array, Array]:
     count = len(true.t) if horizon is None else min(len(true.t), max(2, round(horizon / step)))
     run = simulate(
         model, true.tau[:count], times=true.t[:count], step=step, q0=true.q[0], dq0=true.dq[0], throw=False,
@@ -152,12 +173,9 @@ def _open_loop(model: Model, true: Simulation, horizon: float | None, step: floa
     return _followed(run, true.q[:count])
 
 
-def _followed(run: Simulation, wanted: Array) -> tuple[float, ...]:
+def _followed(run: Simulation, wanted: Array) -> tuple[Array, Array]:
+    """The positions that were wanted, and those of the `run`; refused where it did not come through."""
     if not run.ok:
         what = "diverged" if run.outcome[0] == Ending.DIVERGED else "lost its positive definite mass matrix"
         raise SimulationError(f"It {what} at t = {run.stopped[0]:.3g} s.")
-    return _rms(run.q - wanted)
-
-
-def _rms(error: Array) -> tuple[float, ...]:
-    return tuple(float(x) for x in np.sqrt(np.mean(error**2, axis=0)))
+    return wanted, run.q

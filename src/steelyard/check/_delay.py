@@ -11,7 +11,9 @@ from steelyard.check._description import drive_columns
 from steelyard.check._evidence import Evidence, Fit, basis
 from steelyard.ground.arrays import Array
 from steelyard.parameters.friction import SMOOTHING_SPEED
+from steelyard.regression.torque_between import choose_between, delay_of
 from steelyard.robot.robot import Joint, Robot
+from steelyard.signals.between import lag_s
 from steelyard.signals.filters import derivative
 from steelyard.signals.log import Finding, Log, Severity
 from steelyard.signals.prepare import Motion
@@ -59,7 +61,7 @@ MOST_ROWS = 2000
 # A shift counts if it leaves less than this part of what was left without it, for one joint on its own if it leaves
 # CLEARLY less, and if it is longer than half a period and a millisecond.
 BETTER, CLEARLY, SHORTEST = 0.75, 0.3, 1e-3
-LONG = 0.035  # s; gears and lubricant of one joint alone lagged by up to 27 ms in sound logs
+LONG = 0.045  # s; gears and lubricant of one joint alone lagged by up to 37 ms in sound logs
 # Beyond this the torque explains nothing, and a shift of it neither.
 LEFT = 0.3
 # Friction follows a reversal late by itself (gears wind up, lubricant builds up); a torque that is friction for more
@@ -87,13 +89,18 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
 
     late = {j: lag for j, lag in out.items() if friction.get(j, 0.0) < MOSTLY_FRICTION or no_friction(j)}
     if not late:
+        yield from _short_delay(seen, period)
         return
     middle = float(np.median(list(late.values())))
     tolerance = max(2.0 * period, 0.3 * abs(middle))
     # Joints with much friction accuse nobody, but they may bear witness that all are late together.
     alike = sum(abs(lag - middle) < tolerance for lag in out.values())
     if len(found) > 1 and 2 * alike > len(found):
-        yield _entry("The torques are", middle, "warning", None)
+        estimate = delay_of(seen.base, seen.motions, middle)
+        if estimate is None or abs(estimate.delay_s - middle) > tolerance:
+            yield _entry("The torques are", middle, "warning", None)
+        else:
+            yield _measured(estimate.delay_s, estimate.error_s, "warning")
         return
     for j, lag in late.items():
         name = seen.robot.joints[j].name
@@ -101,6 +108,36 @@ def check_delay(seen: Evidence, friction: Mapping[int, float], fits: Mapping[int
         # that seems to come before its motion is sooner that.
         severity: Severity = "warning" if found[j][1] < CLEARLY or lag > LONG else "note"
         yield _entry(f"The torque of '{name}' is", lag, severity, name)
+
+
+# A short delay counts beyond so many standard errors, and beyond so many seconds.
+CERTAIN, LEAST_DELAY = 4.0, 1e-4
+
+
+def _short_delay(seen: Evidence, period: float) -> Iterator[Finding]:
+    """Delays too short to be seen in a comparison of shifts, which a fit still tells; and torque between samples."""
+    estimate = delay_of(seen.base, seen.motions)
+    if estimate is None:
+        return
+    rest, least = estimate.delay_s, LEAST_DELAY
+    if not seen.motions[0].between:
+        choice = choose_between(estimate, period)
+        rest -= lag_s(choice.name, period)
+        if choice.name in ("held", "averaged"):
+            advice = f"Nothing, or state it: --torque-between {choice.name}."
+            yield Finding("torque_between", "note", choice.text, advice)
+            # Half a sample is exact to first order in the sampling interval alone.
+            least = max(least, 0.1 * period)
+    if abs(rest) > max(CERTAIN * estimate.error_s, least):
+        yield _measured(rest, estimate.error_s, "note")
+
+
+def _measured(delay: float, error: float, severity: Severity) -> Finding:
+    """The entry of a delay that all joints share, with its standard error [s]."""
+    word = "behind" if delay > 0.0 else "ahead of"
+    message = f"The torques are {1e3 * abs(delay):.2f} ms {word} the motion (± {1e3 * error:.2f} ms)."
+    advice = f"Use --delay {delay:.5f}, or log torque and position with the stamps of one clock."
+    return Finding("delay", severity, message, advice)
 
 
 def _entry(what: str, delay: float, severity: Severity, joint: str | None) -> Finding:

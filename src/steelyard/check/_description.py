@@ -147,6 +147,8 @@ def _slope_beside(drive: Array, nominal: Array, y: Array) -> tuple[float, float,
     seen = power > 1e-16 * float(nominal @ nominal)
     slope = float(own @ rest) / power if seen else 0.0
     alone = float(rest @ rest)
+    if not total > 0.0:  # the squares are too small to be numbers
+        return np.nan, np.nan, np.nan
     return slope, min((alone - slope**2 * (power if seen else 0.0)) / total, 1.0), min(alone / total, 1.0)
 
 

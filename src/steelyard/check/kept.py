@@ -37,9 +37,13 @@ def read_checks(folder: Path) -> list[tuple[str, Check]]:
         pictures = [dict(one.entries()) for one in read_json(folder / EVIDENCE, SteelyardError, _REMEDY).items("log")]
     out = []
     for k, one in enumerate(logs):
+        if not isinstance(one.value, Mapping):
+            raise SteelyardError(f"{folder / RESULT}: holds no check of log {k + 1}; {_REMEDY}.")
         known = {key: x for key, x in one.value.items() if key not in (WHY_NULL, "command", "log")}
         check = build(Check, Field(known, str(folder / RESULT), error=SteelyardError), others=True)
         if k < len(pictures):
             check = replace(check, pictures={key: build(FindingPicture, x) for key, x in pictures[k].items()})
         out.append((str(one.value.get("log", "")), check))
+    if not out:
+        raise SteelyardError(f"{folder / RESULT}: holds the check of no log; {_REMEDY}.")
     return out

@@ -103,7 +103,7 @@ STAGES = {
     "Judge and use": {
         "validate": "Judge a model by how it moves: four ways against a plant along a motion, or two on logs; and by "
         "a sweep which parameters matter.",
-        "predict": "Predict the torques of logged motions by a model, or by a bank of local ones with its error bands.",
+        "predict": "Predict the torques of logged motions by a model, or by a bank of local ones, with 95 % bands.",
         "export": "Write a model as files that other programs load: URDF, MJCF, SDF, xacro, USD, C, FMU, a table.",
         "compare": "Run several schemes or estimators on the same data.",
         "compare schemes": "Identify by every scheme from one log: parameters, intervals, errors on held-out data, "

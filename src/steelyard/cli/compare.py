@@ -56,6 +56,7 @@ class SchemesOptions:
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
     cutoff: opt.Cutoff = None
+    torque_between: opt.BetweenSamples = "auto"
     end: opt.End = opt.END
 
 
@@ -67,6 +68,7 @@ def schemes(o: SchemesOptions) -> None:
     """Identify by every scheme from one log: parameters, intervals, errors on held-out data, time."""
     from steelyard.compare.schemes import compare_schemes
     from steelyard.regression.schemes import SCHEMES
+    from steelyard.signals.between import as_torque_between
     from steelyard.signals.prepare import Preparation
 
     def compared() -> SchemeComparison:
@@ -81,7 +83,7 @@ def schemes(o: SchemesOptions) -> None:
             horizon=o.horizon,
             terms=opt.words(o.term_names) or None,
             physical=o.physical,
-            preparation=Preparation(cutoff_hz=o.cutoff),
+            preparation=Preparation(cutoff_hz=o.cutoff, torque_between=as_torque_between(o.torque_between)),
         )
 
     o.end.deliver(compared)
@@ -136,6 +138,7 @@ class EstimatorsOptions:
     ] = 0.3
     horizon: opt.Horizon = 0.5
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None
+    torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
     controller: opt.ControllerFile = ""
     described: opt.Described = opt.DESCRIBED
@@ -159,6 +162,7 @@ def estimators(o: EstimatorsOptions) -> None:
 
 def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
     from steelyard.compare.on_log import compare_on_log
+    from steelyard.signals.between import as_torque_between
     from steelyard.signals.prepare import Preparation
 
     log, *others = opt.logs_from([o.log, *(o.validate or ())], robot, o.mapping)
@@ -170,7 +174,7 @@ def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
         holdout=o.holdout,
         horizon=o.horizon,
         terms=opt.words(o.term_names) or None,
-        preparation=Preparation(cutoff_hz=o.cutoff),
+        preparation=Preparation(cutoff_hz=o.cutoff, torque_between=as_torque_between(o.torque_between)),
         controller=o.controller or None,
         limit=o.limit,
     )

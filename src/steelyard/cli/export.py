@@ -37,12 +37,14 @@ class ExportOptions:
 @opt.taking(ExportOptions)
 def export(o: ExportOptions) -> None:
     """Write a model as files that other programs load: URDF, MJCF, SDF, xacro, USD, C, FMU, a table."""
+    from steelyard.export.sidecar import load_format_models
     from steelyard.use.exported import FORMATS, Exported
 
     def made() -> Exported:
         model = o.described.model(o.model)
         wanted = [*opt.words(o.to), *(["c"] if o.c else []), *(["observer"] if o.observer else [])]
         formats = tuple(dict.fromkeys(wanted)) if wanted or o.to else FORMATS
-        return Exported(model, formats, o.name, opt.description(o.description))
+        fitted = load_format_models(o.model) if opt.is_run(o.model) else {}
+        return Exported(model, formats, o.name, opt.description(o.description), fitted)
 
     o.end.deliver(made)

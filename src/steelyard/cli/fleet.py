@@ -36,8 +36,20 @@ class FleetOptions:
         ),
     ] = None
     scheduler: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="A running scheduler of Dask instead, such as tcp://host:8786.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A running scheduler of Dask instead, such as tls://host:8786. It can run code as you: name your own "
+            "alone. Certificates: those of Dask's configuration (distributed.comm.tls).",
+        ),
     ] = ""
+    insecure_scheduler: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-scheduler",
+            help="Accept a scheduler without TLS (tcp://), in a network whose computers you all trust.",
+        ),
+    ] = False
     store: Annotated[
         str,
         typer.Option(
@@ -94,6 +106,7 @@ def _found(o: FleetOptions) -> FleetOutcome:
         store=o.store or beside,
         workers=o.workers,
         scheduler=o.scheduler,
+        insecure_scheduler=o.insecure_scheduler,
         choose_again=o.choose_again,
         check=o.check,
         terms=opt.words(o.term_names) or None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # IdentifyOptions of the command that are arguments of `identify_files` by the same name.
 _PASSED_ON = (
-    "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "period", "holdout",
+    "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "torque_between", "period", "holdout",
     "holdout_blocks", "significant", "plain", "tune", "fit_shapes",
 )  # fmt: skip
 
@@ -60,6 +60,7 @@ class IdentifyOptions:
     velocity: opt.Velocity = "auto"
     mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0
     delay: Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")] = 0.0
+    torque_between: opt.BetweenSamples = "auto"
     period: Annotated[
         float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")
     ] = None

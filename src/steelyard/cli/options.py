@@ -46,7 +46,9 @@ Lock = Annotated[
 ]
 Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", help="Gravity in the base frame, m/s²."), FromProject("gravity")]
 Snap = Annotated[
-    float | None, typer.Option(metavar="TOL", help="Make nearly right angles exact, e.g. 1e-4."), FromProject("snap")
+    float | None,
+    typer.Option(metavar="TOL", help="Make nearly right angles exact; 0 keeps them (default 1e-4)."),
+    FromProject("snap"),
 ]
 MapFile = Annotated[
     str,
@@ -76,6 +78,12 @@ Cutoff = Annotated[float | None, typer.Option(metavar="HZ", help="Low-pass of th
 Velocity = Annotated[
     str,
     typer.Option(metavar="V", help="measured, differentiated (from the positions), or auto: the better one."),
+]
+BetweenSamples = Annotated[
+    str,
+    typer.Option(
+        "--torque-between", metavar="W", help="How the torque runs between samples: held, sampled, averaged, or auto."
+    ),
 ]
 Validate = Annotated[
     list[str] | None,

@@ -14,7 +14,8 @@ PANELS = {
     "Robot": ("joints", "lock", "gravity", "snap", "torque_used", "packages", "frame", "srdf"),
     "Model": ("term_names", "friction", "physical", "prior", "significant", "plain", "tune", "truth", "spread"),
     "Fit": (
-        "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "period", "order", "cutoffs", "limit", "method",
+        "scheme", "estimator", "cutoff", "velocity", "mask", "delay", "torque_between",
+        "period", "order", "cutoffs", "limit", "method",
     ),
     "Watch": ("parts", "false_alarms", "calibration", "calibrate", "state", "snapshot", "adapt"),
     "Judging": ("holdout", "holdout_blocks", "score_cutoff", "horizon", "sweep"),

@@ -42,7 +42,8 @@ class PredictOptions:
 @command("predict", epilog="Example: steelyard predict run tomorrow.parquet --map columns.toml -o torques")
 @opt.taking(PredictOptions)
 def predict(o: PredictOptions) -> None:
-    """Predict the torques of logged motions by a model, or by a bank of local ones with its error bands."""
+    """Predict the torques of logged motions by a model, or by a bank of local ones, with 95 % bands."""
+    from steelyard.use._band_of import torque_band_of
     from steelyard.use.predict import predict as predicted
 
     options: dict[str, Any] = {"names": _names(o.logs), "cutoff_hz": o.cutoff, "formats": opt.words(o.to)}
@@ -56,7 +57,8 @@ def predict(o: PredictOptions) -> None:
             return predicted(bank, logs, label="the bank's local models", **options)
         model = o.described.model(o.model)
         logs = opt.logs_from(o.logs, model.robot, o.mapping)
-        return predicted(model, logs, label=f"the model of {o.model}", **options)
+        band = torque_band_of(o.model, model)
+        return predicted(model, logs, label=f"the model of {o.model}", band=band, **options)
 
     o.end.deliver(made)
 

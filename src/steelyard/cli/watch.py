@@ -61,6 +61,18 @@ class WatchOptions:
     as_json: opt.AsJson = False
     every: Annotated[float, typer.Option(metavar="S", help="Between two reports.", min=0.0)] = 0.2
     state: Annotated[str, typer.Option(metavar="FOLDER", help="Keep the state there, and go on from it.")] = ""
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew; the state that is there becomes state-old.npz.")
+    ] = False
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="A page that may open the live view, or a name of this machine, beside localhost: "
+            "https://app.foxglove.dev. May be repeated.",
+        ),
+    ] = None
     adapt: Annotated[
         str, typer.Option(metavar="FOLDER", help="Follow the robot with a recursive model, and write it there.")
     ] = ""
@@ -80,6 +92,8 @@ class WatchOptions:
             parts=opt.words(self.parts),
             outputs=[*(["jsonl"] if self.as_json else []), *to],
             state=self.state,
+            fresh=self.fresh,
+            origins=self.allow_origin or (),
             calibration=self.calibration,
             false_alarms_hz=rate_of(self.false_alarms),
             mapping=self.mapping,

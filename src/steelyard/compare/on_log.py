@@ -176,7 +176,7 @@ def compare_on_log(
         judged = [last]
     if used.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
-    study = Study.of(robot, used, terms, preparation)
+    study = Study.of(robot, used, terms, preparation).with_torque_between()
     robot, base, prior = study.robot, study.base, nominal_prior(study.robot, study.terms)
     loop = as_control_loop(controller, robot)
     experiment = experiment_of(study, loop)

@@ -156,7 +156,7 @@ def compare_schemes(
         begun = time.perf_counter()
         try:
             # All by the same terms, or there would be nothing to compare.
-            found = identify(robot, study, judged, scheme=scheme, **{"plain": True} | options)
+            found = identify(robot, study, judged, scheme=scheme, files=False, **{"plain": True} | options)
         except SteelyardError as error:
             results.append(SchemeResult(scheme, time.perf_counter() - begun, reason=str(error)))
             continue

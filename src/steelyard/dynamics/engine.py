@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,23 @@ from steelyard.robot.robot import Robot
 # Every joint's torque depends on every link behind it: a chain of 48 joints has so many such pairs, of which the base
 # parameters take five seconds. A humanoid with hands has half as many.
 MOST_MOVED = 1_200
+# From so many on (a chain of 28 joints) it takes seconds, which is said before they begin.
+LONG_MOVED = 400
+
+
+class LongChainWarning(UserWarning):
+    """A robot whose dynamics take seconds to work out: names it, and what would be faster."""
+
+
+@lru_cache(maxsize=64)
+def announce_long_chain(name: str, joints: int) -> None:
+    """Say, once per robot, that its dynamics take seconds; `name` of the robot or its file, and how many `joints`."""
+    warnings.warn(
+        f"{name}: the dynamics of {joints} joints in long chains are worked out now, which takes some seconds, and "
+        "longer where machine code is compiled; fewer joints (--joints) are faster.",
+        LongChainWarning,
+        stacklevel=3,
+    )
 
 
 class Dynamics:
@@ -53,6 +71,8 @@ class Dynamics:
                 f"a joint and a link that it moves; {MOST_MOVED} are the most); name fewer joints that move (--joints, "
                 "joints=[…])."
             )
+        if moved >= LONG_MOVED:
+            announce_long_chain(robot.source or robot.name, robot.dof)
         self.robot = robot
         self.terms = terms if terms is not None else Terms(robot, ())
         self._functions: dict[tuple[str, ...], Function] = {}

@@ -10,8 +10,9 @@ adjoints. Integrals are trapezoids at the samples, as they will be in the identi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from steelyard.dynamics.native.gram import BlockEquations, BlockFunction, empty_
 from steelyard.errors import ExcitationError, UnknownNameError
 from steelyard.excitation.goal import place_columns
 from steelyard.excitation.sampled import Sampled
+from steelyard.excitation.trajectories import Trajectory
 from steelyard.ground.arrays import Array
 from steelyard.regression.schemes import SCHEMES
 
@@ -189,3 +191,31 @@ class SchemeRows:
                 for x, bar in self.dynamics.adjoint(name, full, **self._inputs(name)).items():
                     total[x] += bar
         return self.sampled.pull_signals([total["q"], total["dq"], total["ddq"]])
+
+
+def grams_along(
+    dynamics: Dynamics,
+    columns: NDArray[np.int64],
+    motion: Trajectory,
+    rate: float,
+    joints: Sequence[int],
+    settings: Mapping[str, Any],
+) -> tuple[Array, ...]:
+    """WᵀW of every equation along a `motion`, over `columns`, by the rows of a design.
+
+    Args:
+        dynamics: of the robot with its terms.
+        columns: of the regressor.
+        motion: the motion.
+        rate: of the samples, Hz.
+        joints: whose torques count.
+        settings: of the design: "scheme" ("dynamic" where there is none), "window" (s) and "long_windows".
+    """
+    times, scheme = motion.times(rate), settings.get("scheme") or "dynamic"
+    if scheme == "dynamic":
+        Y = dynamics.torque_regressor(*motion.sample(times))
+        return tuple(W.T @ W for W in (Y[:, j][:, columns] for j in joints))
+    window, long = settings.get("window") or 1.0 / rate, bool(settings.get("long_windows"))
+    windows = Windows.along(len(times), rate, window, long)
+    rows = SchemeRows(dynamics, columns.tolist(), Sampled(motion.families, times), scheme, joints, windows)
+    return tuple(rows.grams(motion.coefficients))

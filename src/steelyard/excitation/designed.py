@@ -15,6 +15,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExcitationError, SteelyardError
+from steelyard.excitation._motion_rows import grams_along
 from steelyard.excitation.constraints import Limits
 from steelyard.excitation.constraints._space import keeps_apart
 from steelyard.excitation.controllers.target import MOTION_TARGETS
@@ -136,17 +137,15 @@ class Designed(Viewed, Displayed):
 
     @cached_property
     def careless(self) -> tuple[float, Array]:
-        """Condition number and expected errors of as many random motions within the same joint limits."""
+        """Condition number and expected errors of as many random motions within the same limits, by the same rows."""
         plan = self.plan
         base = base_parameters(self.robot, self.settings["bound_terms"])
         families = (Fourier(5, plan.trajectory.duration),) * self.robot.dof
         columns = np.array([base.independent[base.names.index(n)] for n in plan.columns])
-        each = []
+        joints, each = [self.robot.joint_index(n) for n in self._torque_equations], []
         for k in range(len(self.plans)):
             motion = comparison_motion(families, plan.limits, plan.seed + k)
-            Y = base.structure.dynamics.torque_regressor(*motion.sample(motion.times(plan.rate)))
-            rows = [Y[:, self.robot.joint_index(n)][:, columns] for n in self._torque_equations]
-            each.append(tuple(W.T @ W for W in rows))
+            each.append(grams_along(base.structure.dynamics, columns, motion, plan.rate, joints, self.settings))
         total = np.sum([g for grams in each for g in grams], axis=0)
         try:
             errors = _errors(each, self._sigma)

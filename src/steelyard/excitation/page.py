@@ -213,8 +213,10 @@ def _arm(made: Designed, plan: Plan) -> Html:
     _, origins = link_poses(made.robot, q)
     keep = np.unique(np.linspace(0, len(t) - 1, 800).astype(int))
     way = _workspace_coverage(np.round(origins[keep, -1], 4))
+    named = made.settings.get("packages") or ()
+    scene = scene_of(made.robot, [(_clock(made, plan), t, q)], named.split(",") if isinstance(named, str) else named)
     return join(
-        scene_html(scene_of(made.robot, [(_clock(made, plan), t, q)]), "The arm", "▶ plays it; drag it to turn it."),
+        scene_html(scene, "The arm", "▶ plays it; drag it to turn it."),
         figure_html(way, "Where it goes", "The origin of the last joint."),
     )
 

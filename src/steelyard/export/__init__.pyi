@@ -10,7 +10,7 @@ from .mjcf import model_to_mjcf
 from .objects import LeftOutWarning, model_to_mujoco, model_to_pinocchio
 from .observer import observer_to_c
 from .sdf import model_to_sdf
-from .sidecar import Sidecar, load_model, model_to_sidecar, read_sidecar, sidecar_path
+from .sidecar import Sidecar, load_format_models, load_model, model_to_sidecar, read_sidecar, sidecar_path
 from .table import covariance_to_csv, parameters_to_csv
 from .urdf import model_to_urdf
 from .usd import model_to_usd
@@ -20,7 +20,7 @@ ExportError = steelyard.errors.ExportError
 
 __all__ = [
     "MODEL_FORMATS", "ExportError", "LeftOutWarning", "ModelFormat", "Sidecar", "as_model", "covariance_to_csv",
-    "load_model", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco", "model_to_pinocchio",
-    "model_to_sdf", "model_to_sidecar", "model_to_urdf", "model_to_usd", "model_to_xacro", "observer_to_c",
-    "parameters_to_csv", "read_sidecar", "sidecar_path",
+    "load_format_models", "load_model", "model_to_c", "model_to_fmu", "model_to_mjcf", "model_to_mujoco",
+    "model_to_pinocchio", "model_to_sdf", "model_to_sidecar", "model_to_urdf", "model_to_usd", "model_to_xacro",
+    "observer_to_c", "parameters_to_csv", "read_sidecar", "sidecar_path",
 ]  # fmt: skip

@@ -16,6 +16,8 @@ from steelyard.robot.spatial import inertia_matrix, move_parameters, parameters_
 
 # Mass, centre and central tensor must give the ten parameters back this well, or the format would change the model.
 _ROUNDING = 1e-12
+# The remedy of a body that cannot be, for the command line and for Python.
+IDENTIFY_POSSIBLE = "identify with --physical (in Python: physical=True)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +88,14 @@ def _inertial(link: Link, block: Array) -> Inertial:
     mass = float(p[0])
     if not np.all(np.isfinite(p)):
         raise ExportError(f"Link '{link.name}' has an inertia that is not finite; identify it first.")
-    if mass < 0.0:
-        raise ExportError(f"Link '{link.name}' has a negative mass ({mass:g} kg); identify with physical=True.")
-    if mass == 0.0:
+    # Rounding leaves a link without mass some 1e-16 kg of either sign.
+    if mass < -_ROUNDING * np.max(np.abs(p)):
+        raise ExportError(f"Link '{link.name}' has a negative mass ({mass:g} kg); {IDENTIFY_POSSIBLE}.")
+    if mass <= 0.0:
         if np.any(p[1:4]):
             raise ExportError(
                 f"Link '{link.name}' has a first moment but no mass, which has no centre of mass; "
-                f"identify with physical=True, or export C code."
+                f"{IDENTIFY_POSSIBLE}, or export C code."
             )
         return Inertial(0.0, np.zeros(3), inertia_matrix(p))
     com = p[1:4] / mass
@@ -101,7 +104,7 @@ def _inertial(link: Link, block: Array) -> Inertial:
     if np.max(np.abs(back - p)) > _ROUNDING * np.max(np.abs(p)):
         raise ExportError(
             f"Link '{link.name}' has so little mass ({mass:g} kg) for its first moment that its centre of mass "
-            f"lies {np.linalg.norm(com):.3g} m away; identify with physical=True, or export C code."
+            f"lies {np.linalg.norm(com):.3g} m away; {IDENTIFY_POSSIBLE}, or export C code."
         )
     return Inertial(mass, com, 0.5 * (tensor + tensor.T))
 

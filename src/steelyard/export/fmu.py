@@ -1,7 +1,8 @@
 """`model_to_fmu`: the identified model, friction included, as a functional mock-up unit for Simulink and Modelica.
 
 The unit (FMI 2.0, co-simulation) is the C code of `model_to_c` with a thin coat: positions, velocities and
-accelerations go in, torques come out, at once and without memory. Why this: docs/decisions/012-fmu.md.
+accelerations go in, torques come out at once. Where friction remembers, the unit keeps its stops, and a step takes them
+along. Why this: docs/decisions/012-fmu.md.
 """
 
 from __future__ import annotations
@@ -54,14 +55,7 @@ typedef void *Unit;
 typedef unsigned int Reference;
 enum { OK = 0, ERROR = 3 };
 /* values: q, dq, ddq, then tau; late: an input has changed since tau was computed. */
-typedef struct { double values[4 * N]; int late; } Model;
-
-static void torques(Model *m)
-{
-    if (m->late)
-        @NAME@_inverse_dynamics(m->values, m->values + N, m->values + 2 * N, m->values + 3 * N);
-    m->late = 0;
-}
+@MEMORY@
 
 API const char *fmi2GetTypesPlatform(void) { return "default"; }
 API const char *fmi2GetVersion(void) { return "2.0"; }
@@ -119,12 +113,41 @@ API int fmi2SetReal(Unit c, const Reference r[], size_t n, const double value[])
 API int fmi2DoStep(Unit c, double now, double step, int final)
 {
     (void)now; (void)step; (void)final;
-    torques(c);
+    torques(c);@STEP@
     return OK;
 }
 API int fmi2CancelStep(Unit c) { (void)c; return ERROR; }
 @OTHERS@
 """
+# What a unit holds and how it computes: of a model without memory, and of one whose friction remembers. A step keeps
+# the stops as they are at its inputs; torques that are asked for in between do not, so that a step may be tried again.
+_PLAIN = """\
+typedef struct { double values[4 * N]; int late; } Model;
+
+static void torques(Model *m)
+{
+    if (m->late)
+        @NAME@_inverse_dynamics(m->values, m->values + N, m->values + 2 * N, m->values + 3 * N);
+    m->late = 0;
+}
+"""
+_REMEMBERING = """\
+typedef struct { double values[4 * N]; int late, begun; @NAME@_state before, now; } Model;
+
+static void torques(Model *m)
+{
+    if (m->late) {
+        m->now = m->before;
+        if (!m->begun)
+            @NAME@_init(&m->now, m->values);
+        @NAME@_inverse_dynamics(&m->now, m->values, m->values + N, m->values + 2 * N, m->values + 3 * N);
+    }
+    m->late = 0;
+}
+"""
+_KEEP = """
+    ((Model *)c)->before = ((Model *)c)->now;
+    ((Model *)c)->begun = 1;"""
 # What the standard asks for and this unit does not have: variables of other types, saved states, derivatives.
 _ABSENT = {
     **{
@@ -150,18 +173,18 @@ def model_to_fmu(model: Model, path: str | os.PathLike[str], name: str = "") -> 
     """Write `model` as a unit of FMI 2.0 (co-simulation) to `path` (.fmu); returns what it leaves out, a sentence each.
 
     Inputs are `q_JOINT`, `dq_JOINT` and `ddq_JOINT` (rad, m, s), outputs `tau_JOINT` (N m, N): the torque that the
-    motion needs, friction and rotors included. The C code is inside, and, where a compiler is, the library made
-    of it; `name` is what it is called there (default: the file's).
+    motion needs, friction and rotors included. Where friction remembers, every step moves its stops on to the inputs of
+    that step: give the motion in steps as short as those of the log. The C code is inside, and, where a compiler is,
+    the library made of it; `name` is what it is called there (default: the file's).
     """
-    if any(isinstance(a, Stop) for a, _ in model.terms.history):
-        raise ExportError("Friction that remembers has a state, which this FMU does not keep; export C code (--to c).")
+    remembers = any(isinstance(a, Stop) for a, _ in model.terms.history)
     target = Path(path)
     called = c_name(name or target.stem)
     with TemporaryDirectory() as place:
         source, header = model_to_c(model, Path(place) / f"{called}.c", called)
         guid = f"{{{hashlib.sha256(source.read_bytes() + header.read_bytes()).hexdigest()[:32]}}}"
         coat = Path(place) / f"{called}_fmi.c"
-        coat.write_text(_coat(called, guid), "utf-8")
+        coat.write_text(_coat(called, guid, remembers), "utf-8")
         files = {f"sources/{x.name}": x.read_bytes() for x in (coat, source, header)}
         library = _compiled(Path(place), called)
         if library is not None:
@@ -175,14 +198,17 @@ def model_to_fmu(model: Model, path: str | os.PathLike[str], name: str = "") -> 
     return () if library is not None else ("No C compiler was found: the FMU holds sources alone.",)
 
 
-def _coat(name: str, guid: str) -> str:
+def _coat(name: str, guid: str, remembers: bool) -> str:
     others = []
     for table, body in ((_ABSENT, "return n ? ERROR : OK;"), (_REFUSED, "return ERROR;")):
         for function, arguments in table.items():
             held = [part.split()[-1].strip("*").removesuffix("[]") for part in arguments.split(", ")]
             unused = "".join(f"(void){x}; " for x in held if not (table is _ABSENT and x == "n"))
             others.append(f"API int fmi2{function}({arguments}) {{ {unused}{body} }}")
-    text = _COAT.replace("@NAME@", name).replace("@SIZE@", name.upper()).replace("@GUID@", guid)
+    text = _COAT.replace("@MEMORY@", _REMEMBERING if remembers else _PLAIN).replace(
+        "@STEP@", _KEEP if remembers else ""
+    )
+    text = text.replace("@NAME@", name).replace("@SIZE@", name.upper()).replace("@GUID@", guid)
     return text.replace("@OTHERS@", "\n".join(others))
 
 

@@ -56,7 +56,7 @@ def _urdf(model: Model, name: str, source: Path | None) -> dict[str, Content]:
 
 
 def _mjcf(model: Model, name: str, source: Path | None) -> dict[str, Content]:
-    return {f"{name}.xml": lambda path: model_to_mjcf(model, path)}
+    return {f"{name}.xml": lambda path: model_to_mjcf(model, path, source)}
 
 
 def _c(model: Model, name: str, source: Path | None) -> dict[str, Content]:

@@ -4,30 +4,57 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export._bodies import Body, bodies_of, children_of, impossible_links
-from steelyard.export._simple_terms import ARMATURE, DAMPING, FRICTION, STIFFNESS, SimpleTerms, simple_terms
+from steelyard.export._bodies import IDENTIFY_POSSIBLE, Body, bodies_of, children_of, impossible_links
+from steelyard.export._mjcf_edit import edited_mjcf, is_mjcf
+from steelyard.export._simple_terms import SimpleTerms, simple_terms
 from steelyard.export._xml_text import comment, number, numbers, tag
+from steelyard.export.capability import CAPABILITIES
+from steelyard.export.soft_friction import SHARP
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import quaternion_of
 
+# A constant torque is written as a spring that is so soft, per N m of it, and whose rest is so far away, that it pulls
+# alike everywhere: over a turn the torque changes by six millionths.
+_SOFT = 1e-6  # N m/rad per N m, or N/m per N
 
-def model_to_mjcf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
+
+def model_to_mjcf(
+    model: Model, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None
+) -> tuple[str, ...]:
     """Write `model` as MJCF to `path`; returns, one sentence each, what the file leaves out or only approximates.
 
-    Bodies stand in the frames of their joints and have no geometry. Rotor inertia becomes `armature`, viscous
-    friction `damping`, dry friction `frictionloss`, springs `stiffness`; every joint that moves on its own gets a
-    torque motor. Joints that follow others are tied by equality constraints, which MuJoCo holds softly.
+    With an MJCF as `source`, the robot's own, that file is kept as it is (base, geoms, actuators, sensors, defaults,
+    comments), but for the inertials of its bodies and the numbers of its joints. Otherwise the robot is written anew:
+    bodies stand in the frames of their joints and have no geometry, and every joint that moves on its own gets a torque
+    motor. Joints that follow others are tied by equality constraints, which MuJoCo holds softly.
+
+    Rotor inertia becomes `armature`, viscous friction `damping`, dry friction `frictionloss` (sharp or soft, as its
+    term is), springs `stiffness`, a constant torque a soft spring with a rest far away.
     """
     text, notes = mjcf_text(model)
-    write_whole(path, text)
-    return notes
+    origin, target = None if source is None else Path(source), Path(path)
+    if origin is None or not is_mjcf(origin):
+        write_whole(target, text)
+        return notes
+    if target.exists() and target.resolve() == origin.resolve():
+        raise ExportError(f"{target}: this is the robot's own description; write the model to another file.")
+    terms = simple_terms(model, CAPABILITIES["mjcf"].numbers)
+    attributes = [(joint_numbers(terms, k), solver_settings(terms, k)) for k in range(model.robot.dof)]
+    told = (*terms.missing, *_about_offsets(terms))
+    edited, why_not = edited_mjcf(model, attributes, tendon_lines(model.robot, terms), origin, told)
+    write_whole(target, edited or text)
+    if why_not:
+        return (*notes, why_not)
+    more = ["Names of meshes and other files are relative to the folder of the original description."]
+    return (*terms.missing, *(more if target.resolve().parent != origin.resolve().parent else []))
 
 
 def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
@@ -37,15 +64,15 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
     if impossible:
         raise ExportError(
             f"The inertia of link '{impossible[0]}' is not physically possible, and MuJoCo refuses such bodies; "
-            f"identify with physical=True, or export URDF or C code."
+            f"{IDENTIFY_POSSIBLE}, or export URDF or C code."
         )
-    terms = simple_terms(model, (DAMPING, FRICTION, ARMATURE, STIFFNESS))
+    terms = simple_terms(model, CAPABILITIES["mjcf"].numbers)
     bodies = bodies_of(model)
     notes = list(terms.missing)
     followers = [body for body in bodies if body.follows is not None]
     if followers:
         notes.append("Joints that follow others are held by soft constraints, not exactly.")
-    head = [f"The model of robot '{robot.name}', written by Steelyard.", *notes]
+    head = [f"The model of robot '{robot.name}', written by Steelyard.", *notes, *_about_offsets(terms)]
     lines = [comment(head), tag("mujoco", {"model": robot.name}, closed=False)]
     lines.append("  " + tag("compiler", {"angle": "radian", "autolimits": "true", "inertiafromgeom": "false"}))
     lines.append("  " + tag("option", {"gravity": numbers(robot.gravity)}))
@@ -53,6 +80,7 @@ def mjcf_text(model: Model) -> tuple[str, tuple[str, ...]]:
     for root in children_of(bodies, -1):
         lines += _body_lines(robot, bodies, root, terms, "    ")
     lines.append("  </worldbody>")
+    lines += [f"  {line}" for line in tendon_lines(robot, terms)]
     if followers:
         lines += ["  <equality>", *(f"    {_equality(body)}" for body in followers), "  </equality>"]
     lines += ["  <actuator>", *(f"    {_motor(robot, k)}" for k in range(robot.dof)), "  </actuator>", "</mujoco>", ""]
@@ -104,11 +132,56 @@ def _joint(robot: Robot, body: Body, axis: Array, anchor: Array, terms: SimpleTe
         limits = robot.joints[k]
         if np.isfinite(limits.lower) and np.isfinite(limits.upper) and limits.lower < limits.upper:
             attributes["range"] = numbers([limits.lower, limits.upper])
-        named = {"armature": terms.armature, "damping": terms.damping, "frictionloss": terms.friction}
-        attributes |= {name: number(values[k]) for name, values in named.items() if values[k]}
-        if terms.stiffness[k]:
-            attributes |= {"stiffness": number(terms.stiffness[k]), "springref": number(terms.rest[k])}
+        attributes |= {name: number(value) for name, value in joint_numbers(terms, k).items() if value}
+        attributes |= solver_settings(terms, k)
     return tag("joint", attributes)
+
+
+def joint_numbers(terms: SimpleTerms, k: int) -> dict[str, float]:
+    """The attributes of joint number `k` that hold `terms`, in SI units; 0 where it has none."""
+    stiffness, rest, offset = float(terms.stiffness[k]), float(terms.rest[k]), float(terms.offset[k])
+    if offset:
+        stiffness = stiffness or _SOFT * abs(offset)
+        rest -= offset / stiffness
+    return {
+        "armature": float(terms.armature[k]),
+        "damping": float(terms.damping[k]),
+        "frictionloss": float(terms.friction[k]),
+        "stiffness": stiffness,
+        "springref": rest if stiffness else 0.0,
+    }
+
+
+def _about_offsets(terms: SimpleTerms) -> list[str]:
+    """A sentence for the head of a file whose joints have constant torques."""
+    return ["Constant torques are springs, soft and with a rest far away."] if np.any(terms.offset) else []
+
+
+def solver_settings(terms: SimpleTerms, k: int) -> dict[str, str]:
+    """Settings of MuJoCo's constraint for joint number `k` of `terms`: dry friction that is not smoothed is made sharp.
+
+    By default MuJoCo's dry friction grows over 0.01 rad/s, and over far more where a joint moves little mass.
+    """
+    return SHARP if terms.friction[k] and not terms.smooth[k] else {}
+
+
+def tendon_lines(robot: Robot, terms: SimpleTerms) -> list[str]:
+    """A section with a fixed tendon for every drive of `terms` that moves several joints of `robot`; none: no lines."""
+    if not terms.coupled:
+        return []
+    lines = ["<tendon>"]
+    for drive in terms.coupled:
+        numbers_of = {"damping": drive.damping, "frictionloss": drive.friction, "armature": drive.armature}
+        attributes = {"name": f"{drive.name}_drive"} | {key: number(x) for key, x in numbers_of.items() if x}
+        attributes |= SHARP if drive.friction and not drive.smooth else {}
+        lines.append(f"  {tag('fixed', attributes, closed=False)}")
+        lines += [
+            f"    {tag('joint', {'joint': joint.name, 'coef': number(weight)})}"
+            for joint, weight in zip(robot.joints, drive.weights, strict=True)
+            if weight
+        ]
+        lines.append("  </fixed>")
+    return [*lines, "</tendon>"]
 
 
 def _equality(body: Body) -> str:

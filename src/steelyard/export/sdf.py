@@ -9,8 +9,9 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.export._bodies import Body, Inertial, bodies_of, impossible_links
-from steelyard.export._simple_terms import DAMPING, FRICTION, STIFFNESS, SimpleTerms, simple_terms
+from steelyard.export._simple_terms import SimpleTerms, simple_terms
 from steelyard.export._xml_text import comment, number, numbers, tag
+from steelyard.export.capability import CAPABILITIES
 from steelyard.export.formats import MODEL_FORMATS, ModelFormat
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
@@ -28,7 +29,7 @@ def model_to_sdf(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
     dry friction and springs; rotor inertia has no place in SDFormat. Gravity belongs to a world, not to a model.
     """
     robot, bodies = model.robot, bodies_of(model)
-    terms = simple_terms(model, (DAMPING, FRICTION, STIFFNESS))
+    terms = simple_terms(model, CAPABILITIES["sdf"].numbers)
     notes = list(terms.missing)
     if impossible := impossible_links(model):
         notes.append(f"The inertia of {', '.join(impossible)} is not physically possible; simulators may refuse it.")

@@ -1,4 +1,4 @@
-"""The sidecar of an exported robot: JSON with what URDF cannot hold, written and read back.
+"""The sidecar of an exported robot: JSON with what its files cannot hold, written and read back.
 
 Its schema: docs/using-the-model.md.
 """
@@ -31,16 +31,22 @@ from steelyard.robot.spatial import move_parameters
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
 _SCHEMA = "steelyard.sidecar/1"
+# With the inertias of the full model, where those of the files beside it are of models fitted for these formats.
+_SCHEMA_WITH_FORMATS = "steelyard.sidecar/2"
 SUFFIX = ".steelyard.json"
 
 
 @dataclass(frozen=True, eq=False)
 class SidecarLink:
-    """A link with the frame, in its joint frame, that its ten parameters are about."""
+    """A link with the frame, in its joint frame, that its ten parameters are about.
+
+    `inertia` are these ten; None: the description has them.
+    """
 
     name: str
     rotation: Array = field(default_factory=lambda: np.eye(3))
     translation: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,16 @@ class SidecarTerm:
 
 
 @dataclass(frozen=True, eq=False)
+class SidecarFormat:
+    """The model that was fitted for a file format: ten parameters per link, and its terms."""
+
+    inertias: Array
+    terms: tuple[SidecarTerm, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Sidecar:
-    """All that a model is beside the kinematics and inertias of its description."""
+    """All that a model is beside the kinematics, and mostly the inertias, of its description."""
 
     robot: str
     gravity: tuple[float, ...]
@@ -66,6 +80,7 @@ class Sidecar:
     lengths: Mapping[str, float]
     transmission: Transmission | None
     terms: tuple[SidecarTerm, ...]
+    formats: Mapping[str, SidecarFormat] = field(default_factory=dict)
 
 
 def sidecar_path(description: str | os.PathLike[str]) -> Path:
@@ -74,11 +89,18 @@ def sidecar_path(description: str | os.PathLike[str]) -> Path:
     return path.with_name(path.stem + SUFFIX)
 
 
-def model_to_sidecar(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write to `path` the sidecar of `model`, whose inertias and kinematics go into a URDF or MJCF beside it."""
+def model_to_sidecar(model: Model, path: str | os.PathLike[str], formats: Mapping[str, Model] | None = None) -> None:
+    """Write to `path` the sidecar of `model`, whose kinematics go into a URDF or MJCF beside it.
+
+    Args:
+        model: the full model.
+        path: of the sidecar.
+        formats: models that were fitted for file formats, by the name of the format. Where there are some, the sidecar
+            also holds the inertias of `model`; otherwise the file beside it has them.
+    """
     robot = model.robot
-    data = {
-        "schema": _SCHEMA,
+    data: dict[str, Any] = {
+        "schema": _SCHEMA_WITH_FORMATS if formats else _SCHEMA,
         "robot": robot.name,
         "gravity": [float(g) for g in robot.gravity],
         "joints": [_joint(robot, k) for k in range(robot.dof)],
@@ -87,7 +109,17 @@ def model_to_sidecar(model: Model, path: str | os.PathLike[str]) -> None:
         "transmission": None if robot.transmission is None else _transmission(robot.transmission),
         "terms": _terms(model),
     }
+    if formats:
+        for entry, block in zip(data["links"], _blocks(model), strict=True):
+            entry["inertia"] = block
+        data["formats"] = {name: {"inertias": _blocks(one), "terms": _terms(one)} for name, one in formats.items()}
     write_whole(path, json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _blocks(model: Model) -> list[list[float]]:
+    """The ten parameters of every link."""
+    blocks: list[list[float]] = model.theta[: model.robot.inertial_count].reshape(-1, 10).tolist()
+    return blocks
 
 
 def _joint(robot: Robot, k: int) -> dict[str, Any]:
@@ -156,26 +188,59 @@ def load_model(
 ) -> Model:
     """The model of an exported URDF or MJCF and its `sidecar` (None: the `.steelyard.json` beside it).
 
-    Kinematics and inertias come from the file `description`, everything else from the sidecar, also where the
-    description has friction of its own. `custom` gives the terms that are not of the package by the name the sidecar
-    has. A folder is taken for a run of `steelyard identify`, whose URDF is read.
+    Kinematics come from the file `description`, and so do inertias unless the sidecar has them; everything else comes
+    from the sidecar, also where the description has friction of its own. `custom` gives the terms that are not of the
+    package by the name the sidecar has. A folder is taken for a run of `steelyard identify`, whose URDF is read.
     """
+    described, side, path = _opened(description, sidecar)
+    return _model(described, side.terms, described.inertial_parameters, custom or {}, path)
+
+
+def load_format_models(
+    description: str | os.PathLike[str], custom: Mapping[str, Term] | None = None
+) -> dict[str, Model]:
+    """The models that were fitted for file formats, by format, from the sidecar of `description` (or run folder).
+
+    `custom` gives the terms that are not of the package, as in `load_model`. Empty where the sidecar has none.
+    """
+    robot, side, path = _opened(description, None)
+    return {
+        name: _model(
+            robot.with_inertial_parameters(held.inertias), held.terms, held.inertias.ravel(), custom or {}, path
+        )
+        for name, held in side.formats.items()
+    }
+
+
+def _opened(description: str | os.PathLike[str], sidecar: str | os.PathLike[str] | None) -> tuple[Robot, Sidecar, Path]:
+    """The robot of a description or run folder with the inertias of the full model, its sidecar, and the file."""
     if os.path.isdir(description):
         inside = sorted(Path(description).glob("*.urdf"))
         if not inside:
             raise ExportError(
-                f"{description}: there is no model (.urdf) in this folder; give a run of `steelyard identify`."
+                f"{description}: there is no model (.urdf) in this folder; give a run of `steelyard identify` whose "
+                "result.json has no missing_files."
             )
         description = inside[0]
     side = read_sidecar(sidecar_path(description) if sidecar is None else sidecar)
-    robot = _robot(load_robot(Path(description)), side, Path(description))
-    made = [_term(term, custom or {}) for term in side.terms]
+    return _robot(load_robot(Path(description)), side, Path(description)), side, Path(description)
+
+
+def _model(
+    robot: Robot, plain: tuple[SidecarTerm, ...], inertias: Array, custom: Mapping[str, Term], description: Path
+) -> Model:
+    try:
+        made = [_term(term, custom) for term in plain]
+    except ExportError:
+        raise
+    except SteelyardError as error:
+        raise ExportError(f"{description}: its sidecar does not hold: {error}") from None
     terms = Terms(robot, tuple(made))
-    values = np.array([value for term in side.terms for value in term.values])
+    values = np.array([value for term in plain for value in term.values])
     if len(values) != len(terms):
         raise ExportError(f"{description}: its sidecar has {len(values)} values for {len(terms)} parameters of terms.")
-    described = replace(robot, nominal_terms=_nominal(robot, side, made))
-    return Model(described, Terms(described, tuple(made)), np.concatenate([robot.inertial_parameters, values]))
+    described = replace(robot, nominal_terms=_nominal(plain, made))
+    return Model(described, Terms(described, tuple(made)), np.concatenate([inertias, values]))
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
@@ -185,9 +250,10 @@ def read_sidecar(path: str | os.PathLike[str]) -> Sidecar:
 
 
 def _sidecar(root: Field) -> Sidecar:
-    if not isinstance(root.value, dict) or root.value.get("schema") != _SCHEMA:
+    if not isinstance(root.value, dict) or root.value.get("schema") not in (_SCHEMA, _SCHEMA_WITH_FORMATS):
         root.fail(f'has not "schema": "{_SCHEMA}"; it is no sidecar, or one of another version of Steelyard.')
-    entries = root.table(_KEYS, ("lengths", "transmission"))
+    entries = root.table(_KEYS, ("lengths", "transmission", "formats"))
+    formats = entries["formats"].entries() if "formats" in entries else {}
     pairs = [_read_joint(item) for item in entries["joints"].items("joint")]
     joints = tuple(joint for joint, _ in pairs)
     names = [joint.name for joint in joints]
@@ -203,7 +269,14 @@ def _sidecar(root: Field) -> Sidecar:
         lengths={str(name): entries["lengths"].inside(x, str(name)).number() for name, x in lengths.items()},
         transmission=read_transmission(entries["transmission"], names) if "transmission" in entries else None,
         terms=tuple(_plain_term(item) for item in entries["terms"].items("term")),
+        formats={name: _read_format(item) for name, item in formats.items()},
     )
+
+
+def _read_format(entry: Field) -> SidecarFormat:
+    keys = entry.table(("inertias", "terms"))
+    inertias = np.array(keys["inertias"].matrix(10))
+    return SidecarFormat(inertias, tuple(_plain_term(item) for item in keys["terms"].items("term")))
 
 
 def _read_joint(entry: Field) -> tuple[Joint, bool]:
@@ -217,14 +290,15 @@ def _read_joint(entry: Field) -> tuple[Joint, bool]:
 
 
 def _read_link(entry: Field) -> SidecarLink:
-    keys = entry.table(("name",), ("frame",))
+    keys = entry.table(("name",), ("frame", "inertia"))
+    inertia = np.array(keys["inertia"].vector(10)) if "inertia" in keys else None
     if "frame" not in keys:
-        return SidecarLink(keys["name"].text())
+        return SidecarLink(keys["name"].text(), inertia=inertia)
     frame = keys["frame"].table(("rotation", "translation"))
     rotation = np.array(frame["rotation"].matrix(3))
     if rotation.shape != (3, 3) or np.max(np.abs(rotation @ rotation.T - np.eye(3))) > 1e-9:
         frame["rotation"].fail("is not a rotation; write three rows of three numbers.")
-    return SidecarLink(keys["name"].text(), rotation, np.array(frame["translation"].vector(3)))
+    return SidecarLink(keys["name"].text(), rotation, np.array(frame["translation"].vector(3)), inertia)
 
 
 def _plain_term(entry: Field) -> SidecarTerm:
@@ -282,15 +356,15 @@ def _placed(link: Link, order: list[int], frame: SidecarLink) -> Link:
     if link.inertia is None:
         raise ExportError(f"Link '{link.name}' has no inertia in the description; export the model again.")
     back = frame.rotation.T
-    moved = move_parameters(link.inertia, back, -back @ frame.translation)
+    moved = move_parameters(link.inertia, back, -back @ frame.translation) if frame.inertia is None else frame.inertia
     frames = {"frame_rotation": frame.rotation, "frame_translation": frame.translation}
     return replace(link, parent=parent, inertia=moved, **frames)  # type: ignore[arg-type]
 
 
-def _nominal(robot: Robot, side: Sidecar, made: list[Term]) -> tuple[NominalTerm, ...]:
+def _nominal(given: tuple[SidecarTerm, ...], made: list[Term]) -> tuple[NominalTerm, ...]:
     """The terms as the description would state them, where it can: terms of the package on all coordinates."""
     out = []
-    for plain, term in zip(side.terms, made, strict=True):
+    for plain, term in zip(given, made, strict=True):
         if plain.where is None and plain.kind in TERMS:
             rows = np.reshape(plain.values, (-1, len(term.columns))).T
             values = tuple(tuple(float(x) for x in row) for row in rows)

@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.export._bodies import Inertial, displaced, impossible_links, inertials_of
-from steelyard.export._simple_terms import DAMPING, FRICTION, SimpleTerms, simple_terms
+from steelyard.export._simple_terms import SimpleTerms, simple_terms
 from steelyard.export._urdf_new import (
     dynamics_tag,
     gravity_is_standard,
@@ -22,6 +22,7 @@ from steelyard.export._urdf_new import (
     origin_tag,
 )
 from steelyard.export._xml_text import Document, comment, numbers, tag
+from steelyard.export.capability import CAPABILITIES
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.ground.xml import Element, parse_xml
@@ -258,7 +259,7 @@ def model_to_urdf(
     What URDF cannot say at all (rotors, coupled friction, gravity) goes into a sidecar: `model_to_sidecar`.
     """
     target = Path(path)
-    terms = simple_terms(model, (DAMPING, FRICTION))
+    terms = simple_terms(model, CAPABILITIES["urdf"].numbers)
     notes = list(terms.missing)
     impossible = impossible_links(model)
     if impossible:

@@ -12,8 +12,9 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export._bodies import Body, bodies_of, impossible_links
-from steelyard.export._simple_terms import ARMATURE, simple_terms
+from steelyard.export._bodies import IDENTIFY_POSSIBLE, Body, bodies_of, impossible_links
+from steelyard.export._simple_terms import simple_terms
+from steelyard.export.capability import CAPABILITIES
 from steelyard.export.formats import MODEL_FORMATS, ModelFormat
 from steelyard.ground.arrays import Array
 from steelyard.ground.extras import how_to_install, import_extra
@@ -34,9 +35,9 @@ def model_to_usd(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
     if impossible := impossible_links(model):
         raise ExportError(
             f"The inertia of link '{impossible[0]}' is not physically possible, and PhysX refuses such bodies; "
-            "identify with physical=True, or export URDF or C code."
+            f"{IDENTIFY_POSSIBLE}, or export URDF or C code."
         )
-    terms, bodies = simple_terms(model, (ARMATURE,)), bodies_of(model)
+    terms, bodies = simple_terms(model, CAPABILITIES["usd"].numbers), bodies_of(model)
     notes = list(terms.missing)
     if any(body.follows is not None for body in bodies):
         notes.append("Joints that follow others have no law in UsdPhysics; they move freely.")

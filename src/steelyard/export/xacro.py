@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.export._bodies import bodies_of
-from steelyard.export._simple_terms import DAMPING, FRICTION, simple_terms
+from steelyard.export._simple_terms import simple_terms
 from steelyard.export._urdf_new import dynamics_tag, inertial_lines
 from steelyard.export._xml_text import comment, tag
+from steelyard.export.capability import CAPABILITIES
 from steelyard.export.formats import MODEL_FORMATS, ModelFormat, c_name
 from steelyard.ground.files import write_whole
 
@@ -23,7 +24,7 @@ def model_to_xacro(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...
     For every link a macro `inertial_LINK`, for every joint `dynamics_JOINT`. Include the file, and call them where the
     description has its `<inertial>` and `<dynamics>`. Frames are those of the joints, which are the links' in URDF.
     """
-    robot, terms = model.robot, simple_terms(model, (DAMPING, FRICTION))
+    robot, terms = model.robot, simple_terms(model, CAPABILITIES["xacro"].numbers)
     macros = {f"inertial_{c_name(body.name)}": inertial_lines(body.inertial) for body in bodies_of(model)}
     dynamics = {
         f"dynamics_{c_name(joint.name)}": [dynamics_tag(float(terms.damping[k]), float(terms.friction[k]))]

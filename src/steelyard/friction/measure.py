@@ -298,6 +298,12 @@ def _fitted(
     candidates = () if law == "auto" else (law_named(law),)
     choice = choose_law(velocity, torque, error, candidates, temperature, load)
     notes = []
+    if how.endswith("by pairs"):
+        notes.append(
+            "Both directions were averaged to take gravity off (by pairs): what differs between them, an offset or "
+            "friction that is stronger one way, does not show. A model (--model RUN), or sweeps about a symmetric "
+            "posture (--gravity-by symmetry), would tell."
+        )
     if warm_range is not None and temperature is None and np.ptp(warm_range) > _WARMER:
         notes.append(
             f"Temperatures from {warm_range[0]:.0f} to {warm_range[1]:.0f} °C are mixed; plateaus tell them apart."

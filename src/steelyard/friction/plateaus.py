@@ -211,7 +211,9 @@ def remove_gravity(
         return _by_pairs(plateaus)
     if how == "symmetry":
         if middle is None:
-            raise SteelyardError("Symmetry needs the position about which gravity is odd.")
+            raise SteelyardError(
+                "Symmetry needs the position about which gravity is odd; give it with --middle (in Python: middle)."
+            )
         return _by_symmetry(plateaus, middle)
     if how == "model":
         if model is None:

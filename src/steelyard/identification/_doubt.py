@@ -7,14 +7,15 @@ structures that predict about as well show how far they hang on the choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate
-from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
-from steelyard.ground.arrays import Array
+from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_jackknife
+from steelyard.estimation.linear.widening import motion_variance
+from steelyard.regression.data import RegressionData
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,16 @@ class Doubt:
     blocks: int
 
 
-def jackknife(estimates: Sequence[Array]) -> Array:
-    """The variance of each entry of an estimate, from `estimates` without one block each."""
-    x = np.array(estimates)
-    return np.asarray((len(x) - 1) / len(x) * np.sum((x - x.mean(axis=0)) ** 2, axis=0))
+def motion_doubt(data: RegressionData, estimate: Estimate) -> Doubt:
+    """How far parameters wander from block to block where terms are given, and no structure was searched for.
+
+    Args:
+        data: the rows of the fit, or of the beginnings of long logs.
+        estimate: the free fit to them.
+    """
+    wander = block_jackknife(data, estimate.base, estimate.residual_std)
+    by_name = dict(zip(estimate.base.names, wander.tolist(), strict=True))
+    return Doubt(by_name, {}, JACKKNIFE_BLOCKS)
 
 
 def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
@@ -48,15 +55,10 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
     noise = np.maximum(np.diag(estimate.covariance), 0.0)
     names = estimate.base.names
     wander = np.array([doubt.jackknife.get(n, np.nan) for n in names])
-    told = np.isfinite(wander) & (noise > 0.0) & (wander > 0.0)
-    ratio = np.where(told, wander / np.where(noise > 0.0, noise, 1.0), np.nan)
-    if not np.any(told):
+    # A handful of blocks says little of each parameter by itself.
+    motion = motion_variance(noise, wander, doubt.blocks)
+    if not np.any(np.isfinite(wander) & (noise > 0.0) & (wander > 0.0)):
         return estimate
-    # Five blocks say little of each parameter by itself.
-    degrees = float(doubt.blocks - 1)
-    common = mean_ratio(ratio[told], degrees)
-    shrunk = drawn_to_mean(np.where(told, ratio, common), common, degrees)
-    motion = noise * np.maximum(shrunk - 1.0, 0.0)
     structure = np.array([doubt.structure.get(n, 0.0) for n in names]) * (noise > 0.0)
     grown = np.sqrt((noise + motion + structure) / np.where(noise > 0.0, noise, 1.0))
     grown = np.where(noise > 0.0, grown, 1.0)

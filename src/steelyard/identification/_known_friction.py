@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steelyard.identification._search_rows import ROUNDINGS
+from steelyard.identification._search_offers import ROUNDINGS
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.schemes import Dynamic
 from steelyard.regression.schemes.still import rubbing_at
@@ -62,6 +62,6 @@ def error_without(robot: Robot, log: Source | Sequence[Source] | Study, found: I
     settings = found.settings
     other = identify(
         robot, log, physical=settings.physical, prior=settings.prior, preparation=settings.preparation,
-        score_cutoff_hz=found.score_cutoff_hz, check=False,
+        score_cutoff_hz=found.score_cutoff_hz, check=False, files=False,
     )  # fmt: skip
     return float(np.mean([score.mean_moving_nrmse_percent for score in other.identification]))

@@ -15,24 +15,16 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import steps, tell_progress
-from steelyard.identification._blocks import BlockGrams, Fits, Index, Mask, Weighted
 from steelyard.identification._search_doubt import doubt_of
-from steelyard.identification._search_rows import (
-    ROUNDINGS,
-    Offer,
-    in_step,
-    labels,
-    stretches,
-    tables,
-    term_text,
-    thinned,
-)
+from steelyard.identification._search_offers import ROUNDINGS, Offer, term_text
 from steelyard.identification._search_told import STAGE, tell_chosen, tell_step, tried, why
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
 from steelyard.parameters.history import Lag
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
+from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask, Weighted
+from steelyard.regression.block_rows import in_step, labels, nonnegative, stretches, tables, thinned
 from steelyard.regression.observe import standstill_rows
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
@@ -82,7 +74,7 @@ class Search:
         numbers = labels([(k, part.rows) for (k, _), some in zip(numbered, parts, strict=True) for _, part in some])
         self.usual_dry = self._usual_dry()
         self.offers: list[list[Offer]] = []
-        size, bounded = self.base.rank, [self._bounded()]
+        size, bounded = self.base.rank, [nonnegative(self.base)]
         for j in self.used:
             self.offers.append(self._offers(j, motions, size))
             size += sum(len(o.columns) for o in self.offers[-1])
@@ -107,15 +99,9 @@ class Search:
         """The rows of a motion, those in which each joint is `moving`."""
         fewer = thinned(motion)
         rigid = reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
-        for e, table in enumerate(tables(self.study, rows, motion)):
+        for e, table in enumerate(tables(self.study.dynamics, self.base, rows, motion)):
             stays = slice(None) if moving is None else moving[:, self.used[e]]
             self.grams.add(e, table[stays], self._candidates(fewer, rigid, e)[stays], labels[stays])
-
-    def _bounded(self) -> Mask:
-        """Which base parameters cannot be negative: those that are a single parameter of a term with such a bound."""
-        lower = np.concatenate([np.full(self.robot.inertial_count, -np.inf), self.study.terms.lower])
-        alone = np.count_nonzero(self.base.matrix, axis=1) == 1
-        return np.asarray(alone & (lower[list(self.base.independent)] == 0.0))
 
     # ---------------------------------------------------------------- candidates
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steelyard.estimation.linear.block_jackknife import jackknife
 from steelyard.ground.arrays import Array
-from steelyard.identification._blocks import Fits, Weighted
-from steelyard.identification._doubt import Doubt, jackknife
+from steelyard.identification._doubt import Doubt
 from steelyard.parameters.friction import Viscous
 from steelyard.parameters.history import Lag
 from steelyard.parameters.loads import Rotor
 from steelyard.parameters.term import Term
 from steelyard.parameters.terms import Terms
+from steelyard.regression.block_grams import Fits, Weighted
 
 if TYPE_CHECKING:
     from steelyard.identification._search import Search

@@ -11,7 +11,7 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import plain
 from steelyard.ground.progress import is_told, tell_progress
-from steelyard.identification._search_rows import Offer, term_text
+from steelyard.identification._search_offers import Offer, term_text
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.term import Term
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from steelyard.assessment.pooled import TorqueError
 from steelyard.assessment.score import MEANINGLESS, Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
@@ -41,6 +42,9 @@ FAR_FROM_POSSIBLE = 25.0
 # Known friction that leaves so much more of the fitted logs than friction that is found in them: a search has a few
 # parameters more, which alone gain a few per cent; twice as much is another robot's, or another day's.
 KNOWN_WORSE, KNOWN_MISLEADS = 1.1, 2.0
+# A file's error on a joint beyond the full model's that is worth a word: half as much again, which is more than a
+# model's errors differ between logs of one robot, and at least this many per cent of the torque's standard deviation.
+FILE_WORSE, FILE_COST = 1.5, 3.0
 LONG_LAG, COMMON_LAG = 0.035, 0.01  # s, of one joint and of most
 NOT_JUDGED_BY_OTHERS = (
     "No data was kept for validation: the scores are of the data the model was fitted to, and flatter it."
@@ -62,14 +66,13 @@ NOT_JUDGED = Verdict("poor", "Nothing has been judged yet.", ())
 def judge(found: Identification) -> Verdict:
     """The grade of what was `found`: what its scores allow, less whatever else is known against it."""
     copied = dict(found.copies)
-    judged = tuple(s for s in found.validation if s.log not in copied)
-    scores = judged or found.identification
+    error = found.torque_error
+    judged = found.judging_scores if error.unseen else ()
     # Where a joint stands, friction is whatever holds it, which no model can know.
-    errors = np.array([[j.moving_nrmse_percent for j in s.joints] for s in scores])
-    names = [j.joint for j in scores[0].joints]
-    worst = errors.max(axis=0)
-    grade: Grade = "good" if np.median(worst) <= GOOD and worst.max() <= POOR else "usable"
-    if np.median(worst) > POOR:
+    errors = np.array([j.moving_nrmse_percent for j in error.joints])
+    names = [j.joint for j in error.joints]
+    grade: Grade = "good" if np.median(errors) <= GOOD and errors.max() <= POOR else "usable"
+    if np.median(errors) > POOR:
         grade = "poor"
     between = () if found.agreement is None else found.agreement.reasons
     against: list[Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
@@ -77,8 +80,9 @@ def judge(found: Identification) -> Verdict:
     if not judged:
         against.append(("usable", NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
-    said = [] if not judged else [_about_data(judged), *_about_extent(found, judged)]
-    reasons = [*said, *(text for _, text in against), *_about_joints(names, worst), *_about_model(found)]
+    said = [] if not judged else [_about_data(error), *_about_extent(found, judged)]
+    reasons = [*said, *(text for _, text in against), *_about_joints(names, errors), *_about_files(found)]
+    reasons += _about_model(found)
     sentence = {
         "good": "The model can be trusted for the motions it was judged on.",
         "usable": "The model is usable, with the reservations below.",
@@ -87,11 +91,9 @@ def judge(found: Identification) -> Verdict:
     return Verdict(grade, sentence, tuple(reasons))
 
 
-def _about_data(judged: Sequence[Score]) -> str:
-    mean, whole = (
-        np.mean([getattr(s, f) for s in judged]) for f in ("mean_moving_nrmse_percent", "mean_nrmse_percent")
-    )
-    logs = "1 log" if len(judged) == 1 else f"{len(judged)} logs"
+def _about_data(error: TorqueError) -> str:
+    mean, whole = error.moving_percent, error.all_percent
+    logs = "1 log" if len(error.logs) == 1 else f"{len(error.logs)} logs together"
     standing = f" while they move; {whole:.1f} % with standstill" if f"{mean:.1f}" != f"{whole:.1f}" else ""
     return (
         f"On data that was not used ({logs}) the torque error is {mean:.1f} % of the "
@@ -190,13 +192,29 @@ def _known(found: Identification) -> Iterator[Against]:
         )
 
 
-def _about_joints(names: list[str], worst: np.ndarray) -> list[str]:
+def _about_joints(names: list[str], errors: np.ndarray) -> list[str]:
     return [
         f"Joint '{name}' is {f'predicted to {error:.0f} % only' if error < MEANINGLESS else 'not predicted at all'}: "
         "look at its friction, its torque channel and its motion."
-        for name, error in zip(names, worst, strict=True)
+        for name, error in zip(names, errors, strict=True)
         if error > POOR
     ]
+
+
+def _about_files(found: Identification) -> Iterator[str]:
+    """Robot files that predict much worse than the model which the verdict is about, with the joints and the cost."""
+    for file in found.files:
+        worse = [
+            f"'{j.joint}' {j.model_nrmse_percent:.1f} → {j.nrmse_percent:.1f} %"
+            for j in sorted(file.joints, key=lambda j: -j.cost_percent)
+            if j.nrmse_percent > FILE_WORSE * j.model_nrmse_percent and j.cost_percent > FILE_COST
+        ]
+        if worse:
+            held = "the sidecar, C code or FMU" if file.format == "urdf" else "C code or FMU"
+            yield (
+                f"{file.file} cannot hold all of the model and predicts worse ({', '.join(worse)}): take {held} where "
+                "torques matter."
+            )
 
 
 def _about_model(found: Identification) -> list[str]:

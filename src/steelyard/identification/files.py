@@ -14,6 +14,7 @@ from steelyard.ground.renamed import renamed
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
 from steelyard.robot.robot import Robot
+from steelyard.signals.between import as_torque_between
 from steelyard.signals.excerpt import average_periods
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation, as_velocity
@@ -33,6 +34,7 @@ def identify_files(
     velocity: str = "auto",
     mask: float = 0.0,
     delay: float = 0.0,
+    torque_between: str = "auto",
     period: float | None = None,
     **options: Any,
 ) -> Identification:
@@ -49,6 +51,7 @@ def identify_files(
         velocity: "measured", "differentiated" (from the positions), or "auto": the better one.
         mask: rows of joints slower than this, rad/s (m/s), do not count.
         delay: how far the torques lag behind the positions, s.
+        torque_between: how the torque runs between samples: "held", "sampled", "averaged", or "auto": the logs tell.
         period: of a periodic motion, s: averages the identification logs over their periods.
     """
     if holdout is not None and holdout_blocks:
@@ -73,7 +76,13 @@ def identify_files(
             robot,
             used,
             judged,
-            preparation=Preparation(cutoff_hz=cutoff_hz, velocity=as_velocity(velocity), mask=mask, delay=delay),
+            preparation=Preparation(
+                cutoff_hz=cutoff_hz,
+                velocity=as_velocity(velocity),
+                mask=mask,
+                delay=delay,
+                torque_between=as_torque_between(torque_between),
+            ),
             names=names,
             validate_names=judged_names,
             **options,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from steelyard.assessment.pooled import TorqueError, pool_scores
 from steelyard.assessment.score import Score
 from steelyard.dynamics.model import Model
 from steelyard.estimation.estimate import Estimate
@@ -25,9 +26,14 @@ from steelyard.signals.log import Finding
 from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
+    from steelyard.assessment.torque_band import TorqueBand
     from steelyard.check import Check
     from steelyard.identification.agreement import Agreement
+    from steelyard.identification.file_scores import FileScore
+    from steelyard.identification.format_models import FormatModel
     from steelyard.identification.structure import FoundStructure
+    from steelyard.regression.band import BandChoice
+    from steelyard.regression.torque_between import BetweenChoice
 
 
 @renamed(score_cutoff="score_cutoff_hz")
@@ -91,6 +97,12 @@ class Identification(Displayed):
     # With `significant`: the free fit without the parameters that the data do not support, and how it predicts.
     reduced: Estimate | None = None
     reduced_validation: tuple[Score, ...] = ()
+    # How left-out blocks chose the cut-off; None: it was given, or no torque rows are fitted.
+    band: BandChoice | None = None
+    # How the torque runs between samples; None: the scheme states it, or nobody looked.
+    between: BetweenChoice | None = None
+    # Joints whose logged velocity is late and was shifted, by name, s.
+    late_velocities: Mapping[str, float] = field(default_factory=dict)
     # What the search for the structure tried on the identification logs, and chose; None: the terms were given.
     structure: FoundStructure | None = None
     # Of several logs: how far their own answers spread, which one disagrees, and by what; None: there was one.
@@ -103,6 +115,9 @@ class Identification(Displayed):
     judged_checks: tuple[tuple[str, Check], ...] = ()
     # Logs to judge by that repeat one that was fitted to: the names of both.
     copies: tuple[tuple[str, str], ...] = ()
+    # For every kind of robot file the best model that it can hold, and how the written file predicts.
+    formats: tuple[FormatModel, ...] = ()
+    files: tuple[FileScore, ...] = ()
     # Whether to trust the model, and why.
     verdict: Verdict = NOT_JUDGED
 
@@ -111,6 +126,25 @@ class Identification(Displayed):
         """cond₂ of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm."""
         least = float(self.singular_values[-1])
         return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
+
+    @property
+    def judging_scores(self) -> tuple[Score, ...]:
+        """The scores on logs that took no part in the fit; where there are none, those on the fitted logs."""
+        copies = {name for name, _ in self.copies}
+        return tuple(s for s in self.validation if s.log not in copies) or self.identification
+
+    @property
+    def torque_error(self) -> TorqueError:
+        """The headline: the error over all rows of all logs that judge, joint by joint."""
+        scores = self.judging_scores
+        return pool_scores(scores, unseen=scores is not self.identification)
+
+    @property
+    def torque_band(self) -> TorqueBand:
+        """The band around predicted torques that holds 95 % of the measured ones."""
+        from steelyard.identification.parts import torque_band_of
+
+        return torque_band_of(self)
 
     def glance(self) -> Glance:
         from steelyard.identification.glance import identification_glance
@@ -166,40 +200,57 @@ class Identification(Displayed):
         return IdentificationRun(self, (), described).save(folder, overwrite=overwrite)
 
     @property
+    def files_to_write(self) -> tuple[FormatModel, ...]:
+        """What the robot files of a run hold: `formats`, or the full model as far as a format can hold it."""
+        from steelyard.export.capability import FITTED
+        from steelyard.identification.format_models import FormatModel
+
+        return self.formats or tuple(FormatModel(name, self.model, {}) for name in FITTED)
+
+    def _fitted(self, name: str) -> FormatModel:
+        return next(f for f in self.files_to_write if f.name == name)
+
+    def _written(
+        self, name: str, path: str | os.PathLike[str], source: str | os.PathLike[str] | None
+    ) -> tuple[str, ...]:
+        return self._fitted(name).write(Path(path), self._description if source is None else Path(source))
+
+    @property
     def _description(self) -> Path | None:
         """The file that the robot was read from, where it can be written again with other numbers."""
         path = Path(self.robot.source or ".")
         return path if path.suffix.lower() in (".urdf", ".xml") and path.is_file() else None
 
     def to_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
-        """Write the model as URDF to `path`: the URDF `source` with other numbers, meshes and names as they were.
+        """Write the best model that a URDF can hold to `path`: the URDF `source` with other numbers.
 
-        `source` is by default the file that the robot was read from, where it is a URDF. What URDF cannot hold goes
-        into a sidecar beside it, and is returned in words.
+        `source` is by default the file that the robot was read from, where it is a URDF; its meshes and names stay.
+        The full model goes into a sidecar beside it. Returns in words what the URDF leaves out.
         """
-        from steelyard.export import model_to_sidecar, model_to_urdf, sidecar_path
+        from steelyard.export import model_to_sidecar, sidecar_path
 
-        notes = model_to_urdf(self.model, path, self._description if source is None else source)
-        model_to_sidecar(self.model, sidecar_path(path))
+        notes = self._written("urdf", path, source)
+        model_to_sidecar(self.model, sidecar_path(path), {f.name: f.model for f in self.formats})
         return notes
 
-    def to_mjcf(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Write the model as MJCF to `path`; returns in words what it cannot hold."""
-        from steelyard.export import model_to_mjcf
+    def to_mjcf(self, path: str | os.PathLike[str], source: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+        """Write the best model that an MJCF can hold to `path`; returns in words what it leaves out.
 
-        return model_to_mjcf(self.model, path)
+        `source` is by default the file that the robot was read from, where it is an MJCF: all of it but numbers stays.
+        """
+        return self._written("mjcf", path, source)
 
     def to_pinocchio(self) -> Any:
-        """The model as a `pinocchio.Model` with armature, damping and friction; joints by their names."""
+        """The best model of a `pinocchio.Model`, with armature, damping and friction; joints by their names."""
         from steelyard.export import model_to_pinocchio
 
-        return model_to_pinocchio(self.model)
+        return model_to_pinocchio(self._fitted("mjcf").model)
 
     def to_mujoco(self) -> Any:
-        """The model as a compiled `mujoco.MjModel` with armature, damping, frictionloss and a motor for each joint."""
+        """The best model of a compiled `mujoco.MjModel`: armature, damping, frictionloss, a motor for each joint."""
         from steelyard.export import model_to_mujoco
 
-        return model_to_mujoco(self.model)
+        return model_to_mujoco(self._fitted("mjcf").model)
 
     def to_c(self, path: str | os.PathLike[str], name: str) -> tuple[Path, Path]:
         """Write inverse dynamics, gravity and mass matrix as C99 functions `name`_…, to `path` (.c) and its header."""

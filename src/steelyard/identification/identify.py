@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.renamed import renamed
-from steelyard.identification._doubt import doubted
+from steelyard.identification._doubt import doubted, motion_doubt
 from steelyard.identification._judged import as_checked, checked_judges, judge
 from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
 from steelyard.identification._verdict import judge as verdict_of
@@ -35,7 +35,7 @@ from steelyard.robot.load import RobotLike, as_robot
 from steelyard.robot.robot import Robot
 from steelyard.signals.given import LogsLike, as_sources
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import Preparation
+from steelyard.signals.prepare import Preparation, velocity_plan
 from steelyard.signals.read import AnyMapping
 from steelyard.study import Study
 
@@ -75,6 +75,7 @@ def identify(
     names: Sequence[str] = (),
     validate_names: Sequence[str] = (),
     check: bool = True,
+    files: bool = True,
     mapping: AnyMapping = None,
     progress: Watch | None = None,
 ) -> Identification:
@@ -110,6 +111,7 @@ def identify(
         names: of the logs to identify from, for tables and plots.
         validate_names: of the logs to judge by.
         check: also look at the logs as `check_log` does, for the report.
+        files: also fit the best model that each kind of robot file can hold, and score the files.
         mapping: what the columns of files and frames mean, as in `read_log`; None: they are recognised.
         progress: told how far it is (`steelyard.ground.progress`); None: nobody.
     """
@@ -149,12 +151,19 @@ def identify(
         controller="" if loop is None else loop.source or type(loop.controller).__name__,
     )
     study = replace(study, terms=identification_terms(study.robot, wanted), known_friction=curves)
+    if torques and study.sources is None:
+        study = replace(study, sources=velocity_plan(study.beginnings, study.preparation))
+    # Before the cut-off is lowered: a delay shows the better the more of the torque is left.
+    study = study.with_torque_between()
+    settings = replace(settings, preparation=study.preparation)
+    if torques and study.band is None:
+        study = study.with_band()
     if curves:
         curves = rounded_as_seen(study, curves)
         study = replace(study, known_friction=curves)
     # Estimators that simulate take the terms as they are, and other schemes write the physics otherwise.
     wants = tune or fit_shapes or (terms is None and not plain and known_friction is None)
-    task = _Task(study, settings, curves, loop)
+    task = usual = _Task(study, settings, curves, loop, rotors_stated=terms is not None)
     structure = None
     if wants and torques:
         from steelyard.identification._balance import balanced  # not needed by all
@@ -172,8 +181,11 @@ def identify(
         task, fit = _settled(task, fit)
     left = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
     tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": left})
-    if structure is not None:
-        fit = replace(fit, free=doubted(fit.free, structure.doubt), chosen=doubted(fit.chosen, structure.doubt))
+    if structure is not None or (torques and one_by_one):
+        doubt = motion_doubt(task.study.opening.rows, fit.free) if structure is None else structure.doubt
+        chosen = doubted(fit.chosen, doubt)
+        reduced = chosen if fit.reduced is fit.chosen else fit.reduced
+        fit = _Fit(doubted(fit.free, doubt), chosen, reduced)
     study = task.study
     model = task.model(fit.chosen)
     models = {
@@ -195,6 +207,9 @@ def identify(
         possible=model.possible,
         findings=tuple((n, f) for n, one in zip(judged.names, study.beginnings, strict=True) for f in one.findings),
         velocity=study.velocity,
+        band=study.band,
+        between=study.between,
+        late_velocities=study.late_velocities,
         identification=judged.identification["model"],
         validation=judged.validation["model"],
         free_validation=judged.validation["free"],
@@ -206,6 +221,10 @@ def identify(
         checks=tuple(zip(judged.names, check_study(as_checked(study)), strict=True)) if check else (),
         **(checked_judges(study, judged) if check and judges else {}),
     )
+    if files:
+        from steelyard.identification.file_scores import with_files
+
+        found = with_files(found, usual.study, judged, _format_fit(usual))
     if curves and check and terms is None:
         found = replace(found, without_known_friction=error_without(robot, logs, found))
     return replace(found, verdict=verdict_of(found))
@@ -231,20 +250,26 @@ def fit_rows(study: Study, data: RegressionData) -> tuple[Estimate, Model]:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is to be identified, once everything about it has been chosen; `shares`: also what bounds cost."""
+    """What is to be identified, once everything about it has been chosen.
+
+    `shares`: also what bounds cost; `rotors_stated`: the terms, rotors among them, were asked for by name.
+    """
 
     study: Study
     settings: IdentificationSettings
     curves: Mapping[str, Rounded]
     loop: ControlLoop | None
     shares: bool = True
+    rotors_stated: bool = False
 
     @cached_property
     def prior(self) -> Prior | None:
         if self.settings.prior != "nominal":
             return None
-        known = described_prior if spelled_estimator(self.settings.estimator).of.family == "filter" else nominal_prior
-        return known(self.study.robot, self.study.terms)
+        robot, terms = self.study.robot, self.study.terms
+        if spelled_estimator(self.settings.estimator).of.family == "filter":
+            return described_prior(robot, terms)
+        return nominal_prior(robot, terms, self.rotors_stated)
 
     def experiment(self) -> Experiment:
         """The motions themselves and what controlled them, for estimators that take no rows."""
@@ -320,6 +345,20 @@ def _settled(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
         task = replace(task, study=replace(study, reference=found))
         fit = _fit(task)
     return task, fit
+
+
+def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
+    """How a study is fitted for a robot file: among possible robots, by `wls` where the estimator is not linear."""
+    of = spelled_estimator(task.settings.estimator).of
+    name = task.settings.estimator if of.family == "linear" and of.physical_form == "constrained" else "wls"
+    settings = replace(task.settings, physical=True, estimator=name)
+
+    def fit(study: Study) -> tuple[Estimate, Model]:
+        own = _Task(study, settings, {}, None, rotors_stated=task.rotors_stated)
+        chosen = _estimates(study.rows, study.base, own.prior, settings, shares=False)[1]
+        return chosen, own.model(chosen)
+
+    return fit
 
 
 # What few ask for is imported when it is asked for.

@@ -5,35 +5,48 @@ from __future__ import annotations
 import numpy as np
 
 from steelyard.assessment.score import Score
+from steelyard.assessment.torque_band import JointBand, TorqueBand, error_spread
 from steelyard.ground.arrays import Array
 from steelyard.identification.identification import Identification
 
-# Half the width of an interval that holds 95 of 100 samples, in standard deviations.
-_WIDTH = 1.96
-# Instants at which the error of the parameters is asked for; between them it changes slowly.
-_INSTANTS = 1500
+# Of the speed that a joint reaches, the part at which friction is dry but for little, and not rounded any more.
+_SLOW = 0.2
+# Positions at which dry friction is asked for.
+_PLACES = 50
 
 
 def prediction_band(found: Identification, score: Score) -> Array | None:
     """Half the 95 % band around the torques that a model that was `found` predicts in a `score`, `(rows, joints)`.
 
-    Two things make it: the covariance of the base parameters, along the motion, and what the model leaves of the logs
-    that it was fitted to (root mean square, as scored), which is noise and all that the model lacks. None where a score
-    has no accelerations.
+    None where a score has no accelerations.
     """
-    if not len(score.ddq):
-        return None
-    robot, base = found.robot, found.base
-    used = np.flatnonzero(robot.torque_used)
-    some = np.unique(np.linspace(0, len(score.t) - 1, _INSTANTS).astype(int))
-    q, dq, ddq = (x[some] for x in (score.q, score.dq, score.ddq))
-    dynamics = base.structure.dynamics
-    past = dynamics.history(q, dq, ddq, found.model.theta[: len(base.parameters)]) if dynamics.terms.history else None
-    rows = base.regressor_columns(dynamics.torque_regressor(q, dq, ddq, history=past))[:, used]
-    variance = np.einsum("ija,ab,ijb->ij", rows, found.estimate.covariance, rows, optimize=True)
-    left = np.mean([[j.rmse**2 for j in s.joints] for s in found.identification], axis=0)
-    band = _WIDTH * np.sqrt(np.maximum(variance, 0.0) + left)
-    return np.column_stack([np.interp(score.t, score.t[some], band[:, k]) for k in range(len(used))])
+    return found.torque_band.half_width(score.q, score.dq, score.ddq, score.standing) if len(score.ddq) else None
+
+
+def torque_band_of(found: Identification) -> TorqueBand:
+    """The band of the model that was `found`, from what it leaves of the logs that it was fitted to."""
+    errors = np.concatenate([s.measured - s.predicted for s in found.identification])
+    standing = np.concatenate([s.standing for s in found.identification])
+    names = [j.joint for j in found.identification[0].joints]
+    friction = _standstill_friction(found)
+    joints = tuple(
+        JointBand(name, *error_spread(errors[:, k], standing[:, k]), float(friction[k])) for k, name in enumerate(names)
+    )
+    return TorqueBand(joints, found.score_cutoff_hz, found.base, found.estimate.covariance, found.model)
+
+
+def _standstill_friction(found: Identification) -> Array:
+    """The dry friction of each used joint by the model that was `found`: half the jump between both directions."""
+    s = found.identification[0]
+    q = s.q[np.unique(np.linspace(0, len(s.q) - 1, _PLACES).astype(int))]
+    speed = _SLOW * np.max([np.quantile(np.abs(x.dq), 0.99, axis=0) for x in found.identification], axis=0)
+    out = []
+    for j in np.flatnonzero(found.robot.torque_used):
+        dq = np.zeros_like(q)
+        dq[:, j] = speed[j]
+        forth, back = (friction_torque(found, q, way * dq, steady=True)[:, j] for way in (1.0, -1.0))
+        out.append(0.5 * np.mean(np.abs(forth - back)))
+    return np.array(out)
 
 
 def friction_torque(found: Identification, q: Array, dq: Array, steady: bool = False) -> Array:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.dynamics.model import Model
+from steelyard.errors import ExportError
 from steelyard.estimation.linear.significance import Removals
-from steelyard.export import covariance_to_csv, model_to_mjcf, model_to_sidecar, model_to_urdf, parameters_to_csv
+from steelyard.export import covariance_to_csv, model_to_sidecar, parameters_to_csv
+from steelyard.export._bodies import IDENTIFY_POSSIBLE
 from steelyard.ground.outcome import Content, Outcome, file_name
 from steelyard.ground.reasons import explained
 from steelyard.identification.identification import Identification
@@ -40,38 +45,66 @@ class IdentificationRun(Outcome):
     source: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return result_json(self.found, self.inputs)
+        return result_json(self.found, self.inputs, self.missing_files)
+
+    @cached_property
+    def _robot_files(self) -> dict[str, Callable[[Path], object]]:
+        """The writers of the files that other programs load, by file name."""
+        name, held = file_name(self.found.robot.name), {f.name: f for f in self.found.files_to_write}
+        return {
+            f"{name}.urdf": lambda path: held["urdf"].write(path, self.source),
+            f"{name}.xml": lambda path: held["mjcf"].write(path, self.source),
+        }
+
+    @cached_property
+    def missing_files(self) -> dict[str, str]:
+        """The robot files that cannot be written, with the reason: the numbers of a free fit may belong to no body."""
+        out = {}
+        with TemporaryDirectory() as folder:
+            for name, write in self._robot_files.items():
+                try:
+                    write(Path(folder) / name)
+                except ExportError as error:
+                    out[name] = str(error)
+        mjcf = f"{file_name(self.found.robot.name)}.xml"
+        written = next(f.model for f in self.found.files_to_write if f.name == "mjcf")
+        if mjcf not in out and not written.possible:
+            out[mjcf] = _negative_terms(written)
+        return out
 
     def files(self) -> dict[str, Content]:
-        name, model, base = file_name(self.found.robot.name), self.found.model, self.found.base
+        name, found = file_name(self.found.robot.name), self.found
+        model = found.model
+        fitted = {f.name: f.model for f in found.formats}
         out: dict[str, Content] = {
-            f"{name}.urdf": lambda path: model_to_urdf(model, path, self.source),
-            f"{name}.steelyard.json": lambda path: model_to_sidecar(model, path),
+            **{file: write for file, write in self._robot_files.items() if file not in self.missing_files},
+            f"{name}.steelyard.json": lambda path: model_to_sidecar(model, path, fitted),
             "parameters.csv": lambda path: parameters_to_csv(model, path),
-            "covariance.csv": lambda path: covariance_to_csv(base.names, self.found.estimate.covariance, path),
+            "covariance.csv": lambda path: covariance_to_csv(found.base.names, found.estimate.covariance, path),
         }
-        history = self.found.free.parameter_history
+        history = found.free.parameter_history
         if history is not None:
             out |= history.files()
-        if self.found.possible:
-            out[f"{name}.xml"] = lambda path: model_to_mjcf(model, path)
         return out
 
     def page(self) -> str:
         from steelyard.identification.page import identification_report
 
-        return identification_report(self.found, self.inputs)
+        return identification_report(self.found, self.inputs, self.missing_files)
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.identification.page import print_identification
 
-        print_identification(self.found, out, folder)
+        print_identification(self.found, out, folder, self.missing_files)
 
 
 _NO_SEARCH = "It is told by a search for the structure, which there was not (--terms or --plain)."
 _WHY_NULL = {
     "settings/score_cutoff": "By the rule; score_cutoff_hz is what it gave.",
     "settings/terms/*/*": "On every joint, or whatever the term itself takes.",
+    "torque_between": "The scheme states it, or friction was known before.",
+    "band": "The cut-off was given, or no torque rows are fitted.",
+    "band/candidates/*/explained_in_octave": "There is no candidate below the lowest.",
     "structure": "There was no search: the terms were given, or this way of fitting has none.",
     "between_logs": "One log was identified from.",
     "error_without_known_friction_percent": "No friction was known before.",
@@ -84,8 +117,16 @@ _WHY_NULL = {
 }
 
 
-def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str, Any]:
-    """What was `found` as plain values, with hashes of `inputs`: no NaN, no infinity; the same bytes every time."""
+def result_json(
+    found: Identification, inputs: Sequence[Path] = (), missing: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What was `found` as plain values: no NaN, no infinity; the same bytes every time.
+
+    Args:
+        found: the identification.
+        inputs: files whose hashes are kept with the result.
+        missing: files that the run folder lacks, with the reason.
+    """
     estimate = found.estimate
     errors = estimate.standard_errors
     shift = estimate.details.get("rounding_shift")
@@ -126,11 +167,16 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
             "cutoff_hz": found.cutoff_hz,
             "score_cutoff_hz": found.score_cutoff_hz,
             "velocity": found.velocity,
+            "velocity_delay_s": dict(found.late_velocities),
         },
+        "band": None if found.band is None else found.band.to_json(),
+        "torque_between": None if found.between is None else found.between.to_json(),
         "structure": None if found.structure is None else found.structure.to_json(),
         "between_logs": None if found.agreement is None else found.agreement.to_json(),
         "error_without_known_friction_percent": found.without_known_friction,
         "verdict": asdict(found.verdict),
+        "torque_error": found.torque_error.to_json(),
+        "torque_band": found.torque_band.to_json(),
         "physically_consistent": found.possible,
         "base_parameters": {
             "count": found.base.rank,
@@ -160,6 +206,8 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
         "validation": [s.to_json() for s in found.validation],
         "validation_of_the_free_fit": [s.to_json() for s in found.free_validation],
         "nominal": [s.to_json() for s in found.nominal],
+        "files": [f.to_json() for f in found.files],
+        "missing_files": [{"file": file, "reason": reason} for file, reason in (missing or {}).items()],
         "inputs": [{"file": p.name, "sha256": _sha256(p)} for p in inputs if p.is_file()],
         "versions": {
             "steelyard": version("steelyard"),
@@ -169,6 +217,13 @@ def result_json(found: Identification, inputs: Sequence[Path] = ()) -> dict[str,
     }
     settings = {f"settings/preparation/{name}": why for name, why in Preparation.why_null.items()}
     return explained(document, _WHY_NULL | settings)
+
+
+def _negative_terms(model: Model) -> str:
+    """Say which terms of a model are below their bounds, so that MuJoCo could not simulate it."""
+    values = model.theta[model.robot.inertial_count :]
+    names = [p.name for p, v, least in zip(model.terms.parameters, values, model.terms.lower, strict=True) if v < least]
+    return f"{', '.join(names)} of this model would feed energy into a simulation; {IDENTIFY_POSSIBLE}."
 
 
 def _significance(found: Identification) -> dict[str, Any] | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from steelyard.assessment.pooled import TorqueError
 from steelyard.assessment.score import JointScore, Score
 from steelyard.friction.page import friction_curve
 from steelyard.ground.numbers import number, percent
@@ -50,10 +52,12 @@ def judged_scores(found: Identification) -> tuple[Score, ...]:
 
 def scores_section(found: Identification) -> Section:
     """Errors of what was `found`, joint by joint and log by log, as one table in several measures."""
-    unit = effort_unit(found.robot)
+    unit, error = effort_unit(found.robot), found.torque_error
+    together = (replace(found.judging_scores[0], log="together", joints=error.joints),) if len(error.logs) > 1 else ()
     groups = [
         (name, scores)
         for name, scores in (
+            ("all logs that judge", together),
             ("not used for the fit", found.validation),
             ("used for the fit", found.identification),
             ("the description (nominal)", found.nominal),
@@ -61,8 +65,16 @@ def scores_section(found: Identification) -> Section:
         if scores
     ]
     measures: list[tuple[str, str, Callable[[JointScore], float | None]]] = [
-        ("NRMSE", "root mean square error, % of the torque's standard deviation", lambda j: j.nrmse_percent),
-        ("moving", "the same while the joint moves", lambda j: j.moving.get("nrmse_percent")),
+        (
+            "moving",
+            "root mean square error while the joint moves, % of the torque's standard deviation",
+            lambda j: j.moving.get("nrmse_percent"),
+        ),
+        (
+            "NRMSE",
+            "root mean square error of all samples, % of the torque's standard deviation",
+            lambda j: j.nrmse_percent,
+        ),
         ("standing", "the same while the joint stands", lambda j: j.standing.get("nrmse_percent")),
         ("time standing", "% of the samples in which the joint stands", lambda j: 100.0 * j.standing.get("share", 0.0)),
         ("RMSE", f"root mean square error, {unit}", lambda j: j.rmse),
@@ -81,9 +93,19 @@ def scores_section(found: Identification) -> Section:
         f"Predicted against measured torque, both through a zero-phase Butterworth of order 4 at "
         f"{number(found.score_cutoff_hz, 3)} Hz. Cells are coloured by the error as a share of the torque's standard "
         "deviation (NRMSE). Where a joint stands, friction is whatever holds it, which no model can know: errors while "
-        "it moves and while it stands are told apart."
+        "it moves and while it stands are told apart. "
+        f"{_headline(error)}"
     )
     return Section("How well it predicts", join(paragraph(said), tabs(*pieces)))
+
+
+def _headline(error: TorqueError) -> str:
+    """Say the figure of the verdict, with that of all samples beside it."""
+    logs = "log that judges" if len(error.logs) == 1 else f"{len(error.logs)} logs that judge, all rows together"
+    return (
+        f"On the {logs}, the mean over joints is {error.moving_percent:.1f} % while they move, and "
+        f"{error.all_percent:.1f} % of all samples."
+    )
 
 
 def _heat(
@@ -100,8 +122,11 @@ def _heat(
         (joint.joint, *(Heat(of(column[k]), error_level(column[k].nrmse_percent)) for column in told))
         for k, joint in enumerate(scores[0].joints)
     ]
-    if name == "NRMSE":
-        means = [float(np.mean([j.nrmse_percent for j in column])) for column in told]
+    if name in ("moving", "NRMSE"):
+        moving = name == "moving"
+        means = [
+            float(np.mean([j.moving_nrmse_percent if moving else j.nrmse_percent for j in column])) for column in told
+        ]
         rows.append(("mean of joints", *(Heat(m, error_level(m)) for m in means)))
     above = [("", 1), *((what, len(some)) for what, some in groups)]
     return table_html(["joint", *heads], rows, title, dash=_DASH, above=above)
@@ -136,8 +161,9 @@ def _inside(inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], names: Sequ
     shares = np.mean(inside, axis=0)
     worst = int(np.argmin(shares))
     return (
-        f"The band is for 95 of 100 samples, by the errors of the parameters and by what the model leaves of the logs "
-        f"that it was fitted to: {percent(100.0 * float(np.mean(shares)), 3)} lie inside, of {names[worst]} "
+        "The band is made for 95 of 100 samples. It has the errors of the parameters, what the model leaves of the "
+        "fitted logs and how much that changes along them, and dry friction where a joint stands. "
+        f"{percent(100.0 * float(np.mean(shares)), 3)} lie inside, of {names[worst]} "
         f"{percent(100.0 * float(shares[worst]), 3)}."
     )
 

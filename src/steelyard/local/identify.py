@@ -198,7 +198,9 @@ def fit_region(
         )
     # Models of all regions have the same terms, or they could not be joined.
     study = replace(Study.of(robot, logs, terms, options.get("preparation")), known_base=base)
-    found = identify(robot, study, terms=terms, names=[region.name] * len(logs), **{"plain": True} | options)
+    found = identify(
+        robot, study, terms=terms, names=[region.name] * len(logs), files=False, **{"plain": True} | options
+    )
     seconds = float(sum(log.t[-1] - log.t[0] for log in logs))
     return LocalModel.of(region, found, seconds, share, motion)
 

@@ -169,7 +169,8 @@ class Coulomb(_Coulomb):
 
     def simple(self, values: Sequence[float]) -> Simple:
         sharp = not (self.smooth or self.dead_band)
-        return Simple(friction=values[0], less="" if sharp else "is smoothed; plain dry friction is written")
+        less = "" if sharp else "is smoothed; plain dry friction is written"
+        return Simple(friction=values[0], smooth=self.smooth, less=less)
 
 
 @TERMS.register("coulomb-asymmetric")

@@ -54,6 +54,9 @@ class Offset(Term):
     def potential(self, u: Scalar) -> Sequence[Scalar]:
         return (u,)
 
+    def simple(self, values: Sequence[float]) -> Simple:
+        return Simple(offset=values[0])
+
 
 @TERMS.register("spring")
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +115,10 @@ class Ripple(Term):
     def candidates(cls, excited: Excited) -> Sequence[Term]:
         if excited.kind != "revolute" or not excited.comes_back:
             return []
-        # A whole period of it must have been seen, or it is a slope.
-        return [cls(order=float(k)) for k in range(1, _HIGHEST_ORDER + 1) if k * excited.travel >= 2.0 * np.pi]
+        # A whole period must have been seen, or it is a slope. At the joint's usual speed its frequency must lie below
+        # the cut-off, or it was seen only where the joint crept.
+        highest = min(_HIGHEST_ORDER, 2.0 * np.pi * excited.cutoff_hz / max(excited.top_speed, 1e-9))
+        return [cls(order=float(k)) for k in range(1, int(highest) + 1) if k * excited.travel >= 2.0 * np.pi]
 
 
 @TERMS.register("counterbalance")

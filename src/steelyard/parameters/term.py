@@ -9,14 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal, get_type_hints
 
 import numpy as np
 
-from steelyard.errors import SteelyardError, UnknownNameError
+from steelyard.errors import SteelyardError, UnknownNameError, shortened
 from steelyard.ground.arrays import Array
+from steelyard.ground.field import Field
 from steelyard.ground.registry import Registry
 from steelyard.ground.scalars import Scalar
+from steelyard.ground.schema import convert
 
 Side = Literal["joint", "drive", "motor"]
 SIDES: tuple[Side, ...] = ("joint", "drive", "motor")
@@ -56,7 +59,8 @@ class ShapeParameter:
 class Simple:
     """A term as the single numbers that URDF and MJCF know, on the term's own coordinate and in SI units.
 
-    `rest` is where the stiffness is slack; `less` says in what way the numbers are less than the term ("": in none).
+    `smooth` is the speed (rad/s, m/s) below which dry friction is rounded off; `rest` is where the stiffness is slack;
+    `offset` is a constant torque; `less` says in what way the numbers are less than the term ("": in none).
     """
 
     damping: float = 0.0
@@ -64,6 +68,8 @@ class Simple:
     armature: float = 0.0
     stiffness: float = 0.0
     rest: float = 0.0
+    offset: float = 0.0
+    smooth: float = 0.0
     less: str = ""
 
 
@@ -148,7 +154,7 @@ class Term(ABC):
     where: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.on not in SIDES:
+        if not isinstance(self.on, str) or self.on not in SIDES:
             raise SteelyardError(f"Term '{self.kind}' cannot act on '{self.on}'; choose one of {', '.join(SIDES)}.")
         if isinstance(self.where, str):
             object.__setattr__(self, "where", (self.where,))
@@ -241,16 +247,45 @@ TERMS = _Terms("term", ("steelyard.parameters",), group="steelyard.terms")
 
 
 def make_term(kind: str, /, **options: Any) -> Term:
-    """A term by its name `kind`; `options` are the fields of its class."""
+    """A term by its name `kind`; `options` are the fields of its class.
+
+    The annotations of the class are the schema of its options, wherever they come from: the command line, a sidecar, a
+    robot description, a bank.
+    """
     cls = TERMS[kind]
     known = {f.name for f in fields(cls)}
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of term '{kind}'", option, sorted(known))
+    hints = _option_hints(cls)
+    checked = {name: _checked_option(kind, name, value, hints.get(name)) for name, value in options.items()}
     try:
-        return cls(**options)
-    except (TypeError, ValueError) as error:
+        return cls(**checked)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
         raise SteelyardError(f"Term '{kind}': an option is not what it should be ({error}).") from None
+
+
+@cache
+def _option_hints(cls: type[Term]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except (NameError, TypeError):  # a plug-in whose annotations cannot be read: its own checks have to do
+        return {}
+
+
+def _checked_option(kind: str, name: str, value: Any, hint: Any) -> Any:
+    """The `value` of an option as its annotation `hint` asks for it, or an error that names term and option."""
+    if name == "where" and isinstance(value, str):
+        return (value,)
+    place = Field(value, f"Term '{kind}', option '{shortened(name, 40)}'", error=SteelyardError)
+    if hint is float:
+        return place.number()  # null would mean NaN
+    if name == "on":
+        return value  # the term itself says what it can act on
+    try:
+        return value if hint is None else convert(hint, place)
+    except TypeError:  # a plug-in's annotation that no file can hold
+        return value
 
 
 def parse_term(text: str) -> tuple[Term, dict[str, Any]]:

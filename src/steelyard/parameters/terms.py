@@ -293,7 +293,7 @@ def terms(robot: RobotLike, *which: str | Term) -> Terms:
 
 def nominal_terms(robot: Robot) -> tuple[Terms, Array]:
     """The terms that the description of `robot` states, and their values."""
-    made = Terms(robot, tuple(make_term(t.kind, on=t.on, **dict(t.options)) for t in robot.nominal_terms))
+    made = Terms(robot, tuple(make_term(t.kind, **{**dict(t.options), "on": t.on}) for t in robot.nominal_terms))
     values: list[float] = []
     for term, given in zip(made.terms, robot.nominal_terms, strict=True):
         table = np.array(given.values, dtype=float)  # parameters × coordinates

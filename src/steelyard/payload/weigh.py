@@ -20,8 +20,10 @@ from steelyard.assessment.holdout import moving_part
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
+from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_jackknife
 from steelyard.estimation.linear.least_squares import WeightedLeastSquares
 from steelyard.estimation.linear.problem import LeastSquaresProblem
+from steelyard.estimation.linear.widening import motion_variance
 from steelyard.export.given import ModelLike, as_model
 from steelyard.ground.arrays import Array
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
@@ -188,7 +190,7 @@ def prepared_rows(
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")
     logs = [*bare, *(log for group in groups for log in group)]
-    study = Study.of(robot, [moving_part(log) for log in logs], terms, preparation)
+    study = Study.of(robot, [moving_part(log) for log in logs], terms, preparation).with_band()
     data = tuple(study.rows_of(log) for log in steps(study.logs, "Rows of the logs", lambda _: "", 0.05, 0.8))
     carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
     given = [str(log.meta.get("source", "")) for log in logs]
@@ -211,11 +213,17 @@ def _solve(plan: Plan, rows: PreparedRows, frame: str, physical: bool) -> Weighi
     if plan.friction == "own":  # friction that is said to be common may differ without anybody being a stranger
         _refuse_strangers(reduced, fit.beta, rows, plan.arm is not None)
     found = fit.covariance
+    noise = np.maximum(np.diag(found.matrix), 0.0)
+    # Friction that the terms lack leans on the load in another way in every part of the motion.
+    wander = block_jackknife(fit.problem.data, chosen, fit.residual_std)
+    added = motion_variance(noise, wander, JACKKNIFE_BLOCKS)
+    grown = np.sqrt(1.0 + added / np.where(noise > 0.0, noise, 1.0))
+    covariance = found.matrix * np.outer(grown, grown)
     loads = []
     for g in range(plan.loads):
         mine = [kept.index(k) for k in range(10 * g, 10 * g + 10) if seen[k]]
         shown, degrees = tuple(seen[10 * g : 10 * g + 10]), float(np.min(found.degrees[mine]))
-        loads.append(_load(plan, frame, fit.beta[mine], found.matrix[mine][:, mine], shown, physical, degrees))
+        loads.append(_load(plan, frame, fit.beta[mine], covariance[mine][:, mine], shown, physical, degrees))
     details: dict[str, object] = {"result": fit.result.value, "unknowns": chosen.names}
     return Weighing(tuple(loads), fit.residual_std, rows.cutoff_hz, details)
 

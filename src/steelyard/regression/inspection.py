@@ -15,6 +15,7 @@ from steelyard.errors import StructureError
 from steelyard.ground.displayed import Displayed, Glance, NamedColumns
 from steelyard.ground.numbers import number
 from steelyard.ground.outcome import Outcome
+from steelyard.ground.progress import tell_progress
 from steelyard.ground.reasons import explained
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.parameters.terms import TermsLike, as_terms, nominal_terms
@@ -162,6 +163,7 @@ def inspect_robot(
     notes = list(_notes(robot))
     base: BaseParameters | None = None
     try:
+        tell_progress("Finding the base parameters")
         base = base_parameters(robot, terms, method)
     except StructureError as error:
         notes.append(str(error))
@@ -239,8 +241,23 @@ def _by_class(base: BaseParameters) -> dict[Identifiability, tuple[str, ...]]:
     }
 
 
+def snapped_sentence(robot: Robot) -> str:
+    """Name the joints whose nearly right angles were made exact.
+
+    Args:
+        robot: Robot with at least one such joint.
+    """
+    off = max(robot.snapped.values())
+    return (
+        f"Nearly right angles were made exact: {', '.join(robot.snapped)} (off by up to {off:.1e}). --snap 0 keeps the "
+        "description as it is."
+    )
+
+
 def _notes(robot: Robot) -> list[str]:
     out = []
+    if robot.snapped:
+        out.append(snapped_sentence(robot))
     askew = nearly_aligned(robot)
     if askew:
         names = ", ".join(name for name, _ in askew)

@@ -31,8 +31,9 @@ from steelyard.rehearse._judge import Reached, Trial
 from steelyard.rehearse.plants import BANDWIDTH
 from steelyard.rehearse.trials import Trials, at_hand
 from steelyard.signals.filters import LowPass, motion_bands
-from steelyard.signals.prepare import Motion, Preparation, cutoffs_of, deciding, longer_than, prepare_together
+from steelyard.signals.prepare import Motion, Preparation, cutoffs_of, deciding, prepare_together
 from steelyard.signals.rounding import acceleration_noise
+from steelyard.signals.standing import longer_than
 from steelyard.simulation.on_gpu import FollowOnGpu
 from steelyard.simulation.play import ENCODER
 from steelyard.study import Study
@@ -81,7 +82,10 @@ class Fitter:
     @cached_property
     def study(self) -> Study:
         """Of no log: the robot, its terms and how signals are made ready."""
-        nominal, settings = self.trials.nominal, Preparation().for_rows(torques=True, one_by_one=True)
+        nominal, settings = (
+            self.trials.nominal,
+            Preparation(velocity="differentiated").for_rows(torques=True, one_by_one=True),
+        )
         return Study(nominal.robot, (), (), nominal.terms, settings, 0.0, known_base=self.trials.base)
 
     @cached_property

@@ -219,7 +219,7 @@ def _first(trials: Trials, shown: list[_Shown]) -> tuple[Trial, Study]:
     study = trials.study(logs)
     with part(0.4, 1.0):
         names = [f"motion {k + 1}" for k in range(len(logs))]
-        found = identify(judge.robot, study, terms=study.terms, names=names)
+        found = identify(judge.robot, study, terms=study.terms, names=names, files=False)
     shown.append((model, found, trials.runs(played), logs))
     return judge.trial(trials.seed, found.free, found.model, model, judge.reached(played)), study
 

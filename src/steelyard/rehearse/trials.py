@@ -81,7 +81,7 @@ class Trials:
     def study(self, logs: Sequence[Log]) -> Study:
         """No prior on what the motion shows, and the cut-off far above it, as a user would have it by default; of
         `logs`."""
-        study = Study.of(self.nominal.robot, logs, self.nominal.terms, Preparation())
+        study = Study.of(self.nominal.robot, logs, self.nominal.terms, Preparation(velocity="differentiated"))
         return replace(study, known_base=self.base)
 
     def played(self, numbers: Sequence[int]) -> Iterator[tuple[int, Model, tuple[Simulation, ...]]]:

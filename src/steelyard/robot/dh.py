@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.errors import RobotError
+from steelyard.errors import RobotError, SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.documents import read_document
 from steelyard.ground.field import Field
@@ -77,7 +77,10 @@ def _term(entry: Field, joint_names: Sequence[str], transmission: Transmission |
     nested = isinstance(values.value, list | tuple) and any(isinstance(v, list | tuple) for v in values.value)
     rows = values.matrix(count) if nested else [values.vector(count)]
     options = _options(keys.get("options"))
-    needed = _parameters(kind, dict(options))
+    try:
+        needed = _parameters(kind, dict(options))
+    except SteelyardError as error:
+        keys.get("options", entry).fail(str(error))
     if needed not in (None, len(rows)):
         values.fail(f"a {kind} term has {needed} parameter(s), one list each, not {len(rows)}.")
     return NominalTerm(kind, tuple(tuple(row) for row in rows), on, options)

@@ -23,6 +23,10 @@ from steelyard.robot.spatial import snap as snap_entries
 # ones let the tracer drop whole products, and make the structure of the base parameters the intended one.
 ROUNDING = 1e-11
 
+# Angles that miss a right angle by less are taken for rounding (1.5708 misses it by 4e-6). A frame that is turned by so
+# much moves a tool by 0.1 mm in a metre.
+SNAP = 1e-4
+
 # Whatever `as_robot` takes; objects of other libraries have no type here, since those need not be installed.
 RobotLike = Robot | str | os.PathLike[str] | Any
 
@@ -55,8 +59,9 @@ def load_robot(
         locked: positions of locked joints in rad or m; 0 where nothing is said.
         gravity: in the base frame, m/s². Default: what the description says, else (0, 0, −9.81).
         torque_used: the joints whose torque can be trusted; the others move, but their rows count nowhere.
-        snap: entries of rotations and axes this close to 0 and ±1 become exactly that. The default, 1e-11, mends
-            rounding only; about 1e-4 mends angles written as 1.5708, which changes the robot by as much.
+        snap: entries of rotations and axes this close to 0 and ±1 become exactly that. The default, 1e-4, takes angles
+            that were written with few digits (1.5708) as right angles; `Robot.snapped` names the joints. 0 keeps the
+            description as it is.
     """
     if snap is not None and not 0.0 <= snap < 0.1:
         raise RobotError(f"snap is {snap}; give a tolerance from 0 to 0.1, such as 1e-4.")
@@ -70,9 +75,12 @@ def load_robot(
         robot = robot.with_torque_used(torque_used)
     if snap is None and isinstance(source, Robot) and joints is None and not locked:
         return robot
-    # Entries of placements and axes this near to 0 and ±1 are set to exactly that.
-    tolerance = ROUNDING if snap is None else snap
-    return replace(robot, links=tuple(_snapped_link(link, tolerance) for link in robot.links))
+    # A robot that is handed over was read before, and keeps its angles.
+    tolerance = (ROUNDING if isinstance(source, Robot) else SNAP) if snap is None else snap
+    links = tuple(_snapped_link(link, tolerance) for link in robot.links)
+    moved = {new.joint: _distance(old, new) for old, new in zip(robot.links, links, strict=True)}
+    changed = {joint: distance for joint, distance in moved.items() if distance > ROUNDING}
+    return replace(robot, links=links, snapped={**robot.snapped, **changed})
 
 
 def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
@@ -132,7 +140,7 @@ def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
 
 
 def _snapped_link(link: Link, tolerance: float) -> Link:
-    axis = snap_entries(link.axis, tolerance)
+    axis = _without_small(link.axis, tolerance)
     return replace(
         link,
         rotation=_snapped_rotation(link.rotation, tolerance),
@@ -142,24 +150,35 @@ def _snapped_link(link: Link, tolerance: float) -> Link:
 
 
 def _snapped_rotation(rotation: Array, tolerance: float) -> Array:
-    out = snap_entries(rotation, tolerance)
-    if tolerance <= ROUNDING:
-        return out
-    # Snapping some entries of a rotation but not others leaves it askew: take the nearest rotation instead.
+    out = _without_small(rotation, tolerance)
+    if tolerance <= ROUNDING or np.array_equal(out, rotation):
+        return snap_entries(rotation, ROUNDING)
     u, _, v = np.linalg.svd(out)
-    return snap_entries(u @ v, ROUNDING)
+    nearest = snap_entries(u @ v, ROUNDING)
+    # What was rounding leaves a rotation when it is gone, to second order. A small product of larger turns does not.
+    return nearest if np.max(np.abs(nearest - out)) <= tolerance**2 else snap_entries(rotation, ROUNDING)
 
 
-def nearly_aligned(robot: Robot, tolerance: float = 1e-4) -> list[tuple[str, float]]:
+def _distance(old: Link, new: Link) -> float:
+    """The largest difference between the rotations and axes of two links."""
+    pairs = ((old.rotation, new.rotation), (old.frame_rotation, new.frame_rotation), (old.axis, new.axis))
+    return max(float(np.max(np.abs(a - b))) for a, b in pairs)
+
+
+def _without_small(entries: Array, tolerance: float) -> Array:
+    """Set entries within a tolerance of zero to zero. (The cosine of 0.01 rad is one to 5e-5, which is no rounding.)"""
+    return np.where(np.abs(entries) <= tolerance, 0.0, entries)
+
+
+def nearly_aligned(robot: Robot, tolerance: float = SNAP) -> list[tuple[str, float]]:
     """Joints of `robot` whose placement or axis misses alignment by no more than `tolerance`, with the largest miss.
 
     Such angles were mostly written with few digits (1.5708 for a right angle). They cost speed and blur the
-    structure of the base parameters; `load_robot(…, snap=1e-4)` mends them.
+    structure of the base parameters; `load_robot` makes them exact.
     """
     out = []
     for link in robot.links:
-        entries = np.abs(np.concatenate([link.rotation.ravel(), link.frame_rotation.ravel(), link.axis]))
-        deviation = np.minimum(entries, np.abs(entries - 1.0))
+        deviation = np.abs(np.concatenate([link.rotation.ravel(), link.frame_rotation.ravel(), link.axis]))
         close = deviation[(deviation > ROUNDING) & (deviation <= tolerance)]
         if close.size:
             out.append((link.joint, float(close.max())))

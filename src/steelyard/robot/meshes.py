@@ -25,7 +25,7 @@ _HEAD, _TRIANGLE = 84, np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)
 # Cells along the longest edge of a mesh that corners are drawn together in, finest first.
 _CELLS = (160, 112, 80, 56, 40, 28, 20, 14, 10, 7, 5)
 # Folders above the robot's file in which packages are looked for.
-_FOLDERS_ABOVE = 6
+FOLDERS_ABOVE = 6
 
 
 def mesh_path(name: str, urdf: Path, packages: Sequence[str | Path] = ()) -> Path | None:
@@ -39,7 +39,7 @@ def mesh_path(name: str, urdf: Path, packages: Sequence[str | Path] = ()) -> Pat
     scheme, separator, rest = name.replace("\\", "/").rpartition("://")
     rest = unquote(rest) if separator else rest
     if separator and scheme in ("package", "model"):
-        above = list(urdf.resolve().parents)[:_FOLDERS_ABOVE]
+        above = list(urdf.resolve().parents)[:FOLDERS_ABOVE]
         package, _, inside = rest.partition("/")
         found = [Path(folder) / rest for folder in (*packages, *above)]
         found += [folder / inside for folder in above if folder.name == package]

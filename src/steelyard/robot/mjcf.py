@@ -9,7 +9,7 @@ gravity compensation are not carried over; closed loops are refused. Meshes are 
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +58,35 @@ def _robot_from_mjcf(root: Element) -> Robot:
     return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
 
+@dataclass(frozen=True, eq=False)
+class MjcfPlaces:
+    """Where the parts of a robot stand in an MJCF document, for programs that write other numbers there.
+
+    Args:
+        bodies: the elements of bodies by name.
+        joints: the elements of joints by name.
+        anchors: where each joint is anchored in its body, m.
+        carriers: the body that each joint moves.
+        welded: bodies without joints.
+        degrees: whether the angles of the document are in degrees.
+    """
+
+    bodies: dict[str, Element]
+    joints: dict[str, Element]
+    anchors: dict[str, Array]
+    carriers: dict[str, str]
+    welded: list[Element]
+    degrees: bool
+
+
+def mjcf_places(root: Element) -> MjcfPlaces:
+    """The places of the robot in the document `root`, whose elements they are; included files are not looked into."""
+    reader = _Reader(root)
+    for world in root.all("worldbody"):
+        reader.contents(world, Place(), world.attributes.get("childclass"))
+    return reader.places
+
+
 def _gravity(root: Element) -> Array:
     gravity = np.array([0.0, 0.0, -9.81])
     for option in root.all("option"):
@@ -80,6 +109,7 @@ class _Reader:
         self.given = {element.attributes.get("name") for element in root.walk()}
         self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
         self.numbered = {"body": 0, "joint": 0}
+        self.places = MjcfPlaces({}, {}, {}, {}, [], self.compiler.degrees)
 
     # ------------------------------------------------------------ bodies
 
@@ -100,27 +130,32 @@ class _Reader:
 
     def _body(self, body: Element, place: Place, childclass: str | None) -> None:
         name = self._name(body)
+        self.places.bodies[name] = body
         joints, geoms = self._parts(body, np.eye(3), np.zeros(3), childclass)
-        for index, (joint, rotation, translation) in enumerate(joints):
+        for index, (written, joint, rotation, translation) in enumerate(joints):
             last = index == len(joints) - 1
             place = self._joint(joint, rotation, translation, place, name if last else None)
+            self.places.joints[self.joints[-1].name] = written
+            self.places.carriers[self.joints[-1].name] = name
         inertia = body_inertia(body, geoms, self.compiler)
         if inertia is not None:
             self.tree.weld(place, inertia)
         if not joints:
             self.tree.frames[name] = place
+            self.places.welded.append(body)
         self.contents(body, place, childclass)
 
     def _parts(
         self, element: Element, rotation: Array, translation: Array, childclass: str | None
-    ) -> tuple[list[tuple[Element, Array, Array]], list[tuple[Element, Array, Array]]]:
-        """The joints and geoms of a body with their defaults filled in, also those in a <frame>, and its pose."""
-        joints, geoms = [], []
+    ) -> tuple[list[tuple[Element, Element, Array, Array]], list[tuple[Element, Array, Array]]]:
+        """The joints of a body, as written and with their defaults, and its geoms, each with the pose of its frame."""
+        joints: list[tuple[Element, Element, Array, Array]] = []
+        geoms: list[tuple[Element, Array, Array]] = []
         for child in element.children:
             if child.tag == "freejoint":
                 raise child.error("lets the base float, which is not read; delete it to stand the robot on its base.")
             if child.tag == "joint":
-                joints.append((self.defaults.applied(child, childclass), rotation, translation))
+                joints.append((child, self.defaults.applied(child, childclass), rotation, translation))
             elif child.tag == "geom":
                 geoms.append((self.defaults.applied(child, childclass), rotation, translation))
             elif child.tag == "frame":
@@ -178,6 +213,7 @@ class _Reader:
             inertia=None if body else np.zeros(10),
         )
         self.references[name] = reference
+        self.places.anchors[name] = anchor
         self.joints.append(self._limits(joint, name))
         for term, attribute in FRICTION.items():
             self.terms[term][name] = self._coefficient(joint, attribute)

@@ -126,7 +126,8 @@ class Robot:
     parents before children, in the order of the parameter blocks. `torque_used` tells the joints whose
     torque can be trusted: the others move, but their rows count nowhere. `lengths` are named constants that
     formulas of base parameters may use. `frames` are the named frames of the description that do not move on their
-    own: flanges, tool points, sensors.
+    own: flanges, tool points, sensors. `snapped` names the joints whose nearly right angles were made exact when the
+    description was read, with how far each was off.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Robot:
     nominal_terms: tuple[NominalTerm, ...] = ()
     frames: Mapping[str, Place] = field(default_factory=dict)
     source: str = ""
+    snapped: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", frozen(self.gravity))

@@ -12,7 +12,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml
 from steelyard.report.scene import Ellipsoid, Scene, Shape
 from steelyard.robot.kinematics.poses import link_poses
-from steelyard.robot.meshes import MOST_TRIANGLES, fewer, mesh_path, read_mesh
+from steelyard.robot.meshes import FOLDERS_ABOVE, MOST_TRIANGLES, fewer, mesh_path, read_mesh
 from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import Place, pseudo_inertia, rotation_from_rpy
 
@@ -34,7 +34,8 @@ def scene_of(
         motions: name, times (s) and positions `(samples, joints)` of each motion that can be played.
         packages: folders in which `package://` meshes are looked for, before those above the robot's file.
         most: triangles of all meshes together; larger ones are made coarser.
-        within: folders outside of which no mesh is read; none: anywhere.
+        within: folders outside of which no mesh is read; default: the folder of the robot's file, the ROS package (with
+            its package.xml) that this file lies in, and `packages`.
     """
     shapes = described_shapes(robot, packages, most, within) or stand_ins(robot)
     rest = np.concatenate([q for _, _, q in motions])[:1] if motions else np.zeros((1, robot.dof))
@@ -142,6 +143,8 @@ def described_shapes(
         root = parse_xml(path)
     except SteelyardError:
         return []
+    # A description may come from a stranger, and a page with its meshes may be passed on.
+    within = within or [*own_folders(path), *map(Path, packages)]
     shapes: list[Shape] = []
     for link in root.all("link"):
         name = link.attributes.get("name", "")
@@ -154,6 +157,16 @@ def described_shapes(
                 shapes += found
                 break
     return _within(shapes, most) if any(s.link >= 0 for s in shapes) else []
+
+
+def own_folders(path: Path) -> list[Path]:
+    """Return the folder of a robot's file, and the ROS package that the file lies in, if it lies in one.
+
+    Args:
+        path: of the robot's file.
+    """
+    above = list(path.resolve().parents)[:FOLDERS_ABOVE]
+    return [path.parent, *[folder for folder in above if (folder / "package.xml").is_file()][:1]]
 
 
 def _place(robot: Robot, name: str, root: Element) -> Place | None:
@@ -184,7 +197,7 @@ def _shape(
         if inside.tag == "mesh":
             scale = inside.vector("scale", 3, (1.0, 1.0, 1.0))
             file = mesh_path(inside.string("filename"), path, packages)
-            if file is None or (within and not any(file.resolve().is_relative_to(f.resolve()) for f in within)):
+            if file is None or not any(file.resolve().is_relative_to(f.resolve()) for f in within):
                 return None
             vertices, triangles = read_mesh(file)
             return Shape(place.host, "mesh", rotation, translation, vertices=vertices * scale, triangles=triangles)

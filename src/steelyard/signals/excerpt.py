@@ -11,7 +11,8 @@ from steelyard.errors import LogError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.signals.log import Log
-from steelyard.signals.prepare import STANDING_SHARE, segments_of
+from steelyard.signals.prepare import segments_of
+from steelyard.signals.standing import STANDING_SHARE
 
 # Stand-stills shorter than this (s) are reversals.
 SHORTEST = 0.5

@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.errors import LogError, ShapeError
 from steelyard.ground.arrays import Array, frozen
-from steelyard.ground.field import LARGEST_NUMBER
+from steelyard.ground.field import LARGEST_NUMBER, SMALLEST_NUMBER
 from steelyard.ground.files import write_whole
 
 Severity = Literal["ok", "note", "warning", "problem"]
@@ -66,6 +66,13 @@ class Finding:
         return f"{self.kind}:{self.joint}" if self.joint else self.kind
 
 
+def _without_tiny(array: Array) -> Array:
+    """The numbers of `array`, those below `SMALLEST_NUMBER` as zero: their squares vanish, and ratios of them fail."""
+    size = np.abs(array)
+    tiny = (size < SMALLEST_NUMBER) & (size > 0.0)
+    return frozen(np.where(tiny, 0.0, array)) if tiny.any() else array
+
+
 SIGNALS = ("q", "dq", "ddq", "tau")
 CHANNEL = "channel_"  # before the names of channels in .npz files
 
@@ -106,7 +113,7 @@ class Log:
             value = getattr(self, name)
             if value is None and name != "q":
                 continue
-            array = frozen(value)
+            array = _without_tiny(frozen(value))
             object.__setattr__(self, name, array)
             if array.shape != expected:
                 raise ShapeError(f"{name} has shape {array.shape}; {expected[1]} joints on this clock need {expected}.")

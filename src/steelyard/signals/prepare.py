@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.errors import LogError, UnknownNameError
-from steelyard.ground.arrays import Array, placed_like
+from steelyard.ground.arrays import Array
 from steelyard.ground.field import Field
 from steelyard.ground.renamed import renamed
-from steelyard.signals.filters import Derivative, LowPass, derivative, motion_band
+from steelyard.signals.between import TorqueBetween, as_torque_between, lag_s
+from steelyard.signals.filters import Derivative, LowPass, derivative, earlier, motion_band
 from steelyard.signals.log import Log
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.rounding import velocity_noise
+from steelyard.signals.standing import hardly_moving, standing
+from steelyard.signals.velocity import VelocityPlan, plan_velocity
 
-# The cut-off that is chosen when none is given: this many times the band of the motion. Friction's jumps at reversals
-# live above the motion; too low a cut-off blurs them into the viscous and inertial columns, too high a one lets in the
-# noise of positions that are differentiated twice. docs/theory/preparation.md has the figures of eight robots: from
-# 20 to 45 all is flat.
+# The highest cut-off that is offered when none is given: this many times the band of the motion. Friction's jumps at
+# reversals live above the motion; too low a cut-off blurs them into the viscous and inertial columns. Up to here no
+# geared arm gains any more (docs/theory/preparation.md); whether the noise of the columns allows as much is decided by
+# left-out blocks (`regression/band.py`).
 CUTOFF_FACTOR = 20.0
 LOWEST_CUTOFF = 1.0
 # Where torques are fitted, the motion is smoothed at this many times the cut-off of the equations. A filter that acts
@@ -30,13 +33,10 @@ LOWEST_CUTOFF = 1.0
 MOTION_FACTOR = 2.0
 # Mean over median of a clock's steps beyond which the mean is its period.
 _UNEVEN = 1.15
+# Of a sample; a shift by less is rounding.
+_NO_SHIFT = 1e-3
 # Gaps of at most this part of a log do not change the band of its motion.
 _BRIDGED = 0.02
-# A joint stands below this part of its own top speed.
-STANDING_SHARE = 0.01
-# Samples by which the source of the velocity is chosen: a standard deviation of so many is known to one percent.
-_TELLING = 10_000
-
 
 VelocitySource = Literal["auto", "measured", "differentiated"]
 
@@ -54,15 +54,18 @@ def as_velocity(name: str) -> VelocitySource:
 class Preparation:
     """How signals are made ready; the same for fitting and, with its own cut-off, for scoring.
 
-    `cutoff_hz` of the zero-phase Butterworth of the given order; None: twenty times the frequency below which
-    99.9 % of the positions' power lies. `velocity` "measured" (filtered) or "differentiated" (of the filtered
-    position); "auto" takes the measured one where it agrees with the other and is less noisy. `trim` seconds are cut at
+    `cutoff_hz` of the zero-phase Butterworth of the given order; None: where torques are fitted the logs choose
+    (`Study.with_band`), up to twenty times the frequency below which 99.9 % of the positions' power lies. `velocity`
+    "measured" (filtered) or "differentiated" (of the filtered position); "auto" takes the measured one, joint by joint,
+    where it agrees with the other and is less noisy, and shifts it where it is late. `trim` seconds are cut at
     both ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many
     as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
-    the torque lags behind the positions, to the nearest sample: a motion is held against what was measured that much
-    later. `standing` rows of a joint with dry friction are left out of the fit ("leave_out") or not ("keep"); "auto":
-    `identify` leaves them out where its estimator takes rows one by one. The motion is smoothed at `motion_factor`
-    times the cut-off; None: 1, and 2 where `identify` fits torques.
+    the torque lags behind the positions: each torque is compared with the motion that much earlier, also between
+    samples. `torque_between` says how the torque runs between samples: "held" from its stamp on, "sampled", or
+    "averaged" up to its stamp; "auto": `identify` and `compare` find out (`regression/torque_between.py`). `standing`
+    rows of a joint with dry friction are left out of the fit ("leave_out") or not ("keep"); "auto": `identify` leaves
+    them out where its estimator takes rows one by one. The motion is smoothed at `motion_factor` times the cut-off;
+    None: 1, and 2 where `identify` fits torques.
     """
 
     why_null: ClassVar = {
@@ -79,10 +82,12 @@ class Preparation:
     decimation: int | None = None
     mask: float = 0.0
     delay: float = 0.0
+    torque_between: TorqueBetween = "auto"
     standing: Literal["auto", "leave_out", "keep"] = "auto"
     motion_factor: float | None = None
 
     def __post_init__(self) -> None:
+        as_torque_between(self.torque_between)
         ranges = {"cutoff_hz": (1e-9, 1e9), "order": (1, 12), "trim": (0.0, 1e9), "decimation": (1, 1e9),
                   "mask": (0.0, 1e9), "delay": (-1e6, 1e6), "motion_factor": (1e-3, 1e6)}  # fmt: skip
         for name, (low, high) in ranges.items():
@@ -104,7 +109,8 @@ class Motion:
     that remain after trimming and decimation. `history` are signals that terms follow along the motion,
     `(samples, signals)`, where somebody has filled them in; `history_key` says which (`Terms.history_key`). `standing`
     `(samples, joints)` tells where a joint stands (None: nobody looked), and `fit_standing` whether its rows are fitted
-    to even so.
+    to even so. `between` says how the torque runs between samples ("": nobody looked); where it is held or averaged,
+    the motion is that of half a sample later or earlier, so that it belongs to the torque beside it.
     """
 
     t: Array
@@ -119,6 +125,7 @@ class Motion:
     history_key: tuple[object, ...] = ()
     standing: NDArray[np.bool_] | None = None
     fit_standing: bool = True
+    between: str = ""
 
     @property
     def rows(self) -> int:
@@ -139,6 +146,39 @@ class Motion:
     def row_period(self) -> float:
         return self.filter.period * (self.keep.step or 1)
 
+    def with_torque(self, between: TorqueBetween) -> Motion:
+        """Put each torque beside the motion of the instant that it belongs to.
+
+        Args:
+            between: How the torque runs between samples; "auto": nothing is known, and nothing is shifted.
+        """
+        if between == "auto":
+            return self
+        return replace(self.with_delay(lag_s(between, self.filter.period)), between=between)
+
+    def with_delay(self, delay: float) -> Motion:
+        """Put each torque beside the motion that is earlier.
+
+        Whole samples are cut off, and the smooth motion is shifted by the rest; the torque is never interpolated.
+
+        Args:
+            delay: How far the torque lags behind the positions [s].
+        """
+        h = self.filter.period
+        late = round(delay / h)
+        rest = delay - late * h
+        if late == 0 and abs(rest) < _NO_SHIFT * h:
+            return self
+        count = max(len(self.t) - abs(late), 0)
+        motion, torque = (slice(k, k + count) for k in (max(-late, 0), max(late, 0)))
+        q, dq, ddq = (x[motion] for x in (self.q, self.dq, self.ddq))
+        if abs(rest) >= _NO_SHIFT * h:
+            q, dq, ddq = (earlier(x, rest / h) for x in (q, dq, ddq))
+        still = None if self.standing is None else self.standing[motion]
+        keep = slice(self.keep.start, self.keep.stop - abs(late), self.keep.step)
+        t, tau = self.t[motion] - rest, self.tau[torque]
+        return replace(self, t=t, q=q, dq=dq, ddq=ddq, tau=tau, keep=keep, standing=still, history=None, history_key=())
+
 
 def segments_of(log: Log) -> Sequence[tuple[int, int]]:
     """The index ranges of `log` that are free of gaps."""
@@ -151,10 +191,44 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
     slowest = max(p.period for p in pieces)
     if settings.cutoff_hz is not None:
         return LowPass(settings.cutoff_hz, slowest).cutoff_hz  # refuses what the sampling rate cannot bear
+    return float(cutoffs_of(_bands(pieces), slowest))
+
+
+def motion_frequency(logs: Sequence[Log]) -> float:
+    """Find the band of the motion [Hz]: the median over the longer pieces.
+
+    Args:
+        logs: Logs of one robot.
+    """
+    pieces = [_uniform(log, start, stop) for log in map(without_repeats, logs) for start, stop in _stretches(log)]
+    return float(np.median(_bands(pieces)))
+
+
+def _bands(pieces: Sequence[_Piece]) -> list[float]:
     bands = [motion_band(pieces[k].q, pieces[k].period) for k in deciding([len(p.t) for p in pieces])]
     if not bands or max(bands) == 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
-    return float(cutoffs_of(bands, slowest))
+    return bands
+
+
+def velocity_plan(logs: Sequence[Log], settings: Preparation) -> VelocityPlan:
+    """The source of every joint's velocity in some logs.
+
+    Args:
+        logs: Logs that decide together.
+        settings: "measured" and "differentiated" hold for all joints; "auto" lets the logs choose joint by joint.
+    """
+    joints = logs[0].q.shape[1]
+    if settings.velocity != "auto":
+        return VelocityPlan.uniform(joints, settings.velocity == "measured")
+    pieces = []
+    for log in map(without_repeats, logs):
+        for start, stop in segments_of(log):
+            piece = _uniform(log, start, stop)
+            if piece.dq is None:
+                return VelocityPlan.uniform(joints, False)
+            pieces.append((piece.q, piece.dq, piece.period))
+    return plan_velocity(pieces)
 
 
 def deciding(lengths: Sequence[int]) -> list[int]:
@@ -190,7 +264,9 @@ def _stretches(log: Log) -> list[tuple[int, int]]:
 
 
 @renamed(cutoff="cutoff_hz")
-def prepare(log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = True) -> Iterator[Motion]:
+def prepare(
+    log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = True, velocity: VelocityPlan | None = None
+) -> Iterator[Motion]:
     """The motions of a log; pieces too short for the filter are left out.
 
     Args:
@@ -198,16 +274,20 @@ def prepare(log: Log, settings: Preparation, cutoff_hz: float, to_fit: bool = Tr
         settings: how signals are made ready.
         cutoff_hz: of the low-pass, Hz.
         to_fit: leave out pieces of which too few rows remain to be fitted to; they can still be judged by.
+        velocity: The source of every joint's velocity; None: chosen by this log as the settings say.
     """
     if log.tau is None:
         raise LogError("The log has no torque; identification needs it (or a current with its constants).")
     log = without_repeats(log)
+    plan = velocity or velocity_plan([log], settings)
     for start, stop in segments_of(log):
-        piece = _in_step(_uniform(log, start, stop), settings.delay)
+        piece = _uniform(log, start, stop)
         low_pass, keep = _kept(len(piece.t), piece.period, settings, cutoff_hz)
-        if keep.stop - keep.start < max(8, 4 * keep.step if to_fit else 0):
+        lost = abs(round(settings.delay / piece.period))
+        if keep.stop - keep.start - lost < max(8, 4 * keep.step if to_fit else 0):
             continue
-        yield _motion(piece, low_pass, settings, keep)
+        motion = _motion(piece, low_pass, settings, keep, plan).with_delay(settings.delay)
+        yield motion.with_torque(settings.torque_between)
 
 
 def _kept(samples: int, period: float, settings: Preparation, cutoff_hz: float) -> tuple[LowPass, slice]:
@@ -248,63 +328,24 @@ def prepare_together(
     return made, slow
 
 
-def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice) -> Motion:
+def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice, plan: VelocityPlan) -> Motion:
     h, smooth = piece.period, _smoothing(low_pass, settings)
-    q, measured = _together(smooth, piece.q, piece.dq)
-    slope = derivative(q, h, settings.derivative)
-    how = settings.velocity
-    if how == "auto":
-        how = "measured" if _better(measured, slope, q, piece, smooth) else "differentiated"
-    if how == "measured" and measured is None:
+    q, measured = _together(smooth, piece.q, piece.dq if any(plan.measured) else None)
+    if measured is None and any(plan.measured):
         raise LogError("The log has no velocity; use velocity='differentiated'.")
     # Differentiation raises what noise is left, so the filter acts once more after it.
-    dq = measured if how == "measured" and measured is not None else smooth(slope)
+    if measured is not None and all(plan.measured):
+        dq = plan.merge(measured, measured, h)
+    else:
+        dq = smooth(derivative(q, h, settings.derivative))
+        dq = dq if measured is None else plan.merge(measured, dq, h)
     ddq = smooth(derivative(dq, h, settings.derivative))
-    raw = piece.dq if how == "measured" and piece.dq is not None else piece.q
-    still = standing(q, dq, velocity_noise(raw, smooth, how == "measured"), low_pass)
+    noise = velocity_noise(piece.q, smooth, False)
+    if piece.dq is not None and any(plan.measured):
+        noise = np.where(plan.measured, velocity_noise(piece.dq, smooth, True), noise)
+    still = standing(q, dq, noise, low_pass)
     kept = settings.standing != "leave_out"
-    return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, how, standing=still, fit_standing=kept)
-
-
-def standing(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
-    """Where each joint stands: friction is then whatever holds it, a set and not a number.
-
-    That is where its speed cannot be told from zero (three standard deviations of its noise) or is less than a
-    hundredth of its top speed, for longer than the filter remembers, and where it gets nowhere in as long a time before
-    or after: a third of the way that it would go at that speed. Slow creeping is motion.
-
-    Args:
-        q: prepared positions (rad, m), `(samples, joints)`.
-        dq: prepared velocities (rad/s, m/s).
-        noise: standard deviation of these, per joint.
-        low_pass: that they went through.
-    """
-    memory = min(low_pass.memory, len(q) - 1)
-    return longer_than(memory, hardly_moving(q, dq, noise, low_pass))
-
-
-def hardly_moving(q: Array, dq: Array, noise: Array, low_pass: LowPass) -> NDArray[np.bool_]:
-    """Where a joint is slow and gets nowhere, be it for ever so short: what `standing` looks at before it asks for how
-    long. `q`, `dq`, `noise` and `low_pass` are as there; of many robots at once, `(samples, joints, robots)`, as well.
-    """
-    limits = np.maximum(3.0 * noise, STANDING_SHARE * np.quantile(np.abs(dq), 0.99, axis=0))
-    memory = min(low_pass.memory, len(q) - 1)
-    gone = np.abs(q[memory:] - q[:-memory]) > limits * memory * low_pass.period / 3.0
-    rows = np.arange(len(q))
-    # Of the window after a row and the one before it; at the ends there is only one.
-    after, before = (placed_like(k, q) for k in (np.minimum(rows, len(gone) - 1), np.maximum(rows - memory, 0)))
-    slow: NDArray[np.bool_] = (np.abs(dq) <= limits) & ~(gone[after] & gone[before])
-    return slow
-
-
-def longer_than(memory: int, slow: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """What of `slow` `(samples, joints)` lasts for `memory` samples or more."""
-    out = np.zeros(slow.shape, dtype=bool)
-    for joint, column in enumerate(slow.T):
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], column, [False]]).astype(np.int8)))
-        for a, b in zip(edges[::2], edges[1::2], strict=True):
-            out[a:b, joint] = b - a >= memory
-    return out
+    return Motion(piece.t, q, dq, ddq, piece.tau, low_pass, keep, plan.text, standing=still, fit_standing=kept)
 
 
 def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Array | None]:
@@ -313,27 +354,6 @@ def _together(low_pass: LowPass, q: Array, dq: Array | None) -> tuple[Array, Arr
         return low_pass(q), None
     smooth = low_pass.of(lambda start, stop: np.hstack([q[start:stop], dq[start:stop]]), len(q), slice(None))
     return smooth[:, : q.shape[1]].copy(), smooth[:, q.shape[1] :].copy()
-
-
-def _better(measured: Array | None, slope: Array, q: Array, piece: _Piece, low_pass: LowPass) -> bool:
-    """Whether the measured velocity is the derivative of the position, and less noisy before filtering.
-
-    Some thousand samples tell; a long piece is looked at in steps.
-    """
-    if measured is None or piece.dq is None:
-        return False
-    some = slice(None, None, max(1, len(q) // _TELLING))
-    differentiated = low_pass(slope, some)
-    std = np.std(differentiated, axis=0)
-    moving = std > 1e-3 * np.max(std)
-    agree = np.std(measured[some] - differentiated, axis=0)[moving] < 0.1 * std[moving]
-    # Of the derivative before filtering, what the filter takes away; the order of the two does not matter.
-    rows = np.arange(len(q))[some]
-    low, high = np.maximum(rows - 1, 0), np.minimum(rows + 1, len(q) - 1)
-    rise = (piece.q[high] - q[high]) - (piece.q[low] - q[low])
-    noise_of_difference = np.std(rise / ((high - low) * piece.period)[:, None], axis=0)[moving]
-    noise_of_measured = np.std(piece.dq[some] - measured[some], axis=0)[moving]
-    return bool(np.all(agree) and np.median(noise_of_measured / np.maximum(noise_of_difference, 1e-12)) < 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,17 +365,6 @@ class _Piece:
     dq: Array | None
     tau: Array
     period: float
-
-
-def _in_step(piece: _Piece, delay: float) -> _Piece:
-    """The motion beside the torque of `delay` later. By whole samples, since between them we could only smooth."""
-    late = round(delay / piece.period)
-    if late == 0:
-        return piece
-    count = max(len(piece.t) - abs(late), 0)
-    motion, torque = (slice(k, k + count) for k in (max(-late, 0), max(late, 0)))
-    dq = None if piece.dq is None else piece.dq[motion]
-    return _Piece(piece.t[motion], piece.q[motion], dq, piece.tau[torque], piece.period)
 
 
 def _period(t: Array) -> float:

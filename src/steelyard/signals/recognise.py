@@ -47,6 +47,9 @@ WRENCHES = (
     ("fx", "fy", "fz", "tx", "ty", "tz"),
     ("fx", "fy", "fz", "mx", "my", "mz"),
     ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z"),
+    # Numbered from one, as this program writes channels, or from zero, as arrays elsewhere.
+    *(tuple(f"wrench{gap}{first + k}" for k in range(6)) for gap in ("", "_") for first in (1, 0)),
+    *(tuple(f"wrench_{axis}" for axis in axes.split()) for axes in ("fx fy fz tx ty tz", "fx fy fz mx my mz")),
 )
 _GAP = r"[ _./:-]?"
 _PATTERNS = ("{word}/{joint}", "{joint}/{word}")

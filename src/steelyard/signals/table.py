@@ -19,7 +19,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.ground.remote import AnyPath, RemoteFile, any_path
 from steelyard.ground.unpacked import PACKED, is_packed
-from steelyard.ground.untrusted import regular_file
+from steelyard.ground.untrusted import refuse_kernel_file, regular_file
 from steelyard.signals.log import Finding
 
 # A log of a humanoid with everything that its controller knows has some thousand.
@@ -197,7 +197,8 @@ def open_reader(path: str | os.PathLike[str] | RemoteFile, topic: str | None = N
     if folder:
         fitting = [kind for kind in READERS.values() if kind.folders and kind.claims(source)]
     else:
-        regular_file(source, LogError)
+        if regular_file(source, LogError) == 0:
+            refuse_kernel_file(source, LogError)
         fitting = _by_name(source) or _by_start(source)
     if not fitting:
         raise LogError(

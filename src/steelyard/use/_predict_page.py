@@ -27,6 +27,9 @@ def print_predictions(found: Predictions, out: Console, folder: str = "") -> Non
         title = f"Error below {number(found.cutoff_hz)} Hz, % of the torque's standard deviation"
         out.print(table(title, ["log", *names], rows, right=names))
     for log in found.logs:
+        if log.inside_percent is not None:
+            inside = ", ".join(f"{n} {percent(x, 3)}" for n, x in zip(names, log.inside_percent, strict=True) if x == x)
+            say(out, f" • {log.name}: inside the 95 % band: {inside}.")
         if log.outside_share:
             say(out, f" • {log.name}: {percent(log.outside_share)} of the samples lie outside all regions.")
     if folder:
@@ -59,7 +62,8 @@ def predicted_figure(found: Predictions, log: str = "") -> Figure:
     one = named[log] if log else found.logs[0]
     units = [j.effort_unit for j in found.robot.joints]
     measured = one.filtered if one.measured is None else one.measured
-    return torque_measured_predicted(one.t, measured, one.filtered, found.robot.joint_names, units)
+    band = None if one.half_width is None else np.nan_to_num(one.half_width)
+    return torque_measured_predicted(one.t, measured, one.filtered, found.robot.joint_names, units, band)
 
 
 def _shown(found: Predictions, log: PredictedLog) -> Html:

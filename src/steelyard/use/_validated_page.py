@@ -26,6 +26,9 @@ _MEANT = {
 }
 
 
+_RELATIVE = "As a share of the signal: RSD (0 is perfect), agreement index (1 is perfect)"
+
+
 def print_validated(found: Validated, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
     joints = list(found.model.robot.joint_names)
@@ -38,6 +41,10 @@ def print_validated(found: Validated, out: Console, folder: str = "") -> None:
         ]
         title = f"{found.model.robot.name} against {found.against}: {trial.name}, RMS errors"
         out.print(table(title, ["way", "unit", *joints, ""], rows, right=joints))
+        relative = [row for row in found.relative_rows() if row[0] == trial.name]
+        shown = [[way, what, *(number(x, 3) for x in figures)] for _, way, what, *figures in relative]
+        if shown:
+            out.print(table(_RELATIVE, ["way", "measure", *joints], shown, right=joints))
     if found.swept is not None:
         _print_swept(found.swept, out)
     if folder:
@@ -92,6 +99,10 @@ def _trial(found: Validated, trial: Trial) -> Html:
     reasons = " ".join(f"{way.name}: {way.reason}" for way in trial.ways if way.reason)
     heads: list[TableColumn | str] = ["way", "what it looks at", "unit", *(TableColumn(j) for j in robot.joint_names)]
     pieces = [table_html(heads, rows, "Root mean square errors", reasons or "The joint's torque is not used.")]
+    relative: list[list[TableCell]] = [row[1:] for row in found.relative_rows() if row[0] == trial.name]
+    if relative:
+        measured: list[TableColumn | str] = ["way", "measure", *(TableColumn(j, digits=3) for j in robot.joint_names)]
+        pieces.append(table_html(measured, relative, _RELATIVE, "The torque is not used, or the signal does not vary."))
     if trial.score is not None:
         score, used = trial.score, [k for k, counts in enumerate(robot.torque_used) if counts]
         columns: list[TableColumn | str] = [

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
-from steelyard.export import MODEL_FORMATS
+from steelyard.export import MODEL_FORMATS, model_to_sidecar
+from steelyard.export.capability import FITTED_AS
+from steelyard.export.sidecar import SUFFIX
 from steelyard.ground.outcome import Content, Outcome, file_name
 
 if TYPE_CHECKING:
@@ -27,13 +29,16 @@ class Exported(Outcome):
         model: what is written.
         formats: names in `MODEL_FORMATS`; default: a URDF with its sidecar, a MuJoCo model, C code, a table.
         name: of the files, and of the functions in C; default: the robot's.
-        source: a URDF or MJCF of the robot, of which the URDF keeps meshes and names.
+        source: a URDF or MJCF of the robot, of which the file of the same format keeps all but numbers.
+        fitted: models that were fitted for formats which cannot hold all of `model`, by name, as `load_format_models`
+            gives them; other such formats hold as much of `model` as they can.
     """
 
     model: Model
     formats: Sequence[str] = FORMATS
     name: str = ""
     source: Path | None = None
+    fitted: Mapping[str, Model] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.formats:
@@ -49,7 +54,10 @@ class Exported(Outcome):
     def files(self) -> dict[str, Content]:
         out: dict[str, Content] = {}
         for wanted in self.formats:
-            out |= MODEL_FORMATS[wanted].files(self.model, self.file, self.source)
+            held = self.fitted.get(FITTED_AS.get(wanted, ""), self.model)
+            out |= MODEL_FORMATS[wanted].files(held, self.file, self.source)
+        if "urdf" in self.formats and self.fitted:
+            out[f"{self.file}{SUFFIX}"] = lambda path: model_to_sidecar(self.model, path, self.fitted)
         return out
 
     def to_json(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steelyard.assessment.torque_band import TorqueBand
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.export.given import ModelLike, as_model
@@ -26,9 +27,12 @@ from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.signals.units import unit_size
 from steelyard.study import Study
+from steelyard.use._band_of import torque_band_of
 from steelyard.use.prediction_files import PREDICTION_FORMATS
 
 _DATES = 1e15
+# Half of an interval that holds 95 % of Gaussian errors, in standard deviations.
+_GAUSSIAN = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,8 @@ class PredictedLog:
         compared: samples that the low-pass and the derivatives see both sides of; others are not judged.
         outside: samples that no region of a bank answers for.
         start_ns: what the log's clock shows at t = 0, ns.
+        half_width: half the band that holds 95 % of measured torques, where the model knows it; NaN for joints whose
+            torque is not used.
     """
 
     name: str
@@ -56,6 +62,16 @@ class PredictedLog:
     compared: NDArray[np.bool_]
     outside: NDArray[np.bool_] | None
     start_ns: int = 0
+    half_width: Array | None = None
+
+    @property
+    def inside_percent(self) -> Array | None:
+        """By joint: the share of compared samples inside the 95 % band, %."""
+        if self.measured is None or self.half_width is None:
+            return None
+        inside = np.abs(self.measured - self.filtered)[self.compared] <= self.half_width[self.compared]
+        used = np.isfinite(self.half_width).all(axis=0)
+        return np.asarray(np.where(used, 100.0 * np.mean(inside, axis=0), np.nan))
 
     @cached_property
     def error_percent(self) -> Array | None:
@@ -124,6 +140,8 @@ class Predictions(Viewed, Displayed):
         out: dict[str, Any] = {"log": log.name, "samples": len(log.t)}
         if log.error_percent is not None:
             out["error_percent"] = log.error_percent.tolist()
+        if log.inside_percent is not None:
+            out["inside_band_percent"] = [float(x) if np.isfinite(x) else None for x in log.inside_percent]
         if log.outside_share is not None:
             out["outside_all_regions"] = log.outside_share
         return out
@@ -158,21 +176,25 @@ def predict(
     label: str = "",
     mapping: AnyMapping = None,
     formats: Sequence[str] = ("csv",),
+    band: TorqueBand | None = None,
 ) -> Predictions:
     """The torques that a model expects along the motions of `logs`, and how far measured ones are off.
 
     Args:
-        by: a model, as `as_model` takes it, or a bank of local models, which also knows its band.
+        by: a model, as `as_model` takes it, or a bank of local models. Banks, runs of `identify` and its results know
+            their 95 % band, other models do not.
         logs: motions, as paths, `Log`s, frames or dicts of arrays; where they have torques, these are compared.
         names: of the logs, for tables.
         cutoff_hz: below which torques are compared, Hz; default: as `identify` would choose for these logs.
         label: what the model is called.
         mapping: what the columns of files and frames mean, as in `read_log`.
         formats: what a run folder holds for every log: names in `PREDICTION_FORMATS` (csv, mcap, rrd).
+        band: the 95 % band of a model; default: that of `by`, where it knows one.
     """
     for kind in formats:
         PREDICTION_FORMATS[kind]
-    by = by if isinstance(by, Bank) else as_model(by)
+    given, by = by, by if isinstance(by, Bank) else as_model(by)
+    known = None if isinstance(by, Bank) else band or torque_band_of(given, by)
     logs = as_logs(logs, by.robot, mapping)
     if not logs:
         raise SteelyardError("There is no log to predict for; give at least one.")
@@ -181,7 +203,9 @@ def predict(
     study = Study.of(by.robot, complete, (), Preparation(cutoff_hz=cutoff_hz), needs_torque=False)
     called = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
     out = [
-        replace(_predicted(by, name, list(study.motions_of(mended)), log.tau is not None), start_ns=_start_ns(log))
+        replace(
+            _predicted(by, name, list(study.motions_of(mended)), log.tau is not None, known), start_ns=_start_ns(log)
+        )
         for name, log, mended in steps(zip(called, logs, study.logs, strict=True), "Predicting", lambda x: x[0])
     ]
     called_by = label or type(by).__name__.lower()
@@ -197,16 +221,21 @@ def _start_ns(log: Log) -> int:
     return int(start) * round(1e9 * unit) if isinstance(start, int) else round(1e9 * unit * start)
 
 
-def _predicted(by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool) -> PredictedLog:
+def _predicted(
+    by: Model | Bank, name: str, motions: Sequence[Motion], measured: bool, known: TorqueBand | None
+) -> PredictedLog:
     if not motions:
         raise SteelyardError(f"{name}: no piece of it is long enough to be filtered; raise the cut-off (--cutoff).")
-    band = outside = None
+    band = outside = half = None
     if isinstance(by, Bank):
         made = [by.prediction(m.q, m.dq, m.ddq) for m in motions]
         torques = [p.torque for p in made]
         band, outside = np.concatenate([p.band for p in made]), np.concatenate([p.outside for p in made])
+        half = _GAUSSIAN * band
     else:
         torques = [by.torque(m.q, m.dq, m.ddq, m.filter.period) for m in motions]
+        if known is not None:
+            half = np.concatenate([_half_width(known, m) for m in motions])
     return PredictedLog(
         name,
         t=np.concatenate([m.t for m in motions]),
@@ -216,7 +245,16 @@ def _predicted(by: Model | Bank, name: str, motions: Sequence[Motion], measured:
         filtered=np.concatenate([m.filter(x) for m, x in zip(motions, torques, strict=True)]),
         compared=np.concatenate([_inner(m) for m in motions]),
         outside=outside,
+        half_width=half,
     )
+
+
+def _half_width(band: TorqueBand, m: Motion) -> Array:
+    """Half the 95 % `band` along a motion, `(samples, joints)`."""
+    used = np.asarray(band.model.robot.torque_used, dtype=bool)
+    out = np.full(m.q.shape, np.nan)
+    out[:, used] = band.half_width(m.q, m.dq, m.ddq, None if m.standing is None else m.standing[:, used])
+    return out
 
 
 def _inner(m: Motion) -> NDArray[np.bool_]:

@@ -49,7 +49,10 @@ def _csv(log: PredictedLog, joints: Sequence[str]) -> Content:
     if log.band is not None:
         heads += [f"sigma_{j}" for j in joints]
         columns.append(log.band)
-    return csv_text([heads, *([f"{x:.10g}" for x in row] for row in np.hstack(columns))])
+    if log.half_width is not None:
+        heads += [f"{side}_{j}" for side in ("lower", "upper") for j in joints]
+        columns += [log.torque - log.half_width, log.torque + log.half_width]
+    return csv_text([heads, *([f"{x:.10g}" if np.isfinite(x) else "" for x in row] for row in np.hstack(columns))])
 
 
 def _signals(log: PredictedLog) -> Iterator[tuple[str, Array, Array]]:

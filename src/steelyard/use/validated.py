@@ -12,7 +12,7 @@ import numpy as np
 from steelyard.assessment.columns import signal_columns
 from steelyard.assessment.replay import HORIZON, Possibility, possibility, replayed
 from steelyard.assessment.score import Score, score_models
-from steelyard.assessment.sensitivity import Sensitivity, sweep
+from steelyard.assessment.sensitivity import Sensitivity, agreement_index, sweep
 from steelyard.assessment.validation_ways import Validation, Way, concerns, validate
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
@@ -44,7 +44,17 @@ class Trial:
     score: Score | None = None
 
     def to_json(self) -> dict[str, Any]:
-        ways = [{"way": w.name, "unit": w.unit, "rms": w.errors, "reason": w.reason} for w in self.ways]
+        ways = [
+            {
+                "way": w.name,
+                "unit": w.unit,
+                "rms": w.errors,
+                "rsd": w.rsd,
+                "agreement_index": w.agreement_index,
+                "reason": w.reason,
+            }
+            for w in self.ways
+        ]
         return {"name": self.name, "ways": ways} | ({} if self.score is None else {"score": self.score.to_json()})
 
 
@@ -103,7 +113,8 @@ class Validated(Viewed, Displayed):
         return Glance(kind, sentence, (*lost, *self.warnings))
 
     def tables(self) -> Mapping[str, Callable[[], NamedColumns]]:
-        """Root mean square errors of every way to look at it ("errors"); of logs also the torques ("signals")."""
+        """Root mean square errors of every way to look at it ("errors"), RSD and index of agreement ("relative"); of
+        logs also the torques ("signals")."""
         joints = self.model.robot.joint_names
         rows = [
             [trial.name, way.name, way.unit, *(way.errors or [None] * len(joints)), way.reason]
@@ -112,9 +123,17 @@ class Validated(Viewed, Displayed):
         ]
         scores = [trial.score for trial in self.trials if trial.score is not None]
         out: dict[str, Callable[[], NamedColumns]] = {
-            "errors": lambda: by_columns(("trial", "way", "unit", *joints, "reason"), rows)
+            "errors": lambda: by_columns(("trial", "way", "unit", *joints, "reason"), rows),
+            "relative": lambda: by_columns(("trial", "way", "measure", *joints), self.relative_rows()),
         }
         return out | ({"signals": lambda: signal_columns(scores, joints)} if scores else {})
+
+    def relative_rows(self) -> list[list[Any]]:
+        """Trial, way, measure ("RSD", "agreement index") and its figure for every joint, where they are known."""
+        known = [(trial.name, way) for trial in self.trials for way in trial.ways]
+        measures = [(name, way.name, what, x) for name, way in known
+                    for what, x in (("RSD", way.rsd), ("agreement index", way.agreement_index))]  # fmt: skip
+        return [[name, way, what, *x] for name, way, what, x in measures if x is not None]
 
     def figures(self) -> Mapping[str, Callable[..., Any]]:
         """Of logs: torque measured and predicted ("torque")."""
@@ -141,6 +160,10 @@ class Validated(Viewed, Displayed):
             {
                 "trials/*/ways/*/rms": "The model did not come through; see reason.",
                 "trials/*/ways/*/rms/*": "The torque of this joint is not used.",
+                "trials/*/ways/*/rsd": "The way has no signals of its own that could be compared; see rms.",
+                "trials/*/ways/*/rsd/*": "The torque of this joint is not used, or the signal is zero.",
+                "trials/*/ways/*/agreement_index": "The way has no signals of its own that could be compared; see rms.",
+                "trials/*/ways/*/agreement_index/*": "The torque of this joint is not used, or it does not vary.",
                 "sensitivity/parameters/*/*": "A robot with this parameter changed ran away, or cannot exist.",
             },
         )
@@ -156,6 +179,9 @@ class Validated(Viewed, Displayed):
         out: dict[str, Content] = {}
         if rows:
             out["errors.csv"] = csv_text([["trial", "way", "unit", *joints, "reason"], *rows])
+        if relative := self.relative_rows():
+            plain = [["" if isinstance(x, float) and np.isnan(x) else x for x in row] for row in relative]
+            out["relative.csv"] = csv_text([["trial", "way", "measure", *joints], *plain])
         if self.swept is not None:
             swept = self.swept.rows
             out["sensitivity.csv"] = csv_text([swept[0], *(row.values() for row in swept)])
@@ -260,7 +286,14 @@ def _on_log(model: Model, log: Log, horizon: float, simulable: bool) -> Trial:
         f"open loop, {horizon:g} s", "rad, m" if slides else "rad",
         None if moved is None else tuple(moved.tolist()), reason,
     )  # fmt: skip
-    return Trial(name, (Way("torque prediction", "N m, N" if slides else "N m", torque), replay), score)
+    places = [model.robot.joint_index(joint.joint) for joint in score.joints]
+    rsd, agreement = np.full((2, model.robot.dof), np.nan)
+    rsd[places] = [0.01 * joint.relative_error_percent for joint in score.joints]
+    # Over the samples that are drawn: of a long log those of its beginning.
+    agreement[places] = agreement_index(score.measured, score.predicted)
+    unit = "N m, N" if slides else "N m"
+    predicted = Way("torque prediction", unit, torque, "", tuple(rsd.tolist()), tuple(agreement.tolist()))
+    return Trial(name, (predicted, replay), score)
 
 
 def _sweep(model: Model, motion: PlayableMotion, share: float, horizon: float, bandwidth_rad_s: float) -> Swept:

@@ -109,7 +109,7 @@ class Ready:
         tuned: noise, first parameters and their covariance.
         method: of integration.
         substeps: steps per sample; None: as many as the friction needs.
-        held: whether the torque is held over a sample.
+        between: how the torque runs over a sample: "held" or "averaged" (constant), or "sampled" (linear).
     """
 
     experiment: Experiment
@@ -120,7 +120,7 @@ class Ready:
     tuned: Tuned
     method: Method
     substeps: int | None
-    held: bool
+    between: str
 
     def transition(self, run: Run) -> Transition:
         substeps = self.substeps
@@ -134,7 +134,9 @@ class Ready:
     def torques(self, run: Run) -> tuple[Array, Array]:
         """The torque at the start and at the end of every step."""
         tau = np.ascontiguousarray(run.tau)
-        return tau[:-1], tau[:-1] if self.held else tau[1:]
+        if self.between == "averaged":
+            return tau[1:], tau[1:]
+        return tau[:-1], tau[:-1] if self.between == "held" else tau[1:]
 
     def estimate(self, found: tuple[Array, Array], prior: Prior | None, path: FilterPath, **details: Any) -> Estimate:
         """What a filter `found`, with how far it is to be believed.
@@ -204,8 +206,10 @@ def ready(
     # Least squares sees the same smooth friction as the filter.
     start = starting_point(replace(experiment, dynamics=plant.smooth), base, prior)
     numbers, from_log = tuned(settings, experiment, base, prior, start, plant)
-    held = torque == "held" or (torque == "auto" and experiment.controller is not None)
-    about = Ready(experiment, base, plant, start, from_log, numbers, method, substeps, held)
+    between = {"held": "held", "linear": "sampled", "auto": experiment.torque_between}[torque]
+    if between == "auto":
+        between = "sampled" if experiment.controller is None else "held"
+    about = Ready(experiment, base, plant, start, from_log, numbers, method, substeps, between)
     if settings.likeliest and not settings.says_all_noise:
         for _ in range(_TUNINGS):
             about = replace(about, tuned=refined(settings, experiment, about.tuned, likeliest_noise(about)))

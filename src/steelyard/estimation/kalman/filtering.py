@@ -77,7 +77,8 @@ class KalmanFilter(Estimator[Experiment]):
     is likelier. `on_loss="continue"` lets the mass matrix be, and goes on as long as numbers are finite.
 
     `method` "rk4" or "euler" with `substeps` per sample (None: as many as the friction's slope needs); `torque` "held"
-    over a sample, "linear" to the next, "auto": held where the experiment has a controller. `smooth` adds the states in
+    over a sample, "linear" to the next, "auto": as the experiment's `torque_between` says, else held where it has a
+    controller. `smooth` adds the states in
     the light of the whole run to the details.
     """
 

@@ -224,7 +224,7 @@ def _torque_noise(experiment: Experiment, plant: Plant, theta: Array) -> Array:
     """The white noise per sample that has the residual's power below the cut-off."""
     powers = []
     for run in experiment.runs:
-        m = run.motion
+        m = experiment.beside_torque(run)
         with compiled_at_once():  # or the last digits would depend on what was computed before
             residual = run.tau - plant.smooth.inverse_dynamics(m.q, m.dq, m.ddq, theta)
         start, stop, _ = m.keep.indices(len(m.t))

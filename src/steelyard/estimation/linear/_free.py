@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.estimation.estimate import Estimate, EstimationError, Prior, Result
 from steelyard.estimation.linear.covariance import Covariance, Influence, covariance
@@ -70,11 +71,26 @@ class FreeFit:
 
 
 def nearest_theta(base: BaseParameters, beta: Array, prior: Prior | None) -> Array:
-    """The full vector with base parameters β that differs least from the prior (from zero without one)."""
+    """The full vector with base parameters β that differs least from the prior (from zero without one).
+
+    Terms that the prior knows to be zero stay so where links can take their part.
+    """
     start = prior_theta(base, prior)
+    ease = np.where(known_to_be_zero(base, prior), _RELUCTANT, 1.0)
     with one_blas_thread():
-        change = np.linalg.lstsq(base.matrix, beta - base.matrix @ start, rcond=None)[0]
-    return np.asarray(start + change)
+        change = np.linalg.lstsq(base.matrix * ease, beta - base.matrix @ start, rcond=None)[0]
+    return np.asarray(start + ease * change)
+
+
+# How much of a change that links and a term could share goes to a term that is known to be zero: its square.
+_RELUCTANT = 1e-3
+
+
+def known_to_be_zero(base: BaseParameters, prior: Prior | None) -> NDArray[np.bool_]:
+    """The parameters of terms of `base` that the `prior` states to be zero."""
+    zero = (prior_theta(base, prior) == 0.0) & (np.zeros(len(base.parameters), bool) if prior is None else prior.mask)
+    zero[: base.robot.inertial_count] = False
+    return np.asarray(zero)
 
 
 def prior_theta(base: BaseParameters, prior: Prior | None) -> Array:

@@ -36,3 +36,21 @@ def log_bias(degrees: float) -> float:
         x += 1.0
     digamma += math.log(x) - 0.5 / x - 1.0 / (12.0 * x**2) + 1.0 / (120.0 * x**4) - 1.0 / (252.0 * x**6)
     return 0.5 * degrees / math.exp(digamma)
+
+
+def motion_variance(noise: Array, wander: Array, blocks: int) -> Array:
+    """What motions add to the variances that noise explains: parameters change more from block to block than by noise.
+
+    Args:
+        noise: variances by noise, one per parameter; zero where a parameter is fixed.
+        wander: variances by a jackknife over blocks, noise included; NaN where nothing is known.
+        blocks: how many blocks there were.
+    """
+    told = np.isfinite(wander) & (noise > 0.0) & (wander > 0.0)
+    if not np.any(told):
+        return np.zeros_like(noise)
+    ratio = np.where(told, wander / np.where(noise > 0.0, noise, 1.0), np.nan)
+    degrees = float(blocks - 1)
+    common = mean_ratio(ratio[told], degrees)
+    shrunk = drawn_to_mean(np.where(told, ratio, common), common, degrees)
+    return np.asarray(noise * np.maximum(shrunk - 1.0, 0.0))

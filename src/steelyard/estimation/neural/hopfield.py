@@ -59,6 +59,9 @@ def _miss(r: Array, u: Array, rows: Array, targets: Array, bound: float, gain: f
 
 # A weight this close to its bound is held by it.
 _HELD = 0.99
+# Passes of the projection form, each one product; and steps of the "tanh" form, each a Newton iteration of 60 µs or so
+# for a small arm: a minute at most.
+_MOST_PASSES, _MOST_STEPS = 100_000, 500_000
 
 
 @estimator("hopfield")
@@ -71,7 +74,8 @@ class Hopfield(Network):
     "projection" is the linear network with its state clipped to ±c; passes that do not touch the bound are one affine
     map. `bound` is c and `gain` β; None: c = 10 in scaled units (ten times what a column would need to explain all
     torque alone), β so that h·(c/β)·λ_max = 0.1. `history` has up to `moments` moments of the way: of the passes, and
-    in the "tanh" form also within them. `scaled` as for Adaline; starts from the prior, or from zero.
+    in the "tanh" form also within them. `passes` None: 100,000; in the "tanh" form as many as 500,000 steps of samples
+    are, one at least (`tolerance` ends both earlier). `scaled` as for Adaline; starts from the prior, or from zero.
 
     Claims: clean rows give the parameters once it has converged (to 1e-6 of the largest for small robots, given the
     passes: hundreds, which are cheap in the projection form). `details["excitation"]` says whether ∩ ker Φ(t) = {0},
@@ -85,7 +89,7 @@ class Hopfield(Network):
     form: Literal["tanh", "projection"] = "projection"
     bound: float | None = None
     gain: float | None = None
-    passes: int = 100_000
+    passes: int | None = None
     substeps: int = 1
     scaled: bool = True
     tolerance: float = 1e-10
@@ -98,7 +102,7 @@ class Hopfield(Network):
             value = getattr(self, name)
             if value is not None and not value > 0.0:
                 raise EstimationError(f"{name} is {value}; it must be positive.")
-        if self.passes < 1 or self.substeps < 1:
+        if (self.passes is not None and self.passes < 1) or self.substeps < 1:
             raise EstimationError("A network needs one pass and one step per sample at least.")
 
     def free(self, data: RegressionData, columns: Columns, start: Array | None = None) -> FreeFit:
@@ -148,7 +152,8 @@ class Hopfield(Network):
                 way.add((seen / instants, bound * np.tanh(u / gain)))
             return u
 
-        u, count, change = repeat(one_pass, u, self.passes, self.tolerance)
+        fit = max(1, _MOST_STEPS // (instants * self.substeps))
+        u, count, change = repeat(one_pass, u, self.passes or min(fit, _MOST_PASSES), self.tolerance)
         return bound * np.tanh(u / gain), count, change
 
     def _projected(
@@ -158,7 +163,8 @@ class Hopfield(Network):
         inputs = np.repeat(patterns.inputs, self.substeps, axis=0)
         targets = np.repeat(patterns.targets, self.substeps, axis=0)
         epoch = Epoch.of_steps(inputs, targets, rate)
-        return repeat(lambda v: np.clip(epoch(v), -bound, bound), w, self.passes, self.tolerance, way)
+        passes = self.passes or _MOST_PASSES
+        return repeat(lambda v: np.clip(epoch(v), -bound, bound), w, passes, self.tolerance, way)
 
 
 @estimator("hopfield-tank")

@@ -15,8 +15,13 @@ from steelyard.robot.robot import Robot
 from steelyard.robot.spatial import inertial_parameters, move_parameters, pseudo_inertia
 
 
-def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
-    """The inertias of `robot`'s description, link by link where they are given; nothing is known of the `terms`.
+def nominal_prior(robot: Robot, terms: Terms, rotors_stated: bool = False) -> Prior | None:
+    """The inertias of `robot`'s description, link by link where they are given, and its rotors.
+
+    Of the other `terms` nothing is known. A rotor is what the description states. Where it states none, the rotor of a
+    slide is zero: its motion cannot tell it from the mass that slides, and that mass belongs to the links. A joint that
+    turns is driven through a gear, and its rotor may well be larger than what the description lacks of the link. With
+    `rotors_stated` the terms were asked for by name, and rotors of unknown size are looked for everywhere.
 
     A link that is stated to weigh nothing is known to: in a physically possible fit it stays light. One that is stated
     to be an impossible body gets a default body in its place there, and a note (`reference_bodies` does both). One of
@@ -33,6 +38,12 @@ def nominal_prior(robot: Robot, terms: Terms) -> Prior | None:
             known[own] = True
         elif described and _has_no_length(robot, k):
             known[own] = True
+    stated, values = nominal_terms(robot)
+    given = dict(zip(stated.names, values.tolist(), strict=True))
+    kinds = terms.per_parameter(lambda term, place: (term.inertial, place.revolute))
+    for k, (name, (rotor, revolute)) in enumerate(zip(terms.names, kinds, strict=True), start=robot.inertial_count):
+        if rotor and (name in given or not (revolute or rotors_stated)):
+            theta[k], known[k] = given.get(name, 0.0), True
     return Prior(theta, tuple(known.tolist())) if known.any() else None
 
 
@@ -41,7 +52,7 @@ def described_prior(robot: Robot, terms: Terms) -> Prior | None:
 
     A fit of rows does not ask for them: its data show friction well, and a guess of it would only draw it.
     """
-    bodies = nominal_prior(robot, terms)
+    bodies = nominal_prior(robot, terms, rotors_stated=True)
     stated, values = nominal_terms(robot)
     given = dict(zip(stated.names, values.tolist(), strict=True))
     if bodies is None or not given:

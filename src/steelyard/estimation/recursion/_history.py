@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 
 from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.recursion._information import Information, determined
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array, one_blas_thread
 
 # A change of the predictions below this part of them does not show, also where there is no noise at all.
@@ -70,6 +71,14 @@ class History:
         known = values > 1e-150
         return np.asarray(np.divide(1.0, values**2, out=np.full_like(values, np.inf), where=known), dtype=np.float64)
 
+    @property
+    def state_rules(self) -> dict[str, ArrayRule]:
+        """Where a saved state may differ from that of a new history."""
+        most = max(self._most, 1)
+        # A state of before there was a choice has triangles in the place of estimates.
+        kept = ArrayRule(rows=most, unknown=True, optional=True)
+        return {"moments": ArrayRule(rows=most), "beta": kept, "triangles": kept}
+
     def state(self) -> dict[str, Array]:
         size = self._count + 1
         head = np.array([[m[0], m[1]] for m in self._moments]).reshape(-1, 2)
@@ -79,6 +88,8 @@ class History:
         return {**kept, "triangles": np.array([m[2] for m in self._moments]).reshape(-1, size, size)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
+        if not state["stride"] >= 1.0:
+            raise EstimationError("the history in the state is damaged.")
         self._stride = int(state["stride"])
         # A state of before there was a choice has triangles, none of them where nothing was kept.
         of_each = state["triangles" if self._whole or "beta" not in state else "beta"]

@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from steelyard.dynamics.native.reflect import MOST_ROWS, Reflections, wide_rows
 from steelyard.errors import ShapeError
 from steelyard.estimation.estimate import EstimationError
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.regression.factor import triangle
 
@@ -201,6 +202,11 @@ class Information:
         return self.R
 
     # ---------------------------------------------------------------- to be continued elsewhere
+
+    @property
+    def state_rules(self) -> dict[str, ArrayRule]:
+        """Where a saved state may differ from that of a new one: those of before have one number less."""
+        return {"counts": ArrayRule(rows=5, fewest=4)}
 
     def state(self) -> dict[str, Array]:
         """All that the future depends on, as arrays."""

@@ -14,8 +14,10 @@ from math import exp, log
 
 import numpy as np
 
+from steelyard.estimation.estimate import EstimationError
 from steelyard.estimation.linear.widening import drawn_to_mean, mean_ratio
 from steelyard.estimation.recursion._information import Information
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array, one_blas_thread
 
 # Stretches that are kept at most, and how many make a scatter; the first ones are of so many updates.
@@ -70,9 +72,11 @@ class Stretches:
     Args:
         joints: whose torques the rows are of.
         equations: how many rows come at a time.
+        width: how many torques a sample has; None: as many as `joints`.
     """
 
-    def __init__(self, joints: Sequence[int], equations: int) -> None:
+    def __init__(self, joints: Sequence[int], equations: int, width: int | None = None) -> None:
+        self._width = len(joints) if width is None else width
         self._joints, self._equations = list(joints), equations
         self._marks: list[_Mark] = []
         self.stride = _SHORTEST
@@ -174,6 +178,17 @@ class Stretches:
 
     # ---------------------------------------------------------------- to be continued elsewhere
 
+    @property
+    def state_rules(self) -> dict[str, ArrayRule]:
+        """Where a saved state may differ from that of a new stream; states of before have none of this."""
+        marks = ArrayRule(rows=_MOST + 1, fewest=1, optional=True)
+        return {
+            **dict.fromkeys(("heads", "triangles", "squares"), marks),
+            "now": ArrayRule(optional=True),
+            "roughness": ArrayRule(rows=max(len(self._joints), 1), optional=True),
+            "torques": ArrayRule(rows=3, optional=True),
+        }
+
     def state(self) -> dict[str, Array]:
         marks = self._marks
         size = marks[0].joined.shape
@@ -192,9 +207,15 @@ class Stretches:
         rows = zip(state["heads"], state["triangles"], state["squares"], strict=True)
         self._marks = [_Mark(int(u), float(f), j.copy(), s.copy(), int(n)) for (u, f, n), j, s in rows]
         stride, looked, rough, *squares = state["now"]
+        roughness, torques = state["roughness"], state["torques"]
+        fits = len(roughness) == len(self._joints) or not rough
+        if torques.size:
+            fits = fits and torques.ndim == 2 and torques.shape[1] == self._width
+        if not (stride >= 1.0 and fits):
+            raise EstimationError("the stretches in the state are damaged.")
         self.stride, self._looked, self._rough = int(stride), int(looked), int(rough)
-        self._squares, self._roughness = np.array(squares), state["roughness"].copy()
-        self._torques = [x.copy() for x in state["torques"]]
+        self._squares, self._roughness = np.array(squares), roughness.copy()
+        self._torques = [x.copy() for x in torques]
 
 
 def _every_second(marks: Sequence[_Mark], stride: int) -> list[_Mark]:

@@ -6,7 +6,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.archives import opened_archive
+from steelyard.ground.array_rules import ArrayRule, check_arrays
 from steelyard.ground.arrays import Array
 from steelyard.ground.files import write_whole
 from steelyard.ground.untrusted import parse_json
@@ -74,6 +76,33 @@ def read_state(path: str | os.PathLike[str], owner: Mapping[str, str]) -> dict[s
                 f"{_short(owner[key])}; resume it with what it was begun with, or begin anew."
             )
     return arrays
+
+
+def rules_of(parts: Mapping[str, Any]) -> dict[str, ArrayRule]:
+    """Where the saved states of `parts`, by name, may differ from those of new ones."""
+    # What the rows of a scheme keep follows the interval of the samples; the scheme compares it.
+    rules = {f"rows.{key}": ArrayRule(any_shape=True, unknown=True) for key in parts["rows"].state()}
+    for name, part in parts.items():
+        rules |= {f"{name}.{key}": rule for key, rule in getattr(part, "state_rules", {}).items()}
+    return rules
+
+
+def read_checked(
+    path: str | os.PathLike[str], owner: Mapping[str, str], new: Mapping[str, Array], rules: Mapping[str, ArrayRule]
+) -> dict[str, Array]:
+    """The arrays of a state at `path` that belongs to `owner`, checked against those of a `new` one by `rules`."""
+    return check_arrays(new, read_state(path, owner), rules, str(path), StateError)
+
+
+@contextmanager
+def contradictions_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """In here arrays that fit one by one, and contradict each other, are a sentence about the file at `path`."""
+    try:
+        yield
+    except StateError:
+        raise
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError, SteelyardError) as why:
+        raise StateError(f"{path}: the state contradicts itself ({why}); begin anew.") from None
 
 
 def _short(text: Any, most: int = 120) -> str:

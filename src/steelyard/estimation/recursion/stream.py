@@ -21,7 +21,8 @@ from steelyard.estimation.recursion._information import Information
 from steelyard.estimation.recursion._stretches import EVERY, ErrorParts, Stretches
 from steelyard.estimation.recursion.forgetting import Forgetting, make_forgetting
 from steelyard.estimation.recursion.live_rows import live_rows
-from steelyard.estimation.recursion.state import identity, read_state, write_state
+from steelyard.estimation.recursion.state import contradictions_named, identity, read_checked, rules_of, write_state
+from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import TermsLike
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
@@ -217,7 +218,7 @@ class Recursive:
         beta0, self.prior = settings.start(base)
         self.information.start(beta0, settings.P0)
         used = [int(j) for j in np.flatnonzero(robot.torque_used)]
-        self._stretches = Stretches(used, self._rows.equations)
+        self._stretches = Stretches(used, self._rows.equations, robot.dof)
         self._stretches.start(self.information)
         self._inverse_noise = 1.0 / settings.noise_std(self._rows.equations)[:, None]
         self._weighted = bool(np.any(self._inverse_noise != 1.0))
@@ -371,6 +372,11 @@ class Recursive:
         arrays = {f"{name}.{key}": x for name, part in self._stateful.items() for key, x in part.state().items()}
         return {**arrays, "samples": np.array(self.samples)}
 
+    @property
+    def state_rules(self) -> dict[str, ArrayRule]:
+        """Where a saved state may differ from that of a new stream."""
+        return rules_of(self._stateful)
+
     def go_on_from(self, arrays: Mapping[str, Array]) -> None:
         """Go on from what `state` gave (`arrays`), of the same robot, terms and scheme."""
         for name, part in self._stateful.items():
@@ -386,4 +392,5 @@ class Recursive:
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Go on from the state at `path`; one of another robot, of other terms or of another scheme is refused."""
-        self.go_on_from(read_state(path, self._owner))
+        with contradictions_named(path):
+            self.go_on_from(read_checked(path, self._owner, self.state(), self.state_rules))

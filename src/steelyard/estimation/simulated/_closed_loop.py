@@ -123,7 +123,8 @@ class ClosedLoop:
             row = int(np.argmin(good))
             masses = np.linalg.eigvalsh(self.plant.smooth.mass_matrix(run.motion.q[::50], theta))[..., 0]
             why = (
-                "the mass matrix is not positive definite with these parameters; use physical=True or a richer motion"
+                "the mass matrix is not positive definite with these parameters; use --physical (in Python: "
+                "physical=True) or a richer motion"
                 if masses.min() <= 0.0
                 else "the closed loop is unstable: check the controller's gains, signs and period, or shorten `step`"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
+from steelyard.signals.between import TorqueBetween, lag_s
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Motion, Preparation
 from steelyard.simulation.controllers import Controller
@@ -58,7 +59,8 @@ class Experiment:
     `controller` is one of `steelyard.simulation` or a subclass of its `Controller`; it acts every `control_period`
     seconds (None: at every sample). `position_noise` and `torque_noise` are standard deviations of white noise per
     joint where they are known. Simulations take steps of at most `step` seconds (None: the control period) and spread
-    dry friction over `smoothing` rad/s (m/s); a term's own smoothing is kept.
+    dry friction over `smoothing` rad/s (m/s); a term's own smoothing is kept. `torque_between` says how the torque runs
+    between samples ("auto": nobody looked); the runs have the clock of the samples, whatever it is.
     """
 
     dynamics: Dynamics
@@ -70,6 +72,7 @@ class Experiment:
     step: float | None = None
     smoothing: float = field(default=1e-2, kw_only=True)
     mask: float = field(default=0.0, kw_only=True)
+    torque_between: TorqueBetween = field(default="auto", kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "runs", tuple(self.runs))
@@ -141,14 +144,18 @@ class Experiment:
         told = list(references or [None] * len(logs))
         if len(told) != len(logs):
             raise EstimationError(f"There are {len(logs)} logs but {len(told)} references; give one for each log.")
+        between = study.preparation.torque_between
+        if lag_s(between, 1.0):
+            study = replace(study, preparation=replace(study.preparation, torque_between="sampled"))
         runs = [
-            _run(log, motion, reference, control_period)
+            _run(log, motion, reference, control_period, bool(study.preparation.delay))
             for log, reference in zip(logs, told, strict=True)
             for motion in study.motions(log)
         ]
         return cls(
             study.dynamics, tuple(runs), controller, control_period, _given(position_noise),
             _given(torque_noise), step, smoothing=smoothing, mask=study.preparation.mask,
+            torque_between=between,
         )  # fmt: skip
 
     @property
@@ -162,7 +169,11 @@ class Experiment:
     def regression(self, base: BaseParameters) -> RegressionData:
         """The rows of the dynamic scheme, τ = Y θ, over `base`, from the motions as measured and filtered."""
         self.check()
-        return observe(self.dynamics, base, lambda: [run.motion for run in self.runs], self.mask)
+        return observe(self.dynamics, base, lambda: [self.beside_torque(run) for run in self.runs], self.mask)
+
+    def beside_torque(self, run: Run) -> Motion:
+        """The motion of a `run` at the instants that its torques belong to, half a sample off where they are held."""
+        return run.motion.with_torque(self.torque_between)
 
     def check(self) -> None:
         """Whether there is anything to estimate from, and whether it is finite."""
@@ -205,8 +216,8 @@ def _given(value: _Level) -> Array | None:
     return None if value is None else np.asarray(value, dtype=float)
 
 
-def _run(log: Log, motion: Motion, reference: Any, control_period: float | None) -> Run:
-    q = _at(motion.t, log.t, log.q)
+def _run(log: Log, motion: Motion, reference: Any, control_period: float | None, shifted: bool) -> Run:
+    q = _smooth_at(motion.t, log.t, log.q) if shifted else _at(motion.t, log.t, log.q)
     if reference is None:
         return Run(motion, q)
     period = motion.filter.period
@@ -224,6 +235,15 @@ def _run(log: Log, motion: Motion, reference: Any, control_period: float | None)
     if len(parts) != 3:
         raise EstimationError(f"A reference has three parts (q, dq, ddq), not {len(parts)}.")
     return Run(motion, q, (parts[0], parts[1], parts[2]))
+
+
+def _smooth_at(clock: Array, t: Array, x: Array) -> Array:
+    """Positions between their samples, by a cubic spline; exact where the clocks agree."""
+    from scipy.interpolate import CubicSpline
+
+    near = 2.0 * (clock[1] - clock[0])
+    inner = slice(int(np.searchsorted(t, clock[0] - near)), int(np.searchsorted(t, clock[-1] + near)))
+    return np.asarray(CubicSpline(t[inner], x[inner])(clock))
 
 
 def _at(clock: Array, t: Array, x: Array) -> Array:

@@ -57,7 +57,7 @@ class _Integral(Balanced):
             f"is {max(0, stop - start - 1) * period:.4g} s long); choose a shorter one."
         )
         row_period = count * period if self.consecutive else first.row_period
-        quadrature, still = Quadrature(self.rule), self.stillness(sides, mask)
+        quadrature, still = Quadrature(self.rule_for(first)), self.stillness(sides, mask)
         return over_intervals(sides, motions, quadrature, sums, row_period, still, too_long)
 
     def _count(self, first: Motion) -> int:
@@ -82,7 +82,8 @@ class Momentum(_Integral):
         samples: the same in sampling intervals.
         consecutive: windows follow one another; else they slide from row to row.
         growing: windows all start at the beginning.
-        torque: between samples, "held" (exact for a controller's torque) or "trapezoid" (for a sensor's).
+        torque: between samples, "held" (exact for a controller's torque) or "trapezoid" (for a sensor's); "auto": as
+            the preparation's `torque_between` says, or held.
         still: windows in which a joint with dry friction moves more slowly than this (rad/s, m/s; default 0.02 and
             0.002; 0: never) are left out, and growing ones start afresh afterwards.
     """
@@ -91,7 +92,7 @@ class Momentum(_Integral):
     equation: ClassVar[str] = "∫τ = [P θ] + ∫D θ"
     about: ClassVar[str] = "torques integrated over windows, for accelerations too noisy to be made"
     balance: ClassVar[Balance] = MOMENTUM
-    torque: Literal["held", "trapezoid"] = option("held", "between samples")
+    torque: Literal["auto", "held", "trapezoid"] = option("auto", "between samples")
     still: float | None = option(None, "slower joints are left out", "rad/s, m/s")
 
 
@@ -107,14 +108,15 @@ class Energy(_Integral):
         growing: windows all start at the beginning (their long integral, and the supplied-energy scheme of
             Chávez-Olivares et al. 2012).
         work: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is held between samples, which on the latter's
-            experiment cuts the bias of noise-free data from 30 % to 0.03 %; or "trapezoid" of τᵀq̇, as printed.
+            experiment cuts the bias of noise-free data from 30 % to 0.03 %; or "trapezoid" of τᵀq̇, as printed; "auto":
+            as the preparation's `torque_between` says, or held.
     """
 
     name: ClassVar[str] = "energy"
     equation: ClassVar[str] = "∫q̇ᵀτ = [(K + U) θ] + ∫L θ"
     about: ClassVar[str] = "the work of all joints over windows"
     balance: ClassVar[Balance] = ENERGY
-    work: Literal["held", "trapezoid"] = option("held", "between samples")
+    work: Literal["auto", "held", "trapezoid"] = option("auto", "between samples")
 
 
 # ---------------------------------------------------------------- sums over windows
@@ -204,7 +206,10 @@ class _LiveWindow:
                 "place": np.array([self._count, self._next])}  # fmt: skip
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        self._resize(int(state["place"][0]))
+        count = int(state["place"][0])
+        if len(state["parts"]) != (0 if self._growing else count) or not 0 <= state["place"][1] <= count:
+            raise SteelyardError("the sums in the state are damaged.")
+        self._resize(count)
         self._next = int(state["place"][1])
         self._parts[:] = state["parts"]
         self.result[:], self._since[:] = state["sum"], state["since"]

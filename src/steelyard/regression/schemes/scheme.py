@@ -26,6 +26,7 @@ from steelyard.regression.observe import with_history
 from steelyard.regression.schemes._blocks import Motions
 from steelyard.regression.schemes.balance import INTEGRATION_RULES, Balance, BalanceRows, check_rule
 from steelyard.regression.schemes.still import Curves, KnownFriction, Stillness, check_still
+from steelyard.signals.prepare import Motion
 
 SCHEMES: Registry[type[Scheme]] = Registry("scheme", ("steelyard.regression.schemes",), "steelyard.schemes")
 
@@ -107,9 +108,22 @@ class Balanced(Scheme):
         check_still(self.still_speed)
 
     @property
-    def rule(self) -> str:
-        """How the torque runs between samples."""
+    def stated_rule(self) -> str:
+        """How the torque runs between samples by the scheme's own option; "auto": as the motions say, or held."""
         return str(getattr(self, "work" if self.balance.scalar else "torque"))
+
+    @property
+    def rule(self) -> str:
+        """How the torque runs between samples, where motions do not say it."""
+        return "held" if self.stated_rule == "auto" else self.stated_rule
+
+    def rule_for(self, motion: Motion) -> str:
+        """The rule for the torque of a `motion`.
+
+        A motion whose preparation knows how the torque runs is shifted by half a sample where that is due; the torque
+        then counts as sampled at the same instants, and the trapezoid rule is right for all three ways.
+        """
+        return "trapezoid" if self.stated_rule == "auto" and motion.between else self.rule
 
     @property
     def still_speed(self) -> float | None:

@@ -12,11 +12,14 @@ import numpy as np
 from steelyard.errors import LogError, UnknownNameError
 from steelyard.ground.archives import BUDGET, MOST_TIMES_SMALLER
 from steelyard.ground.extras import import_extra
+from steelyard.ground.untrusted import DEEPEST
 from steelyard.signals._arrays import ArrayColumns, StoredArray
 from steelyard.signals.readers._hdf5_text import text_of
 from steelyard.signals.table import MOST_COLUMNS, READERS, LogReader, TableBlock
 
 MOST_SETS = 10_000
+# Entries of all groups together: data sets, groups, types, links.
+_MOST_ENTRIES = 100_000
 _JOINTS = ("joints", "joint_names", "names", "name")
 
 
@@ -62,15 +65,7 @@ class Hdf5Reader(LogReader):
             if not isinstance(root, h5py.Group):
                 groups = [name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)]
                 raise LogError(f"{self.path}: {UnknownNameError('group', self.topic, groups)}")
-        sets: dict[str, Any] = {}
-
-        def visit(name: str, item: Any) -> str | None:  # hard links only, each once
-            if isinstance(item, h5py.Dataset) and not name.startswith("#"):
-                sets[name] = item
-            return name if len(sets) > MOST_SETS else None
-
-        if root.visititems(visit) is not None:
-            raise LogError(f"{self.path}: has more than {MOST_SETS} data sets; choose a group with the key topic.")
+        sets = self._data_sets(root)
         self._find_joints(sets)
         usable = {name: item for name, item in sets.items() if self._is_plain(item)}
         shared = _shared_group(list(usable))
@@ -85,6 +80,42 @@ class Hdf5Reader(LogReader):
                 full = field if len(usable) == 1 else f"{short}.{field}"
                 out.append(StoredArray(full, item.shape + kind.shape, kind.base.kind, _Field(item, field)))
         return out
+
+    def _data_sets(self, root: Any) -> dict[str, Any]:
+        """The data sets below `root`, by their paths; hard links only, each object once.
+
+        The library's own walk (`visititems`) has no limit of depth and takes time with the square of it.
+        """
+        import h5py
+
+        sets: dict[str, Any] = {}
+        known: set[tuple[int, int]] = set()
+        waiting: list[tuple[str, int, Any]] = [("", 0, root)]
+        entries = 0
+        while waiting:
+            prefix, depth, item = waiting.pop()
+            info = h5py.h5o.get_info(item.id)
+            if (info.fileno, info.addr) in known:
+                continue
+            known.add((info.fileno, info.addr))
+            if isinstance(item, h5py.Dataset) and not prefix.startswith("#"):
+                sets[prefix] = item
+            if len(sets) > MOST_SETS:
+                raise LogError(f"{self.path}: has more than {MOST_SETS} data sets; choose a group with the key topic.")
+            if not isinstance(item, h5py.Group):
+                continue
+            if depth >= DEEPEST:
+                raise LogError(
+                    f"{self.path}: its groups are nested deeper than {DEEPEST} levels; copy the data sets of the log "
+                    "into one group."
+                )
+            entries += len(item)
+            if entries > _MOST_ENTRIES:
+                raise LogError(f"{self.path}: has more than {_MOST_ENTRIES} entries; is it a log?")
+            below = [name for name in sorted(item) if isinstance(item.get(name, getlink=True), h5py.HardLink)]
+            path = f"{prefix}/" if prefix else ""
+            waiting += [(f"{path}{name}", depth + 1, item[name]) for name in reversed(below)]
+        return sets
 
     def _is_plain(self, item: Any) -> bool:
         """Numbers that lie in this file, in pieces in proportion to it."""

@@ -46,7 +46,14 @@ class Fits:
 
     @classmethod
     def of(cls, free: Array, inverse: Array, columns: Index, bounded: Mask) -> Fits:
-        """The fits to `columns` that are `free`, within the bounds."""
+        """Move free fits inside the bounds.
+
+        Args:
+            free: Least squares without bounds, shape (fits, columns).
+            inverse: Inverse of their normal matrices, shape (fits, columns, columns).
+            columns: Columns of the structure.
+            bounded: Which of all columns' parameters cannot be negative.
+        """
         x, kept = np.zeros((len(free), len(bounded))), inverse
         x[:, columns] = free
         outside = np.flatnonzero(np.any(bounded[columns] & (free < 0.0), axis=1))
@@ -57,7 +64,12 @@ class Fits:
         return cls(x, columns, kept, free, inverse)
 
     def less(self, columns: Index, bounded: Mask) -> Fits:
-        """The fits without some of their columns, out of these."""
+        """Compute the fits without some of their columns, out of these.
+
+        Args:
+            columns: Columns to leave out.
+            bounded: Which of all columns' parameters cannot be negative.
+        """
         goes = np.isin(self.columns, columns)
         stays = ~goes
         across = self.free_inverse[:, stays][:, :, goes]
@@ -114,7 +126,9 @@ class BlockGrams:
         """The standard deviation of every equation's right side; to be asked for when all rows are in."""
         count = self.rows.sum(axis=0)
         squares = np.array([g[-1, -1] for g in self.totals])
-        return np.asarray(np.sqrt(np.maximum(squares / count - (self.sums.sum(axis=0) / count) ** 2, 1e-300)))
+        variance = squares / count - (self.sums.sum(axis=0) / count) ** 2
+        # Of a torque that never changes: weights of the inverse, and their squares, are still finite numbers.
+        return np.asarray(np.sqrt(np.maximum(variance, 1e-60)))
 
     @cached_property
     def totals(self) -> list[Array]:
@@ -122,9 +136,11 @@ class BlockGrams:
         return [g.sum(axis=0) for g in self.grams]
 
     def weighted(self, structure: Mask, near: Weighted | None = None) -> Weighted:
-        """The sums with every equation weighted by its own residuals in the fit of `structure` to everything.
+        """Weight every equation by its own residuals in the fit of a structure to all blocks.
 
-        `near`: those of a structure that is nearly this one, from whose weights it is not far.
+        Args:
+            structure: Which columns the model has.
+            near: Sums of a similar structure, whose weights serve as a start.
         """
         count, weights = self.rows.sum(axis=0), 1.0 / self.deviations if near is None else near.weights
         for _ in range(4 if near is None else 2):
@@ -134,11 +150,20 @@ class BlockGrams:
         return Weighted(self, weights)
 
     def left_out(self, fits: Fits) -> Array:
-        """The squared errors of the fits without each block on that block, `(blocks, equations)`."""
+        """Sum the squared errors on each block of the fit without it, shape (blocks, equations).
+
+        Args:
+            fits: Fits to all blocks and without each of them.
+        """
         return np.hstack([self.left_out_of(e, fits.x[:, :, None]) for e in range(len(self.every))])
 
     def left_out_of(self, equation: int, x: Array) -> Array:
-        """The same of one equation, for several fits each, `x` `(1 + blocks, columns, fits)`: `(blocks, fits)`."""
+        """Sum the squared errors of one equation for several fits each, shape (blocks, fits).
+
+        Args:
+            equation: Number of the equation.
+            x: Parameters, shape (1 + blocks, columns, fits).
+        """
         return _square(self.grams[equation], x[1:, self.every[equation]])
 
 
@@ -149,7 +174,12 @@ def _square(gram: Array, x: Array) -> Array:
 
 
 class Weighted:
-    """Normal equations of all columns, of all blocks and without each, with `weights` (1/σ) of the equations."""
+    """Normal equations of all columns, of all blocks and without each.
+
+    Args:
+        grams: Gram matrices by equation and block.
+        weights: 1/σ of every equation.
+    """
 
     def __init__(self, grams: BlockGrams, weights: Array) -> None:
         self.grams, self.weights = grams, weights
@@ -177,11 +207,19 @@ class Weighted:
         return out
 
     def whole(self, structure: Mask) -> Fits:
-        """Least squares within the bounds, to all blocks."""
+        """Fit a structure to all blocks by least squares within the bounds.
+
+        Args:
+            structure: Which columns the model has.
+        """
         return self._solved(self._joined(self.grams.totals)[None], structure)
 
     def fit(self, structure: Mask) -> Fits:
-        """Least squares within the bounds, to all blocks and without each."""
+        """Fit a structure to all blocks, and without each, by least squares within the bounds.
+
+        Args:
+            structure: Which columns the model has.
+        """
         return self._solved(self._normals, structure)
 
     def _solved(self, normals: Array, structure: Mask) -> Fits:
@@ -198,9 +236,12 @@ class Weighted:
         return Fits.of(free, inverse, columns, self.grams.bounded)
 
     def extended(self, fits: Fits, equation: int, offers: Sequence[Index]) -> tuple[Array, Array]:
-        """The fits if an equation had one of `offers` more, and its squared errors on left-out blocks.
+        """Extend the fits by one more candidate of an equation, by Schur's complement.
 
-        By Schur's complement; each offer is some columns. Not a number where they say nothing new.
+        Args:
+            fits: Fits of the structure as it is.
+            equation: Number of the equation whose left-out errors are wanted.
+            offers: Columns of each candidate; NaN where they add nothing new.
 
         Returns:
             `(1 + blocks, all columns, offers)` and `(offers, blocks)`.

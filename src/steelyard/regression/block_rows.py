@@ -1,27 +1,24 @@
-"""What the search looks at: candidates, rows of the logs' beginnings, their blocks, motions that candidates go by."""
+"""The rows of a study's first motions, cut into stretches and labelled by the block of time that is left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
-from steelyard.identification._blocks import Index, Mask
-from steelyard.parameters.term import Term
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.block_grams import Index, Mask
 from steelyard.regression.observe import observe
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
-from steelyard.study import Study
 
 # Blocks of time that are left out in turn; few enough that the others still excite everything.
 BLOCKS = 5
 # From this many logs on, whole logs are left out: what changes between logs is what a model meets next.
 ENOUGH_LOGS = 3
-# The usual dry friction is also tried as a jump, and rounded off at this part of its usual speed. What looks rounder
-# than usual is friction that remembers, and is offered as such.
-ROUNDINGS = (0.0, 0.3)
 # Rows of an equation that are looked at; of longer logs, stretches all along them, two in each block that is left out.
 # The error over as many is known to one or two per cent, which is what a term must gain.
 ENOUGH_ROWS = 10_000
@@ -32,46 +29,52 @@ _LEAD = 0.25
 _THINNED = 4
 
 
-@dataclass(frozen=True, eq=False)
-class Offer:
-    """A candidate of one joint: its term there, and its columns.
+def nonnegative(base: BaseParameters) -> Mask:
+    """Mark the base parameters that cannot be negative: single parameters of terms with a lower bound of zero.
 
-    `instead`: it takes the usual dry friction's place.
+    Args:
+        base: Base parameters of the robot with its terms.
     """
-
-    term: Term
-    columns: Index
-    instead: bool
-
-    @property
-    def bounded(self) -> Mask:
-        """Which of its parameters cannot be negative: what takes energy, and springs."""
-        return np.array([self.term.dissipative or c.lower == 0.0 for c in self.term.columns])
+    lower = np.concatenate([np.full(base.robot.inertial_count, -np.inf), base.terms.lower])
+    alone = np.count_nonzero(base.matrix, axis=1) == 1
+    return np.asarray(alone & (lower[list(base.independent)] == 0.0))
 
 
-def term_text(term: Term) -> str:
-    """A candidate for people: its name, and the options that tell it from others of its kind."""
-    options = ", ".join(f"{k} {v:.3g}" for k, v in term.options.items() if isinstance(v, float))
-    return f"{term.kind} ({options})" if options else term.kind
+def tables(dynamics: Dynamics, base: BaseParameters, rows: Rows, motion: Motion) -> list[Array]:
+    """Compute [A y] of every equation at the motion's rows, through its filter.
 
-
-def tables(study: Study, rows: Rows, motion: Motion) -> list[Array]:
-    """[A y] of every equation at the motion's rows, through its filter."""
+    Args:
+        dynamics: Physics of the robot with its terms.
+        base: Base parameters whose columns are wanted.
+        rows: Traced equations over these columns.
+        motion: Prepared motion; rows of standstill stay in.
+    """
     parts: list[list[Array]] = [[] for _ in rows.equations]
     whole = replace(motion, fit_standing=True)  # rows of standstill are left out later, with their candidates
-    for block in observe(study.dynamics, study.base, lambda: (whole,), rows=rows).source():
+    for block in observe(dynamics, base, lambda: (whole,), rows=rows).source():
         parts[block.equation].append(np.column_stack([block.A, block.y]))
     return [np.concatenate(p) for p in parts]
 
 
 def in_step(motion: Motion) -> Motion:
-    """The motion with rows a little closer, such that four samples of `thinned` are from one to the next."""
+    """Space the rows such that four samples of `thinned` lie between two of them.
+
+    Args:
+        motion: Prepared motion.
+    """
     start, stop, step = motion.keep.indices(len(motion.t))
     return replace(motion, keep=slice(start, stop, step - step % _THINNED if step > _THINNED else step))
 
 
 def stretches(motions: Sequence[Motion]) -> list[list[tuple[slice, Motion]]]:
-    """Of each motion the stretches that are looked at, and which of its samples they are."""
+    """Cut long motions into stretches.
+
+    Args:
+        motions: Prepared motions.
+
+    Returns:
+        For each motion, the samples of every stretch and the stretch as a motion.
+    """
     total = sum(m.rows for m in motions)
     if total <= ENOUGH_ROWS:
         return [[(slice(0, len(m.t)), m)] for m in motions]
@@ -87,7 +90,7 @@ def stretches(motions: Sequence[Motion]) -> list[list[tuple[slice, Motion]]]:
 
 
 def _cut(motion: Motion, first: int, rows: int, before: int, after: int) -> tuple[slice, Motion]:
-    """So many `rows` of a motion from a `first` sample on, with samples `before` them and `after` them."""
+    """Take `rows` rows from sample `first` on, with so many samples before and after them."""
     step = motion.keep.step
     end = first + (rows - 1) * step + 1
     inside = slice(max(first - before, 0), end + after)
@@ -97,7 +100,10 @@ def _cut(motion: Motion, first: int, rows: int, before: int, after: int) -> tupl
 
 
 def thinned(motion: Motion) -> Motion:
-    """The motion at fewer samples, of which its rows are some: as many as its candidates need.
+    """Thin a motion out to as many samples as its candidate columns need; its rows are among them.
+
+    Args:
+        motion: Prepared motion.
 
     It was smoothed at twice the cut-off; twenty samples in a period of the cut-off hold it, and what is computed from
     it and goes through the filter. (The torque is not smooth: its rows are made of all samples.)
@@ -111,7 +117,11 @@ def thinned(motion: Motion) -> Motion:
 
 
 def labels(motions: Sequence[tuple[int, int]]) -> list[Index]:
-    """To which block each row belongs, motion by motion, for motions given as (log, rows)."""
+    """Number the block of each row, motion by motion.
+
+    Args:
+        motions: For each motion the number of its log and of its rows.
+    """
     logs = sorted({log for log, _ in motions})
     if len(logs) >= ENOUGH_LOGS:
         groups = min(len(logs), 2 * BLOCKS)

@@ -1,0 +1,219 @@
+"""Choose the cut-off of the equations by left-out blocks of the identification logs.
+
+Rows are linear in the parameters, so that a low-pass on both sides of y = A θ commutes with the fit: Gram matrices of
+low-passed rows say what a fit at any cut-off would predict. Too high a cut-off lets the noise of the columns in, which
+dilutes the estimates; a judge that sees that noise itself prefers diluted estimates. So the judge looks only at the
+octaves in which the torque is predictable, and is the same for all candidates (docs/theory/preparation.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask
+from steelyard.regression.block_rows import in_step, labels, nonnegative, stretches, tables
+from steelyard.regression.observe import standstill_rows
+from steelyard.regression.rows import Rows
+from steelyard.signals.filters import LowPass
+from steelyard.signals.prepare import Motion
+
+# Candidates, in multiples of the motion's band, below the ceiling that the rule of the motion gives: half octaves.
+_MULTIPLES = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+# Of two candidates so close, one is enough.
+_CLOSE = 1.2
+# Left-out errors that differ by less than this part do no harm. Noise in the columns costs tens of per cent; from 2 to
+# 4 % the choices on thirteen robots are equally good.
+HARMLESS = 0.03
+# An octave of which a fit to everything below explains more than this part holds more torque than noise; it belongs to
+# the fit, whatever chance does to left-out errors.
+_MOSTLY_TORQUE = 0.5
+# Independent samples (2 f T of each equation) that a fit below a frequency f needs per parameter.
+_SAMPLES_PER_PARAMETER = 4.0
+
+
+@dataclass(frozen=True)
+class BandChoice:
+    """A cut-off and the evidence for it.
+
+    Attributes:
+        cutoff_hz: The chosen cut-off [Hz].
+        motion_hz: Band of the motion: 99.9 % of the positions' power lies below [Hz].
+        judged_hz: Left-out errors are judged below this frequency [Hz].
+        candidates_hz: Cut-offs that were tried [Hz], the lowest first.
+        left_out_percent: Error of each candidate on left-out blocks, percent of the torque's standard deviation,
+            geometric mean over joints.
+        explained: Share of the torque in the octave below each candidate that a fit to everything lower explains on
+            left-out blocks (R², median over joints); not for the lowest.
+    """
+
+    cutoff_hz: float
+    motion_hz: float
+    judged_hz: float
+    candidates_hz: tuple[float, ...]
+    left_out_percent: tuple[float, ...]
+    explained: tuple[float, ...]
+
+    @property
+    def is_ceiling(self) -> bool:
+        """Tell whether the highest candidate was chosen."""
+        return self.cutoff_hz == self.candidates_hz[-1]
+
+    @property
+    def sentence(self) -> str:
+        """Explain the choice in one sentence."""
+        if self.is_ceiling:
+            return f"Cut-off {self.cutoff_hz:.3g} Hz: left-out blocks show no harm up to the highest candidate."
+        chosen = self.candidates_hz.index(self.cutoff_hz)
+        own, above, top = (
+            f"{self.left_out_percent[k]:.3g} % at {self.candidates_hz[k]:.3g} Hz" for k in (chosen, chosen + 1, -1)
+        )
+        return (
+            f"Cut-off {self.cutoff_hz:.3g} Hz: error on left-out blocks (below {self.judged_hz:.3g} Hz) {own}, "
+            f"{above}, {top}. Above the cut-off the measured motion is mostly noise."
+        )
+
+    @property
+    def least_percent(self) -> float:
+        """Smallest left-out error of all candidates, percent."""
+        return min(self.left_out_percent)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cutoff_hz": self.cutoff_hz,
+            "motion_hz": self.motion_hz,
+            "judged_hz": self.judged_hz,
+            "candidates": [
+                {"cutoff_hz": f, "left_out_error_percent": e, "explained_in_octave": r}
+                for f, e, r in zip(self.candidates_hz, self.left_out_percent, (None, *self.explained), strict=True)
+            ],
+            "reason": self.sentence,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A stretch of a motion: [A y] of every equation at its rows, where each joint moves, and the rows' period [s]."""
+
+    log: int
+    tables: list[Array]
+    moving: Mask | None
+    period: float
+
+    @property
+    def seconds(self) -> float:
+        return len(self.tables[0]) * self.period
+
+
+class BandLevels:
+    """Gram matrices of the rows below each candidate frequency, and of the octave below it.
+
+    Args:
+        dynamics: Physics of the robot with its usual terms.
+        base: Base parameters of the same.
+        motions: Prepared motions at the highest cut-off that is allowed, each with the number of its log.
+        motion_hz: Band of the motion [Hz].
+    """
+
+    def __init__(
+        self, dynamics: Dynamics, base: BaseParameters, motions: Sequence[tuple[int, Motion]], motion_hz: float
+    ) -> None:
+        self.base, self.motion_hz = base, motion_hz
+        self.used = [int(j) for j in np.flatnonzero(base.robot.torque_used)]
+        self.rows = Rows.kept(dynamics, base.independent)
+        self.bounded = nonnegative(base)
+        self.parts = list(self._parts(dynamics, motions))
+        ceiling = min(m.filter.cutoff_hz for _, m in motions)
+        lower = [c * motion_hz for c in _MULTIPLES if _CLOSE * c * motion_hz < ceiling]
+        self.edges = [*(f for f in lower if self._seen(f)), ceiling]
+        with one_blas_thread():
+            self._reduce()
+
+    def _parts(self, dynamics: Dynamics, motions: Sequence[tuple[int, Motion]]) -> Sequence[_Part]:
+        whole = [in_step(m) for _, m in motions]
+        out = []
+        for (log, _), motion, some in zip(motions, whole, stretches(whole), strict=True):
+            still = standstill_rows(dynamics, motion)
+            for at, part in some:
+                moving = None if still is None else ~still[at][part.keep][:, self.used]
+                out.append(_Part(log, tables(dynamics, self.base, self.rows, part), moving, part.row_period))
+        return out
+
+    def _seen(self, frequency: float) -> bool:
+        """Tell whether there is enough time to fit all parameters below a frequency [Hz]."""
+        whole = sum(p.seconds for p in self.parts)
+        left = sum(max(p.seconds - 2.0 / frequency, 0.0) for p in self.parts)
+        samples = 2.0 * frequency * left * len(self.used)
+        return left >= 0.5 * whole and samples >= _SAMPLES_PER_PARAMETER * self.base.rank
+
+    def _reduce(self) -> None:
+        """Go down from the ceiling, level by level: low-pass the rows, take the octave off, thin them out."""
+        # One period of the lowest frequency is left out at both ends of every stretch, at all levels alike.
+        margin = 1.0 / self.edges[0]
+        trims = [int(np.ceil(margin / p.period)) if len(self.edges) > 1 else 0 for p in self.parts]
+        kept = [k for k, p in enumerate(self.parts) if len(p.tables[0]) - 2 * trims[k] >= 4]
+        numbers = labels([(self.parts[k].log, len(self.parts[k].tables[0]) - 2 * trims[k]) for k in kept])
+        blocks = 1 + max(int(n.max()) for n in numbers)
+        self.below = [self._grams(blocks) for _ in self.edges]
+        self.octave = [self._grams(blocks) for _ in self.edges]
+        for k, number in zip(kept, numbers, strict=True):
+            part, trim = self.parts[k], trims[k]
+            flags = np.zeros(len(part.tables[0]), dtype=bool)
+            flags[trim : len(flags) - trim] = True
+            block = np.zeros(len(flags), dtype=np.int64)
+            block[flags] = number
+            for e, table in enumerate(part.tables):
+                inner = flags if part.moving is None else flags & part.moving[:, e]
+                self._descend(e, table, inner, block, part.period)
+
+    def _grams(self, blocks: int) -> BlockGrams:
+        return BlockGrams(self.rows.equations, self.base.independent, [0] * len(self.used), blocks, self.bounded)
+
+    def _descend(self, equation: int, table: Array, inner: Mask, block: Index, period: float) -> None:
+        for level in range(len(self.edges) - 1, -1, -1):
+            own, none = table[inner], np.zeros((int(inner.sum()), 0))
+            self.below[level].add(equation, own, none, block[inner])
+            if level == 0:
+                break
+            low = LowPass(self.edges[level - 1], period)(table)
+            self.octave[level].add(equation, own - low[inner], none, block[inner])
+            step = max(1, int(0.2 / (self.edges[level - 1] * period)))
+            table, inner, block, period = low[::step], inner[::step], block[::step], step * period
+
+    def choose(self, judged_hz: float | None = None) -> BandChoice:
+        """Choose the highest cut-off that does no harm on left-out blocks.
+
+        Args:
+            judged_hz: Judge below this frequency [Hz]; None: as far up as the torque is predictable.
+        """
+        with one_blas_thread():
+            every = np.ones(self.base.rank, dtype=bool)
+            fits = [grams.weighted(every).fit(every) for grams in self.below]
+            explained = [self._explained(level, fits[level - 1]) for level in range(1, len(fits))]
+            judge = next((k for k, share in enumerate(explained) if not share > 0.0), len(explained))
+            if judged_hz is not None:
+                judge = int(np.argmin(np.abs(np.log(np.array(self.edges) / judged_hz))))
+            errors = [self._left_out_percent(self.below[judge], fit) for fit in fits]
+        harmless = max(k for k, e in enumerate(errors) if e <= (1.0 + HARMLESS) * min(errors))
+        sound = next((k for k, share in enumerate(explained) if not share > _MOSTLY_TORQUE), len(explained))
+        edges = tuple(self.edges)
+        chosen = edges[max(harmless, sound)]
+        return BandChoice(chosen, self.motion_hz, edges[judge], edges, tuple(errors), tuple(explained))
+
+    def _explained(self, level: int, lower: Fits) -> float:
+        """R² of the torque in an octave, on left-out blocks, by the fit to everything below; median over joints."""
+        octave = self.octave[level]
+        torque = np.array([g[:, -1, -1].sum() for g in octave.grams])
+        shares = 1.0 - octave.left_out(lower).sum(axis=0) / np.maximum(torque, 1e-300)
+        return float(np.median(shares))
+
+    @staticmethod
+    def _left_out_percent(judge: BlockGrams, fits: Fits) -> float:
+        squares = judge.left_out(fits).sum(axis=0) / np.maximum(judge.rows.sum(axis=0), 1.0)
+        return float(100.0 * np.exp(np.mean(np.log(np.maximum(np.sqrt(squares) / judge.deviations, 1e-12)))))

@@ -1,0 +1,182 @@
+"""How late torques are: estimated together with the parameters, with error bars.
+
+A torque that is late by d is τ(t − d) ≈ Y θ − d·d(Y θ)/dt. The derivative of the fitted model is one more column per
+joint, and its coefficient is the delay. The motion is shifted by what was found and the fit repeated, so that long
+delays come out right, too. Errors come from the scatter of the scores from one stretch of the log to the next, which
+includes what a model lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from steelyard.dynamics.engine import Dynamics
+from steelyard.ground.arrays import Array
+from steelyard.regression.base_parameters import BaseParameters
+from steelyard.regression.observe import observe, with_history
+from steelyard.signals.prepare import Motion
+
+# Rounds of the fit at most; each is off by less than the square of the one before.
+_ROUNDS = 4
+# Stretches of the logs whose scores are compared.
+_STRETCHES = 30
+# Samples and rows that are looked at: delays of a thousandth of a second are known to some percent by then.
+_MOST_SAMPLES, _MOST_ROWS = 30_000, 3_000
+# s; after a step as short as this the slope has said it all.
+_SHORT_STEP = 1e-4
+# s; a step beyond this is no longer what a slope can tell.
+_LONGEST_STEP = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class DelayEstimate:
+    """The delay of the torques behind the motion.
+
+    Attributes:
+        delay_s: Of all joints together [s].
+        error_s: Its standard error [s]; wider where joints disagree.
+        joints: Joints (from 0) of the equations.
+        by_joint_s: Each joint's own delay [s].
+        errors_s: Their standard errors [s].
+    """
+
+    delay_s: float
+    error_s: float
+    joints: tuple[int, ...]
+    by_joint_s: Array
+    errors_s: Array
+
+
+def estimate_delay(
+    dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion], start_s: float = 0.0
+) -> DelayEstimate | None:
+    """Estimate how far the torques lag behind the motion; None where the motion does not show it.
+
+    Args:
+        dynamics: The physics of the robot with its terms.
+        base: The base parameters that are fitted along.
+        motions: Prepared motions.
+        start_s: A first guess [s].
+    """
+    motions = _excerpt(motions)
+    delay, found = start_s, None
+    for _ in range(_ROUNDS):
+        shifted = [replace(m.with_delay(delay), fit_standing=True) for m in motions]
+        step = _fit(dynamics, base, [m for m in shifted if m.long_enough])
+        if step is None:
+            return None
+        found = replace(step, delay_s=step.delay_s + delay, by_joint_s=step.by_joint_s + delay)
+        if abs(step.delay_s) < max(0.1 * step.error_s, _SHORT_STEP):
+            break
+        delay += float(np.clip(step.delay_s, -_LONGEST_STEP, _LONGEST_STEP))
+    return found
+
+
+def _excerpt(motions: Sequence[Motion]) -> list[Motion]:
+    """The first motions, of a long one its beginning."""
+    out: list[Motion] = []
+    left = min(_MOST_SAMPLES, _MOST_ROWS * max((m.keep.step or 1 for m in motions), default=1))
+    for m in motions:
+        n = len(m.t)
+        if left < n:
+            start, stop, step = m.keep.indices(n)
+            keep, cut = slice(start, max(start, left - (n - stop)), step), slice(0, left)
+            still = None if m.standing is None else m.standing[cut]
+            m = replace(m, t=m.t[cut], q=m.q[cut], dq=m.dq[cut], ddq=m.ddq[cut], tau=m.tau[cut], keep=keep,
+                        standing=still, history=None, history_key=())  # fmt: skip
+        if m.long_enough:
+            out.append(m)
+        left -= n
+        if left <= 0:
+            break
+    return out
+
+
+def _fit(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion]) -> DelayEstimate | None:
+    """One round: parameters and one delay per joint by weighted least squares."""
+    if not motions:
+        return None
+    motions = [with_history(dynamics, m) for m in motions]
+    data = observe(dynamics, base, lambda: motions)
+    parts: list[list[tuple[Array, Array]]] = [[] for _ in data.equations]
+    for block in data.blocks():
+        parts[block.equation].append((block.A, block.y))
+    rank, rows = base.rank, sum(m.rows for m in motions)
+    if rows < 2 * rank or any(sum(len(y) for _, y in part) != rows for part in parts):
+        return None
+    y = np.array([np.concatenate([b for _, b in part]) for part in parts])
+    A = np.zeros((len(parts), rows, rank))
+    for e, (equation, part) in enumerate(zip(data.equations, parts, strict=True)):
+        A[e][:, equation.among(base.independent)[1]] = np.vstack([a for a, _ in part])
+    beta, weights = _weighted(A, y)
+    theta = np.zeros(len(base.parameters))
+    theta[list(base.independent)] = beta
+    joints = tuple(dynamics.robot.joint_index(e.name) for e in data.equations)
+    rates = np.vstack([_rates(dynamics, m, theta) for m in motions])[:, list(joints)].T
+    return _delays(A, y - A @ beta, rates, weights, joints)
+
+
+def _weighted(A: Array, y: Array) -> tuple[Array, Array]:
+    """β of all equations, each weighted by what it leaves, and the weights."""
+    grams, sides = A.transpose(0, 2, 1) @ A, np.einsum("erp,er->ep", A, y)
+    size = np.mean(y**2, axis=1) + 1e-24
+    weights, beta = 1.0 / np.sqrt(size), np.zeros(A.shape[2])
+    for _ in range(3):
+        H = np.einsum("e,epq->pq", weights**2, grams)
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-300))
+        inverse = np.linalg.pinv(H * scale * scale[:, None], rcond=1e-12, hermitian=True)
+        beta = scale * (inverse @ (scale * (weights**2 @ sides)))
+        left = size - (2.0 * sides @ beta - np.einsum("p,epq,q->e", beta, grams, beta)) / A.shape[1]
+        weights = 1.0 / np.sqrt(np.maximum(left, 1e-12 * size))
+    return beta, weights
+
+
+def _rates(dynamics: Dynamics, motion: Motion, theta: Array) -> Array:
+    """d(Y θ)/dt through the motion's filter, at its rows."""
+    torque = dynamics.inverse_dynamics(motion.q, motion.dq, motion.ddq, theta, motion.history)
+    return motion.filter(np.gradient(torque, motion.filter.period, axis=0), motion.keep)
+
+
+def _delays(A: Array, rest: Array, rates: Array, weights: Array, joints: tuple[int, ...]) -> DelayEstimate | None:
+    """Delays that explain what is left, with the parameters fitted along.
+
+    Args:
+        A: Columns of the parameters, `(equations, rows, rank)`.
+        rest: What their fit leaves, `(equations, rows)`.
+        rates: Slopes of the fitted torques, beside it.
+        weights: Of the equations.
+        joints: Whose equations they are.
+    """
+    count, rows, rank = A.shape
+    Z = np.zeros((count, rows, rank + count))
+    Z[:, :, :rank] = A
+    for e in range(count):
+        Z[e, :, rank + e] = -rates[e]
+    Z *= weights[:, None, None]
+    r = weights[:, None] * rest
+    scale = np.sqrt(np.sum(Z**2, axis=(0, 1)))
+    scale[scale == 0.0] = 1.0
+    Z /= scale
+    flat = Z.reshape(count * rows, -1)
+    values, vectors = np.linalg.eigh(flat.T @ flat)
+    seen = values > 1e-10 * values[-1]
+    inverse = (vectors[:, seen] / values[seen]) @ vectors[:, seen].T
+    x = inverse @ (flat.T @ r.ravel())
+    left = r - Z @ x
+    edges = np.linspace(0, rows, min(_STRETCHES, rows) + 1).astype(int)
+    scores = np.array([np.tensordot(left[:, a:b], Z[:, a:b], 2) for a, b in pairwise(edges)])
+    spread = inverse @ (scores.T @ scores) @ inverse / np.outer(scale, scale)
+    delays, variance = (x / scale)[rank:], np.diag(spread)[rank:]
+    told = variance > 0.0
+    if not told.any():
+        return None
+    share = np.where(told, 1.0 / np.where(told, variance, 1.0), 0.0)
+    mean = float(share @ delays / share.sum())
+    # Joints that disagree widen the error of their mean.
+    chi2 = float(share @ (delays - mean) ** 2) / max(int(told.sum()) - 1, 1)
+    error = float(np.sqrt(max(chi2, 1.0) / share.sum()))
+    return DelayEstimate(mean, error, joints, delays, np.sqrt(variance))
