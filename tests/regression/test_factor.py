@@ -112,15 +112,17 @@ def test_joints_whose_torque_is_useless_give_no_equation() -> None:
 def test_memory_does_not_grow_with_the_number_of_samples() -> None:
     rows = Rows(builtin("arm7").dynamics)
     _ = rows.evaluator.kernel
-    peaks = []
+    peaks, sizes = [], []
     for samples in (20_000, 200_000):
         data = np.random.default_rng(0).normal(size=(4, samples, 7))
+        sizes.append(data.nbytes)
         reduce(rows, *data, threads=1)
         tracemalloc.start()
         reduce(rows, *data, threads=1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.1 * peaks[0]
+    # A copy of one of the 28 columns would be 3.6 % of what the data grew by; small objects of Python are 0.1 %.
+    assert peaks[1] - peaks[0] < 0.01 * (sizes[1] - sizes[0])
 
 
 def test_dependent_columns_are_refused(case: Case) -> None:
