@@ -365,7 +365,7 @@ def emps(data: Path, usual: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for label, options in {"default": usual, "asymmetric terms, 100 Hz": told}.items():
         found = identify(robot, train, [test], score_cutoff_hz=100.0, **options)
-        predict = found.model.torque
+        predict = found.predict
         errors = emps_baseline(folder, lambda q, dq, ddq, predict=predict: predict(q, dq, ddq, 1e-3))  # type: ignore[misc]
         out |= {k: v for k, v in errors.items() if k != "ours"}
         out[f"ours, {label}"] = errors["ours"]

@@ -21,6 +21,7 @@ from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.band import HARMLESS, BandChoice, BandLevels
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
+from steelyard.regression.delay import DelayEstimate
 from steelyard.regression.observe import observe, with_history
 from steelyard.regression.schemes import Dynamic, Scheme
 from steelyard.regression.schemes.scheme import Balanced
@@ -63,6 +64,7 @@ class Study:
         known_base: base parameters that were found before; they are taken where they are of this robot and its terms.
         band: how the logs chose the cut-off; None: it was given, or follows the motion alone.
         between: how the torque runs between samples; None: nobody looked.
+        delay: the delay of the torques that the logs showed, which the preparation then states; None: none.
         sources: where each joint's velocity comes from; None: as the preparation says, log by log.
         look: what is found in each later piece of a long log as it goes by (`later`); None: nobody looks.
     """
@@ -79,6 +81,7 @@ class Study:
     known_base: BaseParameters | None = None
     band: BandChoice | None = None
     between: BetweenChoice | None = None
+    delay: DelayEstimate | None = None
     sources: VelocityPlan | None = None
     look: Callable[[Robot, Log], Sequence[Finding]] | None = None
     # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
@@ -127,17 +130,24 @@ class Study:
         return replace(self, preparation=preparation, cutoff_hz=cutoff_hz, band=None, sources=None)
 
     def with_band(self) -> Study:
-        """Let left-out blocks of the logs choose the cut-off and the source of the velocities, as far as they are open.
+        """Let left-out blocks of the logs choose the cut-off, the torques' delay and the source of the velocities.
 
-        Both are chosen with the usual terms; the torques of all joints judge (`regression/band.py`).
+        What the preparation states stays. All are chosen with the usual terms; the torques of all joints judge
+        (`regression/band.py`). A delay is tried where all joints share it.
         """
         plan = self.sources or velocity_plan(self.beginnings, self.preparation)
         planned = replace(self, sources=plan)
         if self.preparation.cutoff_hz is not None:
             return planned
         choice = planned._band_levels().choose()
+        late = None if self.between is None or self.between.name != "auto" else self.between.delay
+        if self.preparation.delay is None and late is not None and late.is_shared:
+            delayed = replace(planned, preparation=replace(self.preparation, delay=late.delay_s), delay=late)
+            levels = delayed._band_levels()
+            if levels.choose(choice.judged_hz).least_percent < choice.least_percent:
+                planned, choice = delayed, levels.choose()
         if any(plan.measured) and self.preparation.velocity == "auto":
-            other = replace(self, sources=VelocityPlan.uniform(len(plan.measured), False))
+            other = replace(planned, sources=VelocityPlan.uniform(len(plan.measured), False))
             levels = other._band_levels()
             if levels.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
                 planned, choice = other, levels.choose()

@@ -230,7 +230,10 @@ class Search:
             self.tried += len(offers)
             for k, x in enumerate(found[0].T):
                 # What takes energy must do so in the fit to everything, and no spring pushes.
-                if np.any(self.grams.bounded[columns[k]] & ~(x[columns[k]] > 0.0)):
+                term, own = offers[k].term, x[columns[k]]
+                if np.any(self.grams.bounded[columns[k]] & ~(own > 0.0)):
+                    trials[k] = np.nan
+                if isinstance(term, Lag) and not term.is_shift(float(own[0])):
                     trials[k] = np.nan
             totals = trials.sum(axis=1)
             best, least = None, LEAST_GAIN

@@ -33,7 +33,7 @@ def identify_files(
     cutoff_hz: float | None = None,
     velocity: str = "auto",
     mask: float = 0.0,
-    delay: float = 0.0,
+    delay: float | None = None,
     torque_between: str = "auto",
     period: float | None = None,
     **options: Any,
@@ -50,7 +50,7 @@ def identify_files(
         cutoff_hz: of the low-pass, Hz; None: by the rule.
         velocity: "measured", "differentiated" (from the positions), or "auto": the better one.
         mask: rows of joints slower than this, rad/s (m/s), do not count.
-        delay: how far the torques lag behind the positions, s.
+        delay: how far the torques lag behind the positions, s; None: as the logs show it.
         torque_between: how the torque runs between samples: "held", "sampled", "averaged", or "auto": the logs tell.
         period: of a periodic motion, s: averages the identification logs over their periods.
     """

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from steelyard.assessment.pooled import TorqueError, pool_scores
@@ -22,6 +23,7 @@ from steelyard.ground.schema import build
 from steelyard.identification._verdict import NOT_JUDGED, Verdict
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.robot.robot import Robot
+from steelyard.signals.filters import delayed
 from steelyard.signals.log import Finding
 from steelyard.signals.prepare import Preparation
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from steelyard.identification.format_models import FormatModel
     from steelyard.identification.structure import FoundStructure
     from steelyard.regression.band import BandChoice
+    from steelyard.regression.delay import DelayEstimate
     from steelyard.regression.torque_between import BetweenChoice
 
 
@@ -101,6 +104,8 @@ class Identification(Displayed):
     band: BandChoice | None = None
     # How the torque runs between samples; None: the scheme states it, or nobody looked.
     between: BetweenChoice | None = None
+    # The delay of the torques that the logs showed and the rows were aligned by; None: none, or it was stated.
+    delay: DelayEstimate | None = None
     # Joints whose logged velocity is late and was shifted, by name, s.
     late_velocities: Mapping[str, float] = field(default_factory=dict)
     # What the search for the structure tried on the identification logs, and chose; None: the terms were given.
@@ -126,6 +131,16 @@ class Identification(Displayed):
         """cond₂ of the base columns, rows weighted by 1/σ of their joint, columns scaled to unit norm."""
         least = float(self.singular_values[-1])
         return float(self.singular_values[0] / least) if least > 0.0 else float("inf")
+
+    @property
+    def delay_sentence(self) -> str:
+        """Say by which delay the torques were aligned with the motion; empty: by none that the logs showed."""
+        if self.delay is None:
+            return ""
+        return (
+            f"The torques of all joints are {self.delay.text}; the rows are aligned by that "
+            f"(as --delay {self.delay.delay_s:.5f} does; --delay 0 keeps the stamps of the log)."
+        )
 
     @property
     def judging_scores(self) -> tuple[Score, ...]:
@@ -166,8 +181,13 @@ class Identification(Displayed):
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, period: float | None = None) -> Array:
         """Joint torques at positions `q` (rad, m), velocities `dq` and accelerations `ddq`, all `(samples, joints)`.
 
-        Where friction remembers, rows are consecutive samples of one motion, `period` seconds apart (see `Model`).
+        Where friction remembers, rows are consecutive samples of one motion, `period` seconds apart (see `Model`). The
+        torque is then that of a log: where the torques of the logs have a delay (`settings.preparation.delay`),
+        so has this one. `model.torque` is that of the robot itself.
         """
+        delay = self.settings.preparation.delay
+        if delay and period:  # the motion is smooth, the torque is not
+            q, dq, ddq = (delayed(np.asarray(x, dtype=np.float64), delay / period) for x in (q, dq, ddq))
         return self.model.torque(q, dq, ddq, period)
 
     def simulate(self, *arguments: Any, **options: Any) -> Any:

@@ -158,6 +158,7 @@ def identify(
     settings = replace(settings, preparation=study.preparation)
     if torques and study.band is None:
         study = study.with_band()
+        settings = replace(settings, preparation=study.preparation)
     if curves:
         curves = rounded_as_seen(study, curves)
         study = replace(study, known_friction=curves)
@@ -209,6 +210,7 @@ def identify(
         velocity=study.velocity,
         band=study.band,
         between=study.between,
+        delay=study.delay,
         late_velocities=study.late_velocities,
         identification=judged.identification["model"],
         validation=judged.validation["model"],

@@ -145,6 +145,7 @@ def _how(found: Identification) -> Section:
         ("cut-off of the fit", f"{number(found.cutoff_hz, 4)} Hz"),
         ("velocity", found.velocity + _late(found)),
         *([("torque between samples", found.between.text)] if found.between is not None else []),
+        *([("delay of the torques", found.delay_sentence)] if found.delay_sentence else []),
         *([("right angles", snapped_sentence(found.robot))] if found.robot.snapped else []),
         *([("structure", found.structure.sentence)] if found.structure is not None else []),
         ("result", found.estimate.result.value),
@@ -207,6 +208,8 @@ def print_identification(
         say(console, f"{found.band.sentence}\n")
     if found.between is not None and found.between.name != "auto":
         say(console, f"{found.between.text}\n")
+    if found.delay_sentence:
+        say(console, f"{found.delay_sentence}\n")
     if found.structure is not None:
         say(console, f"{found.structure.sentence}\n")
     error = found.torque_error

@@ -275,6 +275,14 @@ class Lag(RememberingTerm):
     def candidates(cls, excited: Excited) -> Sequence[Term]:
         return [cls(order=order, band_hz=excited.cutoff_hz) for order in (1.0,)]
 
+    def is_shift(self, late: float) -> bool:
+        """Tell whether a lag found up to `band_hz` is a shift in time.
+
+        Args:
+            late: The lag [s]. Beyond a radian of phase Td·dτ/dt is larger than the torque itself, and something else.
+        """
+        return abs(late) * 2.0 * np.pi * self.band_hz <= 1.0
+
     def as_far_as_a_shift(self, late: float) -> Lag:
         """The same up to the frequency at which a torque that is `late` (s) is shifted by `_SMALL_SHIFT`, if higher.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,9 @@ _MOST_SAMPLES, _MOST_ROWS = 30_000, 3_000
 _SHORT_STEP = 1e-4
 # s; a step beyond this is no longer what a slope can tell.
 _LONGEST_STEP = 0.02
+# One clock delays all joints alike; friction that remembers looks late as well, by another delay on each joint. A delay
+# is the clock's where zero lies so many standard deviations away: those of its error and between the joints together.
+_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,7 @@ class DelayEstimate:
         joints: Joints (from 0) of the equations.
         by_joint_s: Each joint's own delay [s].
         errors_s: Their standard errors [s].
+        spread_s: Standard deviation between the joints' own delays, beyond their errors [s]; one joint has none.
     """
 
     delay_s: float
@@ -49,6 +54,33 @@ class DelayEstimate:
     joints: tuple[int, ...]
     by_joint_s: Array
     errors_s: Array
+    spread_s: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """Describe the delay in half a sentence."""
+        word = "behind" if self.delay_s > 0.0 else "ahead of"
+        return f"{1e3 * abs(self.delay_s):.2f} ± {1e3 * self.error_s:.2f} ms {word} the motion"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `result.json` has it."""
+        return {
+            "delay_s": self.delay_s,
+            "standard_error_s": self.error_s,
+            "spread_between_joints_s": self.spread_s,
+            "by_joint_s": self.by_joint_s.tolist(),
+            "standard_errors_s": self.errors_s.tolist(),
+        }
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether all joints have this delay, and it is not zero.
+
+        Of one joint nobody else tells: there a delay counts where the torque is early, which no friction and no drive
+        can do.
+        """
+        far = abs(self.delay_s) > _DEVIATIONS * float(np.hypot(self.error_s, self.spread_s))
+        return far and (len(self.joints) > 1 or self.delay_s < 0.0)
 
 
 def estimate_delay(
@@ -177,6 +209,9 @@ def _delays(A: Array, rest: Array, rates: Array, weights: Array, joints: tuple[i
     share = np.where(told, 1.0 / np.where(told, variance, 1.0), 0.0)
     mean = float(share @ delays / share.sum())
     # Joints that disagree widen the error of their mean.
-    chi2 = float(share @ (delays - mean) ** 2) / max(int(told.sum()) - 1, 1)
-    error = float(np.sqrt(max(chi2, 1.0) / share.sum()))
-    return DelayEstimate(mean, error, joints, delays, np.sqrt(variance))
+    freedom = int(told.sum()) - 1
+    excess = float(share @ (delays - mean) ** 2) - freedom
+    error = float(np.sqrt(max(1.0 + excess / max(freedom, 1), 1.0) / share.sum()))
+    # DerSimonian & Laird (1986), eq. 8: the variance between them.
+    between = max(excess, 0.0) / (share.sum() - share @ share / share.sum()) if freedom else 0.0
+    return DelayEstimate(mean, error, joints, delays, np.sqrt(variance), float(np.sqrt(between)))

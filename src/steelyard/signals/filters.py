@@ -114,6 +114,19 @@ def earlier(x: Array, samples: float) -> Array:
     return np.asarray(sum(w * longer[k : k + len(x)] for k, w in enumerate(weights)))
 
 
+def delayed(x: Array, samples: float) -> Array:
+    """Delay a smooth signal by any number of samples; beyond its ends it stays as it was there.
+
+    Args:
+        x: Samples along the first axis.
+        samples: The delay, negative for an advance [samples].
+    """
+    whole = round(samples)
+    at = np.clip(np.arange(len(x)) - whole, 0, len(x) - 1)
+    rest = samples - whole
+    return (earlier(x, rest) if rest else x)[at]
+
+
 def motion_band(position: Array, period: float, share: float = 0.999) -> float:
     """The frequency (Hz) below which `share` of the position's power lies, on the joint where it is highest.
 

@@ -61,11 +61,12 @@ class Preparation:
     both ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many
     as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
     the torque lags behind the positions: each torque is compared with the motion that much earlier, also between
-    samples. `torque_between` says how the torque runs between samples: "held" from its stamp on, "sampled", or
-    "averaged" up to its stamp; "auto": `identify` and `compare` find out (`regression/torque_between.py`). `standing`
-    rows of a joint with dry friction are left out of the fit ("leave_out") or not ("keep"); "auto": `identify` leaves
-    them out where its estimator takes rows one by one. The motion is smoothed at `motion_factor` times the cut-off;
-    None: 1, and 2 where `identify` fits torques.
+    samples; None: zero, unless `identify` finds a delay that all joints share (`Study.with_band`). `torque_between`
+    says how the torque runs between samples: "held" from its stamp on, "sampled", or "averaged" up to its stamp;
+    "auto": `identify` and `compare` find out (`regression/torque_between.py`). `standing` rows of a joint with dry
+    friction are left out of the fit ("leave_out") or not ("keep"); "auto": `identify` leaves them out where its
+    estimator takes rows one by one. The motion is smoothed at `motion_factor` times the cut-off; None: 1, and 2 where
+    `identify` fits torques.
     """
 
     why_null: ClassVar = {
@@ -73,6 +74,7 @@ class Preparation:
         "trim": "As long as the filter remembers.",
         "decimation": "As many as the cut-off needs.",
         "motion_factor": "The usual one of what is fitted.",
+        "delay": "The logs show no delay that all joints share.",
     }
     cutoff_hz: float | None = None
     order: int = 4
@@ -81,7 +83,7 @@ class Preparation:
     trim: float | None = None
     decimation: int | None = None
     mask: float = 0.0
-    delay: float = 0.0
+    delay: float | None = None
     torque_between: TorqueBetween = "auto"
     standing: Literal["auto", "leave_out", "keep"] = "auto"
     motion_factor: float | None = None
@@ -283,10 +285,11 @@ def prepare(
     for start, stop in segments_of(log):
         piece = _uniform(log, start, stop)
         low_pass, keep = _kept(len(piece.t), piece.period, settings, cutoff_hz)
-        lost = abs(round(settings.delay / piece.period))
+        delay = settings.delay or 0.0
+        lost = abs(round(delay / piece.period))
         if keep.stop - keep.start - lost < max(8, 4 * keep.step if to_fit else 0):
             continue
-        motion = _motion(piece, low_pass, settings, keep, plan).with_delay(settings.delay)
+        motion = _motion(piece, low_pass, settings, keep, plan).with_delay(delay)
         yield motion.with_torque(settings.torque_between)
 
 
