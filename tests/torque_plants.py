@@ -1,7 +1,7 @@
 """Robots that Pinocchio or MuJoCo moves: logs whose torque comes late, or is held, sampled or averaged between samples.
 
-Nothing here is simulated by the library. Friction is τ = Fv q̇ + Fc tanh(q̇/0.01 rad/s) with Pinocchio, and MuJoCo's own
-damping and friction loss with MuJoCo.
+Nothing here is simulated by the library. Friction is τ = Fv q̇ + Fc tanh(q̇/0.01 rad/s); MuJoCo's own friction loss, which is
+softer, is there as well.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Plant:
         name: "rotradi" (built in, three joints, with the friction of its description), or a public arm ("ur10",
             "panda"), which gets rotors and friction.
         engine: What moves it.
+        soft: Dry friction is MuJoCo's friction loss. It is a soft constraint that turns before the joint does, by some
+            10 ms: friction that no term of the library has.
     """
 
     rate_hz: float
@@ -54,6 +56,7 @@ class Plant:
     duration: float = 10.0
     name: str = "rotradi"
     engine: Engine = "pinocchio"
+    soft: bool = False
 
     @property
     def robot(self) -> Robot:
@@ -120,22 +123,20 @@ class Plant:
         # Some intervals before the log, so that means and late torques are known from its first sample on.
         before = 0 if hold else each * max(1, round(4e-3 * self.rate_hz))
         grid = np.arange(-before, each * len(self.clock)) * step
-        arm = _arm(self.name)
-        plant = arm.mover(self.engine, step)
-        wanted, ahead = self.motion(grid), self.motion(grid + 0.5 * step)
-        forward = arm.torque(*(wanted if hold else ahead)) if not hold else arm.torque(*(x[::each] for x in wanted))
-        feed = np.repeat(forward, each, axis=0) if hold else forward
-        exact = None if hold else arm.torque(*wanted)
-        gains = arm.inertia
+        arm, wanted = _arm(self.name), self.motion(grid)
+        plant = _ByPinocchio(arm, step) if self.engine == "pinocchio" else _ByMujoco(arm, step, self.soft)
+        if hold:
+            logged = applied = np.repeat(arm.torque(*(x[::each] for x in wanted)), each, axis=0)
+        else:
+            logged, applied = arm.torque(*wanted), arm.torque(*self.motion(grid + 0.5 * step))
         plant.start(wanted[0][0], wanted[1][0])
-        q, tau = np.empty_like(wanted[0]), np.empty_like(wanted[0])
-        pull = np.zeros(self.robot.dof)
+        q, tau, pull = np.empty_like(logged), np.empty_like(logged), np.zeros(self.robot.dof)
         for k in range(len(grid)):
             q[k] = plant.q
             if not hold or k % each == 0:
-                pull = gains * (_KP * (wanted[0][k] - plant.q) + _KD * (wanted[1][k] - plant.dq))
-            tau[k] = (feed[k] if exact is None else exact[k]) + pull
-            plant.step(feed[k] + pull)
+                pull = arm.inertia * (_KP * (wanted[0][k] - plant.q) + _KD * (wanted[1][k] - plant.dq))
+            tau[k] = logged[k] + pull
+            plant.step(applied[k] + pull)
         return grid, q[before::each], tau
 
     def _log(self, t: np.ndarray, q: np.ndarray, tau: np.ndarray) -> Log:
@@ -223,13 +224,13 @@ class _Arm:
     @cached_property
     def _has_armature(self) -> bool:
         zero, one = np.zeros(self.robot.dof), np.ones(self.robot.dof)
-        with_it, mass = self.pin.rnea(self.model, self.data, zero, zero, one), self.pin.crba(self.model, self.data, zero)
+        with_it, mass = (
+            self.pin.rnea(self.model, self.data, zero, zero, one),
+            self.pin.crba(self.model, self.data, zero),
+        )
         mass = np.triu(mass) + np.triu(mass, 1).T
         still = self.pin.rnea(self.model, self.data, zero, zero, zero)
         return bool(np.allclose(with_it - still, mass @ one, rtol=1e-6))
-
-    def mover(self, engine: Engine, step: float) -> Any:
-        return _ByPinocchio(self, step) if engine == "pinocchio" else _ByMujoco(self, step)
 
 
 class _ByPinocchio:
@@ -256,9 +257,9 @@ class _ByPinocchio:
 
 
 class _ByMujoco:
-    """MuJoCo's own integration, damping and friction loss, of the arm's URDF as MuJoCo reads it."""
+    """MuJoCo's own integration and damping, of the arm's URDF as MuJoCo reads it."""
 
-    def __init__(self, arm: _Arm, step: float) -> None:
+    def __init__(self, arm: _Arm, step: float, soft: bool) -> None:
         import mujoco
 
         tree = ElementTree.parse(arm.path)
@@ -273,7 +274,8 @@ class _ByMujoco:
         options.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_LIMIT
         self.model.dof_armature[self.order] = arm.armature
         self.model.dof_damping[self.order] = arm.viscous
-        self.model.dof_frictionloss[self.order] = arm.dry
+        self.dry = np.zeros(self.model.nv) if soft else arm.dry[np.argsort(self.order)]
+        self.model.dof_frictionloss[self.order] = arm.dry if soft else 0.0
         self.data = mujoco.MjData(self.model)
 
     def start(self, q: np.ndarray, dq: np.ndarray) -> None:
@@ -289,7 +291,13 @@ class _ByMujoco:
 
     def step(self, tau: np.ndarray) -> None:
         self.data.qfrc_applied[self.order] = tau
+        self.mujoco.set_mjcb_passive(self._rub)
         self.mujoco.mj_step(self.model, self.data)
+        self.mujoco.set_mjcb_passive(None)
+
+    def _rub(self, _: object, data: Any) -> None:
+        """Dry friction, at every stage of a step."""
+        data.qfrc_passive[:] -= self.dry * np.tanh(data.qvel / _SHARP)
 
 
 @cache
