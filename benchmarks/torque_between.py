@@ -28,7 +28,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np
 from common import ended, save, show
-from scipy.stats import t as student
 from torque_plants import Plant
 
 WAYS = ("held", "sampled", "averaged")
@@ -97,10 +96,12 @@ def identified(plant: Plant, log: Any, method: str, between: str) -> Any:
 
 def judged(plant: Plant, found: Any) -> dict[str, Any]:
     """Relative error of the base parameters, and how many true ones lie within the 95 % intervals."""
+    from steelyard.estimation.linear.covariance import confidence_intervals
+
     estimate, truth = found.estimate, found.base.values(plant.truth)
     off = estimate.beta - truth
-    degrees = np.asarray(estimate.details.get("degrees_of_freedom", np.inf), dtype=float)
-    inside = np.abs(off) <= student.ppf(0.975, degrees) * estimate.standard_errors
+    low, high = confidence_intervals(estimate, 0.95).T
+    inside = (low <= truth) & (truth <= high)
     z = off / estimate.standard_errors
     return {
         "error": float(np.linalg.norm(off) / np.linalg.norm(truth)), "inside": int(inside.sum()),
