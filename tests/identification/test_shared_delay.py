@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pinocchio_plants import Plant
+from torque_plants import Plant
 
 from steelyard import identify
 from steelyard.identification.identification import Identification

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pinocchio_plants import Plant
+from torque_plants import Plant
 
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Result

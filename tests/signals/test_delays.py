@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pinocchio_plants import Plant
+from torque_plants import Plant
 
 from steelyard.signals.log import Log
 from steelyard.signals.prepare import Preparation

@@ -182,7 +182,7 @@ def identify(
         task, fit = _settled(task, fit)
     left = [float(f"{x:.5g}") for x in fit.chosen.residual_std]
     tell_progress("Fitting", 0.74, estimator, {"of": "fit", "estimator": estimator, "residual_std": left})
-    if structure is not None or (torques and one_by_one):
+    if structure is not None or (of.needs == "rows" and one_by_one):
         doubt = motion_doubt(task.study.opening.rows, fit.free) if structure is None else structure.doubt
         chosen = doubted(fit.chosen, doubt)
         reduced = chosen if fit.reduced is fit.chosen else fit.reduced

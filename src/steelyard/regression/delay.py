@@ -4,6 +4,9 @@ A torque that is late by d is τ(t − d) ≈ Y θ − d·d(Y θ)/dt. The deriva
 joint, and its coefficient is the delay. The motion is shifted by what was found and the fit repeated, so that long
 delays come out right, too. Errors come from the scatter of the scores from one stretch of the log to the next, which
 includes what a model lacks.
+
+Rows about the reversals of a joint are left out. Dry friction turns before or after the joint does (gears wind up,
+bristles bend), and a jump that is out of step by some milliseconds would pass for a delay of the whole torque.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.ground.arrays import Array
@@ -34,6 +38,9 @@ _LONGEST_STEP = 0.02
 # One clock delays all joints alike; friction that remembers looks late as well, by another delay on each joint. A delay
 # is the clock's where zero lies so many standard deviations away: those of its error and between the joints together.
 _DEVIATIONS = 3.0
+# Rows of a joint are left out within so many periods of the cut-off of a reversal: the filter has spread the jump of
+# friction over most of one. A joint that would lose more than the second part of its rows keeps them.
+_REVERSAL_PERIODS, _MOST_LOST = 1.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +151,25 @@ def _fit(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion]) ->
     A = np.zeros((len(parts), rows, rank))
     for e, (equation, part) in enumerate(zip(data.equations, parts, strict=True)):
         A[e][:, equation.among(base.independent)[1]] = np.vstack([a for a, _ in part])
+    joints = tuple(dynamics.robot.joint_index(e.name) for e in data.equations)
+    used = np.vstack([_beside_reversals(m) for m in motions])[:, list(joints)].T
+    used |= np.mean(used, axis=1, keepdims=True) < 1.0 - _MOST_LOST
+    A, y = A * used[:, :, None], y * used
     beta, weights = _weighted(A, y)
     theta = np.zeros(len(base.parameters))
     theta[list(base.independent)] = beta
-    joints = tuple(dynamics.robot.joint_index(e.name) for e in data.equations)
     rates = np.vstack([_rates(dynamics, m, theta) for m in motions])[:, list(joints)].T
-    return _delays(A, y - A @ beta, rates, weights, joints)
+    return _delays(A, y - A @ beta, rates * used, weights, joints)
+
+
+def _beside_reversals(motion: Motion) -> NDArray[np.bool_]:
+    """Rows of a motion that are far from every reversal of the joint, `(rows, joints)`."""
+    reach = int(np.ceil(_REVERSAL_PERIODS / (motion.filter.cutoff_hz * motion.filter.period)))
+    turns = np.zeros((len(motion.t) + 1, motion.dq.shape[1]), dtype=np.int64)
+    turns[2:] = np.cumsum(np.diff(np.sign(motion.dq), axis=0) != 0.0, axis=0)
+    rows = np.arange(len(motion.t))[motion.keep]
+    before, after = np.maximum(rows - reach, 0), np.minimum(rows + reach + 1, len(motion.t))
+    return np.asarray(turns[after] == turns[before + 1])
 
 
 def _weighted(A: Array, y: Array) -> tuple[Array, Array]:

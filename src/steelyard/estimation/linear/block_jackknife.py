@@ -31,6 +31,8 @@ def jackknife(estimates: Sequence[Array]) -> Array:
 def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayLike) -> Array:
     """The variance of each unknown, noise included; the rows of each equation are cut into blocks of time.
 
+    What the jackknife itself adds, where a log holds little more than its unknowns, is divided out.
+
     Args:
         data: the rows, in the order of time.
         columns: what is solved for.
@@ -51,11 +53,36 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
             for b in np.unique(number):
                 rows = table[number == b]
                 grams[b][np.ix_(where, where)] += rows.T @ rows
-        whole = grams.sum(axis=0)
-        scale = 1.0 / np.sqrt(np.maximum(np.diag(whole), 1e-300))
-        estimates = []
-        for gram in grams:
-            left = (whole - gram) * np.outer(scale, scale)
-            normal = left[:-1, :-1] + _RIDGE * np.eye(size)
-            estimates.append(np.linalg.solve(normal, left[:-1, -1]) * scale[:-1] / scale[-1])
-    return jackknife(estimates)
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(grams.sum(axis=0)), 1e-300))
+        scaled = grams * np.outer(scale, scale)
+        inverses = [np.linalg.inv(_without(scaled, b)) for b in range(len(scaled))]
+        sides = scaled[:, :-1, -1].sum(axis=0) - scaled[:, :-1, -1]
+        estimates = [K @ side * scale[:-1] / scale[-1] for K, side in zip(inverses, sides, strict=True)]
+        return jackknife(estimates) / np.maximum(_excess(scaled[:, :-1, :-1], inverses), 1.0)
+
+
+def _without(grams: Array, block: int) -> Array:
+    """The normal equations of all blocks but one."""
+    left = grams.sum(axis=0) - grams[block]
+    return np.asarray(left[:-1, :-1] + _RIDGE * np.eye(len(left) - 1))
+
+
+def _excess(grams: Array, inverses: Sequence[Array]) -> Array:
+    """The mean of the jackknife's variances over the true ones, for white noise.
+
+    Where blocks hold hardly more independent rows than there are unknowns, each fit without one of them scatters far
+    more than the whole one. With K_b = (G − G_b)⁻¹ and κ_c = Σ_{b≠c} K_b/B the mean of Σ_b(x_b − x̄)² is
+    Σ_b K_b − B Σ_c κ_c G_c κ_c.
+
+    Args:
+        grams: G_b, normal matrices of the blocks, rows weighted to unit noise.
+        inverses: K_b.
+    """
+    count = len(grams)
+    total = np.sum(inverses, axis=0)
+    scatter = np.diag(total).copy()
+    for K, gram in zip(inverses, grams, strict=True):
+        mean = (total - K) / count
+        scatter -= count * np.einsum("pq,qr,pr->p", mean, gram, mean, optimize=True)
+    whole = np.linalg.inv(grams.sum(axis=0) + _RIDGE * np.eye(len(total)))
+    return np.asarray((count - 1) / count * scatter / np.diag(whole))

@@ -34,6 +34,8 @@ Influence = Callable[[int, Array], tuple[Array, Array]]
 _DEGREES = 6.0
 # Fewer degrees of freedom than this are not believed (a variance of ν/(ν−2) times another is infinite at 2).
 _FEWEST = 4.0
+# Rounds of the iteration for the powers at most, and the relative change at which it ends.
+_SWEEPS, _SETTLED = 200, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,16 +224,30 @@ def _powers(
 
 
 def _no_less_than_zero(T: Array, seen: Array) -> Array:
-    """min ‖T s − seen‖ over s ≥ 0. T is square: where its plain solution is not negative, it is the answer."""
+    """Powers s ≥ 0 with (T s)ᵢ = seenᵢ wherever sᵢ > 0, by Gauss and Seidel's iteration.
+
+    Where the plain solution of T s = seen is not negative, it is the answer. Otherwise some bands show less power than
+    what the fit is expected to carry into them from others: these have none of their own. Least squares over s ≥ 0
+    would take it from the others instead: a band with a millionth of their power outweighs them in relative terms, and
+    error bars came out too short by factors of a hundred.
+    """
     try:
         plain = np.linalg.solve(T, seen)
         if plain.min(initial=0.0) >= 0.0:
             return np.asarray(plain)
     except np.linalg.LinAlgError:
         pass
-    from scipy.optimize import nnls  # takes a tenth of a second to import
-
-    return np.asarray(nnls(T, seen)[0])
+    own = np.maximum(np.diag(T), 1e-300)
+    power = np.maximum(seen / own, 0.0)
+    # What a band carries into others is what scales put there: those that give most come first.
+    order = np.argsort(np.sum(T, axis=1))
+    for _ in range(_SWEEPS):
+        before = power.copy()
+        for k in order:
+            power[k] = max(power[k] + (seen[k] - T[k] @ power) / own[k], 0.0)
+        if np.all(np.abs(power - before) <= _SETTLED * np.maximum(power, before)):
+            break
+    return np.asarray(power)
 
 
 def _white(bands: list[_Band], power: Array) -> Array:
