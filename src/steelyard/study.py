@@ -84,6 +84,8 @@ class Study:
     # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
     # of, if there is one); shared by studies that differ in something else.
     _prepared: dict[tuple[object, ...], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
+    # Base parameters that were asked for, of whatever robot and terms; shared likewise.
+    _bases: list[BaseParameters] = field(default_factory=list, repr=False)
     # What is still to come of files whose first piece was read.
     _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
     # What was found by a whole pass over the pieces of each long log after its first.
@@ -169,6 +171,19 @@ class Study:
         numbered = [(k, m) for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough]
         return BandLevels(self.dynamics, self.base, numbered, motion_frequency(self.beginnings))
 
+    def with_terms(self, terms: Terms, reference: Model) -> Study:
+        """The same question with other terms; rows that have been made are kept where the terms are these.
+
+        Args:
+            terms: bound to the robot.
+            reference: whose links and rotors say what joints carry.
+        """
+        made = replace(self, terms=terms, reference=reference)
+        if terms.terms == self.terms.terms and not terms.history:
+            kept = ("base", "dynamics", "parts", "rows")
+            vars(made).update({name: x for name, x in vars(self).items() if name in kept})
+        return made
+
     def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
         """The same question to other logs, some of these or parts of them, which say anew which cut-off they need.
 
@@ -215,7 +230,11 @@ class Study:
         known = self.known_base
         if known is not None and known.robot is self.robot and known.terms is self.terms:
             return known
-        return base_parameters(self.robot, self.terms)
+        for made in self._bases:
+            if made.robot is self.robot and made.terms.terms == self.terms.terms:
+                return made
+        self._bases.append(base_parameters(self.robot, self.terms))
+        return self._bases[-1]
 
     @cached_property
     def dynamics(self) -> Dynamics:

@@ -69,7 +69,7 @@ class Search:
         beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
         numbered = [(k, in_step(m)) for k, m in beginnings if m.long_enough]
         motions = [m for _, m in numbered]
-        rows = Rows(study.dynamics, self.base.independent)
+        rows = Rows.kept(study.dynamics, self.base.independent)
         parts = stretches(motions)
         numbers = labels([(k, part.rows) for (k, _), some in zip(numbered, parts, strict=True) for _, part in some])
         self.usual_dry = self._usual_dry()

@@ -175,7 +175,7 @@ def identify(
         study, pair = balanced(study, fits, fits(study))
         reference = replace(task, study=study).model(pair[1])
         structure = search(study, reference)
-        task = replace(task, study=replace(study, terms=structure.terms, reference=reference))
+        task = replace(task, study=study.with_terms(structure.terms, reference))
     fit = _fit(task)
     if task.study.terms.needs_rigid:
         task, fit = _settled(task, fit)
