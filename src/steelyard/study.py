@@ -121,8 +121,7 @@ class Study:
         mounted = as_logged(robot, beginnings)
         settings = preparation or Preparation()
         bound = identification_terms(mounted, terms)
-        cutoff_hz = chosen_cutoff(beginnings, settings)
-        return cls(mounted, sources, beginnings, bound, settings, cutoff_hz, _coming=coming)
+        return cls(mounted, sources, beginnings, bound, settings, chosen_cutoff(beginnings, settings), _coming=coming)
 
     def prepared_as(self, preparation: Preparation) -> Study:
         """The same logs, made ready as `preparation` says."""
@@ -141,7 +140,8 @@ class Study:
         motion_hz = motion_frequency(self.beginnings)
         choice = (own := planned._band_levels(motion_hz)).choose()
         if any(plan.measured) and self.preparation.velocity == "auto":
-            other = replace(self, sources=VelocityPlan.uniform(len(plan.measured), False))
+            # Its motions go with it where it is not taken.
+            other = replace(self, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
             levels = other._band_levels(motion_hz)
             if levels.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
                 planned, own, choice = other, levels, levels.choose()
