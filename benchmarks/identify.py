@@ -184,9 +184,13 @@ PHASES = {
     "error bars": [("steelyard.estimation.linear._free", "covariance")],
     "physical fit": [("steelyard.estimation.possible.physical", "solve_interior"),
                      ("steelyard.estimation.possible.physical", "_boundary_shares")],
-    "check": [("steelyard.identification.identify", "check_study")],
-    "scores": [("steelyard.identification.identify", "score_models"), ("steelyard.identification.identify",
-               "score_reduced")],
+    "check": [("steelyard.identification.identify", "check_study"), ("steelyard.identification.identify",
+              "checked_judges")],
+    "delay": [("steelyard.study", "Study.with_torque_between")],
+    "band": [("steelyard.study", "Study.with_band")],
+    "search": [("steelyard.identification._search", "search")],
+    "scores": [("steelyard.identification.identify", "judge")],
+    "files": [("steelyard.identification.file_scores", "with_files")],
     "report": [("steelyard.identification.page", "identification_report")],
 }  # fmt: skip
 
