@@ -114,7 +114,7 @@ class BlockGrams:
         # Only the columns that the equation has are multiplied: those of joints beyond it are zero.
         own = len(self.own[equation])
         places = np.array([*self._columns[equation], *range(self.shared, self.shared + own + 1)])
-        part = np.hstack([table[:, :-1], candidates, table[:, -1:]])
+        part = np.hstack([table[:, :-1], candidates, table[:, -1:]]) if own else table
         order = None if np.all(blocks[:-1] <= blocks[1:]) else np.argsort(blocks, kind="stable")
         part, blocks = (part, blocks) if order is None else (part[order], blocks[order])
         borders = np.searchsorted(blocks, np.arange(self.blocks + 1))
@@ -200,6 +200,8 @@ class Weighted:
         return out
 
     def _joined(self, grams: Sequence[Array]) -> Array:
+        if self.grams.size == self.grams.shared:  # nobody has candidates
+            return np.asarray(np.tensordot(self.weights**2, np.array(grams), axes=1))
         out = np.zeros((self.grams.size + 1, self.grams.size + 1))
         first, last = slice(0, self.grams.shared), slice(self.grams.size, None)
         for own, gram, weight in zip(self.grams.own, grams, self.weights, strict=True):
