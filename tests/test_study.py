@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from steelyard.demo import simulated_log
 from steelyard.ground.arrays import quick_length
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
-from steelyard.regression.rows import Equation
+from steelyard.parameters.terms import Terms
+from steelyard.regression.block_rows import in_step, stretches, tables
+from steelyard.regression.rows import Equation, Rows
 from steelyard.regression.spectra import Spectra
 from steelyard.signals import source
 from steelyard.signals.log import Log
@@ -124,6 +127,44 @@ def test_the_pass_keeps_the_rows_that_the_check_looks_at(
     for a, b in zip((*kept.A, *kept.y), (*anew.A, *anew.y), strict=True):
         # Beyond its reach, where chunks end, the filter still has 1e-9 of its weight.
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-8 * np.abs(b).max())
+
+
+def test_base_parameters_are_found_once(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check, band, search, fit and files ask for those of the usual terms; the URDF, without rotors, for others."""
+    asked: list[tuple[str, ...]] = []
+    whole = study_module.base_parameters
+
+    def counted(robot: sy.Robot, terms: Terms) -> Any:
+        asked.append(terms.names)
+        return whole(robot, terms)
+
+    monkeypatch.setattr(study_module, "base_parameters", counted)
+    identify(ROBOT, log)
+    assert len(asked) == len(set(asked))
+
+
+def test_rows_stay_where_the_terms_do(log: Log) -> None:
+    study = Study.of(ROBOT, log)
+    rows = study.rows
+    assert study.with_terms(Terms(ROBOT, study.terms.terms), TRUTH).rows is rows
+    assert study.with_terms(Terms(ROBOT, study.terms.terms[:-1]), TRUTH).rows is not rows
+
+
+def test_the_rows_of_the_band_are_those_of_the_search(log: Log) -> None:
+    study = Study.of(ROBOT, log)
+    study = replace(study, preparation=study.preparation.for_rows(torques=True, one_by_one=True)).with_band()
+    assert study.band is not None
+    assert study.band.is_ceiling  # a clean log
+    motions = [m for m in study.first_motions(0) if m.long_enough]
+    given = list(study.take_tables(motions))
+    rows = Rows(study.dynamics, study.base.independent)
+    parts = [part for some in stretches([in_step(m) for m in motions]) for _, part in some]
+    assert len(given) == len(parts) > 0
+    for one, part in zip(given, parts, strict=True):
+        for ours, theirs in zip(one, tables(study.dynamics, study.base, rows, part), strict=True):
+            # The same sums; a second kernel may round otherwise.
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+    assert list(study.take_tables(motions)) == []  # given away once
 
 
 def test_a_changed_setting_is_another_preparation(log: Log) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from steelyard.dynamics.engine import Dynamics
 from steelyard.dynamics.model import Model
-from steelyard.errors import LogError, SteelyardError, StructureError
+from steelyard.errors import SteelyardError, StructureError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
 from steelyard.regression.band import HARMLESS, BandChoice, BandLevels
@@ -28,7 +28,7 @@ from steelyard.regression.schemes.scheme import Balanced
 from steelyard.regression.schemes.still import Curve
 from steelyard.regression.torque_between import BetweenChoice, choose_between, delay_of
 from steelyard.robot.robot import Robot
-from steelyard.signals.log import Finding, Log
+from steelyard.signals.log import Finding, Log, refuse_without_torque
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import (
     Motion,
@@ -39,7 +39,7 @@ from steelyard.signals.prepare import (
     velocity_plan,
 )
 from steelyard.signals.repeats import without_repeats
-from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of
+from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of, read_beginnings
 from steelyard.signals.velocity import VelocityPlan
 
 # What a motion is changed by before it is made ready (a second rounding of its positions, for instance).
@@ -87,6 +87,10 @@ class Study:
     # Prepared motions of logs in memory, by log and settings (and by the terms and the reference that their history is
     # of, if there is one); shared by studies that differ in something else.
     _prepared: dict[tuple[object, ...], tuple[Motion, ...]] = field(default_factory=dict, repr=False)
+    # Base parameters that were asked for, of whatever robot and terms; shared likewise.
+    _bases: list[BaseParameters] = field(default_factory=list, repr=False)
+    # What the choice of the band has computed, until somebody takes it.
+    _tables: list[BandLevels] = field(default_factory=list, repr=False)
     # What is still to come of files whose first piece was read.
     _coming: dict[int, Iterator[Log]] = field(default_factory=dict, repr=False)
     # What was found by a whole pass over the pieces of each long log after its first.
@@ -114,15 +118,13 @@ class Study:
         sources: tuple[Source, ...] = tuple(without_repeats(s) if isinstance(s, Log) else s for s in given)
         if not sources:
             raise SteelyardError("There is no log to identify from.")
-        sources, beginnings, coming = _begun(sources)
+        sources, beginnings, coming = read_beginnings(sources)
         if needs_torque:
             refuse_without_torque(beginnings)
         mounted = as_logged(robot, beginnings)
         settings = preparation or Preparation()
         bound = identification_terms(mounted, terms)
-        return cls(
-            mounted, sources, beginnings, bound, settings, chosen_cutoff(beginnings, settings), _coming=coming
-        )  # fmt: skip
+        return cls(mounted, sources, beginnings, bound, settings, chosen_cutoff(beginnings, settings), _coming=coming)
 
     def prepared_as(self, preparation: Preparation) -> Study:
         """The same logs, made ready as `preparation` says."""
@@ -139,19 +141,27 @@ class Study:
         planned = replace(self, sources=plan)
         if self.preparation.cutoff_hz is not None:
             return planned
-        choice = planned._band_levels().choose()
+        motion_hz = motion_frequency(self.beginnings)
+        choice = (own := planned._band_levels(motion_hz)).choose()
         late = None if self.between is None or self.between.name != "auto" else self.between.delay
         if self.preparation.delay is None and late is not None and late.is_shared:
             delayed = replace(planned, preparation=replace(self.preparation, delay=late.delay_s), delay=late)
-            levels = delayed._band_levels()
+            levels = delayed._band_levels(motion_hz)
             if levels.choose(choice.judged_hz).least_percent < choice.least_percent:
-                planned, choice = delayed, levels.choose()
+                planned, own, choice = delayed, levels, levels.choose()
         if any(plan.measured) and self.preparation.velocity == "auto":
-            other = replace(planned, sources=VelocityPlan.uniform(len(plan.measured), False))
-            levels = other._band_levels()
+            # Its motions go with it where it is not taken.
+            other = replace(planned, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
+            levels = other._band_levels(motion_hz)
             if levels.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
-                planned, choice = other, levels.choose()
+                planned, own, choice = other, levels, levels.choose()
+        if choice.is_ceiling:  # the search looks at the same rows
+            self._tables[:] = [own]
         return replace(planned, cutoff_hz=choice.cutoff_hz, band=choice)
+
+    def take_tables(self, motions: Sequence[Motion]) -> Iterator[list[Array]]:
+        """Give away, once, [A y] of the stretches of `motions`, where the choice of the band has left them."""
+        return iter(self._tables.pop().tables_of(self.base, motions) if self._tables else ())
 
     def with_torque_between(self) -> Study:
         """Find out how the torque runs between samples, where neither the preparation nor the scheme states it."""
@@ -175,9 +185,16 @@ class Study:
         choice = choose_between(delay_of(self.base, alike), alike[0].filter.period)
         return replace(self, preparation=replace(self.preparation, torque_between=choice.name), between=choice)
 
-    def _band_levels(self) -> BandLevels:
+    def _band_levels(self, motion_hz: float) -> BandLevels:
         numbered = [(k, m) for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough]
-        return BandLevels(self.dynamics, self.base, numbered, motion_frequency(self.beginnings))
+        return BandLevels(self.dynamics, self.base, numbered, motion_hz)
+
+    def with_terms(self, terms: Terms, reference: Model) -> Study:
+        """The same with the `terms` and `reference`; rows that have been made are kept where the terms are these."""
+        made = replace(self, terms=terms, reference=reference)
+        if terms.terms == self.terms.terms and not terms.history:
+            vars(made).update({x: y for x, y in vars(self).items() if x in ("base", "dynamics", "parts", "rows")})
+        return made
 
     def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
         """The same question to other logs, some of these or parts of them, which say anew which cut-off they need.
@@ -205,7 +222,7 @@ class Study:
 
         A log that is streamed is read once: its beginning, which the check looks at, is what a pass begins with.
         """
-        sources, beginnings, coming = _begun(logs)
+        sources, beginnings, coming = read_beginnings(logs)
         made = replace(self, logs=sources, beginnings=beginnings, _coming=coming, _found={})
         vars(made).update(base=self.base, dynamics=self.dynamics, carrier=self.carrier)
         return made
@@ -225,7 +242,10 @@ class Study:
         known = self.known_base
         if known is not None and known.robot is self.robot and known.terms is self.terms:
             return known
-        return base_parameters(self.robot, self.terms)
+        same = (b for b in self._bases if b.robot is self.robot and b.terms.terms == self.terms.terms)
+        if (found := next(same, None)) is None:
+            self._bases.append(found := base_parameters(self.robot, self.terms))
+        return found
 
     @cached_property
     def dynamics(self) -> Dynamics:
@@ -388,19 +408,3 @@ class Study:
     def velocity(self) -> str:
         """Where the velocities came from."""
         return " and ".join(sorted({m.velocity for k in range(len(self.logs)) for m in self.first_motions(k)}))
-
-
-def refuse_without_torque(logs: Iterable[Log]) -> None:
-    """Refuse `logs` whose torques are all zero."""
-    for one in logs:
-        if one.tau is not None and not np.any(one.tau):
-            name = one.meta.get("source", "The log")
-            raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")
-
-
-def _begun(logs: Sequence[Source]) -> tuple[tuple[Source, ...], tuple[Log, ...], dict[int, Iterator[Log]]]:
-    """The logs, their first pieces, and what is still to come of them; a file of one piece is a log in memory."""
-    coming = {k: pieces_of(source) for k, source in enumerate(logs)}
-    beginnings = tuple(next(pieces) for pieces in coming.values())
-    sources = tuple(b if b.meta.get("last") else one for one, b in zip(logs, beginnings, strict=True))
-    return sources, beginnings, coming

@@ -157,3 +157,31 @@ def test_masses_go_to_the_links(plant: str, tmp_path: Path) -> None:
     named = dict(zip((p.name for p in base.parameters), found.model.theta, strict=True))
     slides = [named[f"Ia{k + 1}"] for k, kind in enumerate(PLANTS[plant].kinds) if kind == "prismatic"]
     assert np.max(slides) < 2e-3 * max(PLANTS[plant].masses)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("plant", sorted(PLANTS))
+def test_masses_of_the_file_are_within_their_error_bars(plant: str, tmp_path: Path) -> None:
+    """Ten motions of each plant that Pinocchio moves."""
+    pytest.importorskip("pinocchio")
+    truth, robot = pinocchio_model(plant, tmp_path), sy.load_robot(described(plant, tmp_path))
+    true = np.concatenate([i.toDynamicParameters() for i in truth.inertias.tolist()[1:]])
+    beyond, rigid = [], []
+    for seed in range(10):
+        first, second = (moved(plant, 2 * seed + k) for k in (0, 1))
+        found = identify(robot, first.log, [second.log], check=False)
+        file = pinocchio_model(found.save(tmp_path / "run", overwrite=True) / f"{plant}.urdf", tmp_path)
+        written = np.concatenate([i.toDynamicParameters() for i in file.inertias.tolist()[1:]])
+        base = found.base
+        for row, error in enumerate(found.estimate.standard_errors):
+            weights = base.matrix[row, : robot.inertial_count]
+            if base.units[row] == "kg" and np.any(weights) and not np.any(weights.reshape(-1, 10)[:, 1:]):
+                beyond.append(abs(weights @ (written - true)) / error)
+        ours, theirs = rigid_torque(file, second), rigid_torque(truth, second)
+        rigid.append(np.max(np.sqrt(np.mean((ours - theirs) ** 2, axis=0)) / theirs.std(axis=0)))
+    inside = np.mean(np.array(beyond) < 2.0)
+    print(f"{plant}: {100 * inside:.0f} % of masses within two error bars, at most {max(beyond):.1f}")
+    print(f"rigid torque differs by up to {100 * max(rigid):.2f} %")
+    assert inside >= 0.8  # of 10 to 30 masses
+    assert max(beyond) < 4.0
+    assert max(rigid) < 0.02

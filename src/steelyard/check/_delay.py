@@ -175,10 +175,8 @@ def _delay(seen: Evidence, joint: int, offsets: Array, torques: Sequence[Array])
         Q = basis(A)
         smooth = smoothed[:, joint]
         period = motion.filter.period * _some(motion).step
-        for k, offset in enumerate(offsets):
-            y = _at(smooth, (times + offset - motion.t[0]) / period)
-            rest = y - Q @ (Q.T @ y)
-            left[k] += float(rest @ rest)
+        y = _at(smooth, (times[:, None] + offsets - motion.t[0]) / period)
+        left += np.sum((y - Q @ (Q.T @ y)) ** 2, axis=0)
         total += float(np.var(smooth)) * len(times)
     best = int(np.argmin(left))
     if total == 0.0 or left[best] > LEFT * total:

@@ -95,12 +95,15 @@ def _in_mujoco(path: Path, robot: Robot, assets: Path | None) -> ReloadedFile:
     places, rates = made.jnt_qposadr[joints], made.jnt_dofadr[joints]
 
     def torque(q: Array, dq: Array, ddq: Array) -> Array:
-        out = np.empty_like(q)
+        at, speed, rise, found = (np.tile(x, (len(q), 1)) for x in (data.qpos, *[np.zeros(made.nv)] * 3))
+        at[:, places], speed[:, rates], rise[:, rates] = q, dq, ddq
+        # MuJoCo's own arrays, asked for once: every sample goes through this loop.
+        qpos, qvel, qacc, force = data.qpos, data.qvel, data.qacc, data.qfrc_inverse
         for k in range(len(q)):
-            data.qpos[places], data.qvel[rates], data.qacc[rates] = q[k], dq[k], ddq[k]
+            qpos[:], qvel[:], qacc[:] = at[k], speed[k], rise[k]
             mujoco.mj_inverse(made, data)
-            out[k] = data.qfrc_inverse[rates]
-        return out
+            found[k] = force
+        return np.asarray(found[:, rates])
 
     return ReloadedFile(robot, f"MuJoCo {mujoco.__version__}", torque)
 

@@ -29,12 +29,12 @@ from steelyard.regression.schemes import make_scheme
 from steelyard.robot.robot import Robot
 from steelyard.robot.transmission import Transmission
 from steelyard.signals.excerpt import part_of
-from steelyard.signals.log import Log
+from steelyard.signals.log import Log, refuse_without_torque
 from steelyard.signals.mounted import as_logged
 from steelyard.signals.prepare import Preparation
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import Source, pieces_of
-from steelyard.study import Study, refuse_without_torque
+from steelyard.study import Study
 
 # Settings are chosen from so many logs at most: a search by more would take longer, and no robot would count more.
 CHOSEN_FROM = 8

@@ -67,9 +67,11 @@ class Search:
         self.used = [int(j) for j in np.flatnonzero(self.robot.torque_used)]
         self.names = [self.robot.joint_names[j] for j in self.used]
         beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
-        numbered = [(k, in_step(m)) for k, m in beginnings if m.long_enough]
+        long = [(k, m) for k, m in beginnings if m.long_enough]
+        known = study.take_tables([m for _, m in long])
+        numbered = [(k, in_step(m)) for k, m in long]
         motions = [m for _, m in numbered]
-        rows = Rows(study.dynamics, self.base.independent)
+        rows = Rows.kept(study.dynamics, self.base.independent)
         parts = stretches(motions)
         numbers = labels([(k, part.rows) for (k, _), some in zip(numbered, parts, strict=True) for _, part in some])
         self.usual_dry = self._usual_dry()
@@ -87,7 +89,8 @@ class Search:
         for motion, some in zip(motions, parts, strict=True):
             out = standstill_rows(study.dynamics, motion)
             for at, part in some:
-                self._take_in(rows, part, None if out is None else ~out[at][part.keep], reference, next(label))
+                made = next(known, None) or tables(study.dynamics, self.base, rows, part)
+                self._take_in(made, part, None if out is None else ~out[at][part.keep], reference, next(label))
         self.deviations = self.grams.deviations
         self.structure = np.arange(size) < self.base.rank
         self.tried = 1
@@ -95,11 +98,13 @@ class Search:
         # Where the search is, for whoever watches it.
         self.way, self.round, self.share = "usual rounding", 0, 0.0
 
-    def _take_in(self, rows: Rows, motion: Motion, moving: Mask | None, reference: Model, labels: Index) -> None:
-        """The rows of a motion, those in which each joint is `moving`."""
+    def _take_in(
+        self, made: Sequence[Array], motion: Motion, moving: Mask | None, reference: Model, labels: Index
+    ) -> None:
+        """The rows `made` of a motion, those in which each joint is `moving`."""
         fewer = thinned(motion)
         rigid = reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
-        for e, table in enumerate(tables(self.study.dynamics, self.base, rows, motion)):
+        for e, table in enumerate(made):
             stays = slice(None) if moving is None else moving[:, self.used[e]]
             self.grams.add(e, table[stays], self._candidates(fewer, rigid, e)[stays], labels[stays])
 

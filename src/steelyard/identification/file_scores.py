@@ -23,8 +23,9 @@ from steelyard.identification.identification import Identification
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study
 
-# Samples of a log that files are scored on: other programs answer one sample at a time, some ten microseconds each.
-MOST_SAMPLES = 100_000
+# Samples of a log that files are scored on: other programs answer one sample at a time, some microseconds each. At
+# 1 kHz and 10 Hz they tell an error to two per cent, and how far it is beyond the full model's far better.
+MOST_SAMPLES = 50_000
 FILE_END = {"urdf": ".urdf", "mjcf": ".xml"}
 # The numbers of a joint in a file, and the symbols of the parameters that they are.
 _SYMBOLS = {"damping": "Fv", "friction": "Fc", "armature": "Ia", "offset": "F0"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -171,12 +171,14 @@ def identify(
         from steelyard.identification._search import search
 
         def fits(one: Study) -> tuple[Estimate, Estimate]:
-            return _estimates(one.opening.rows, one.base, replace(task, study=one).prior, settings, shares=False)
+            pair = _estimates(one.opening.rows, one.base, replace(task, study=one).prior, settings, shares=False)
+            usual.fitted[one.opening.rows] = pair
+            return pair
 
         study, pair = balanced(study, fits, fits(study))
         reference = replace(task, study=study).model(pair[1])
         structure = search(study, reference)
-        task = replace(task, study=replace(study, terms=structure.terms, reference=reference))
+        task = replace(task, study=study.with_terms(structure.terms, reference))
     fit = _fit(task)
     if task.study.terms.needs_rigid:
         task, fit = _settled(task, fit)
@@ -263,6 +265,8 @@ class _Task:
     loop: ControlLoop | None
     shares: bool = True
     rotors_stated: bool = False
+    # The free fit and the delivered one to rows, as the settings say, without what bounds cost.
+    fitted: dict[RegressionData, tuple[Estimate, Estimate]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def prior(self) -> Prior | None:
@@ -357,7 +361,8 @@ def _format_fit(task: _Task) -> Callable[[Study], tuple[Estimate, Model]]:
 
     def fit(study: Study) -> tuple[Estimate, Model]:
         own = _Task(study, settings, {}, None, rotors_stated=task.rotors_stated)
-        chosen = _estimates(study.rows, study.base, own.prior, settings, shares=False)[1]
+        done = task.fitted.get(study.rows) if settings == task.settings else None
+        chosen = (done or _estimates(study.rows, study.base, own.prior, settings, shares=False))[1]
         return chosen, own.model(chosen)
 
     return fit

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class BandLevels:
     def __init__(
         self, dynamics: Dynamics, base: BaseParameters, motions: Sequence[tuple[int, Motion]], motion_hz: float
     ) -> None:
-        self.base, self.motion_hz = base, motion_hz
+        self.base, self.motion_hz, self.motions = base, motion_hz, [m for _, m in motions]
         self.used = [int(j) for j in np.flatnonzero(base.robot.torque_used)]
         self.rows = Rows.kept(dynamics, base.independent)
         self.bounded = nonnegative(base)
@@ -144,6 +145,11 @@ class BandLevels:
                 moving = None if still is None else ~still[at][part.keep][:, self.used]
                 out.append(_Part(log, tables(dynamics, self.base, self.rows, part), moving, part.row_period))
         return out
+
+    def tables_of(self, base: BaseParameters, motions: Sequence[Motion]) -> list[list[Array]]:
+        """[A y] of the stretches, one after the other, if they are those of `motions` over the columns of `base`."""
+        same = base is self.base and [id(m) for m in motions] == [id(m) for m in self.motions]
+        return [part.tables for part in self.parts] if same else []
 
     def _seen(self, frequency: float) -> bool:
         """Tell whether there is enough time to fit all parameters below a frequency [Hz]."""
@@ -168,23 +174,35 @@ class BandLevels:
             flags[trim : len(flags) - trim] = True
             block = np.zeros(len(flags), dtype=np.int64)
             block[flags] = number
-            for e, table in enumerate(part.tables):
-                inner = flags if part.moving is None else flags & part.moving[:, e]
-                self._descend(e, table, inner, block, part.period)
+            inner = np.repeat(flags[:, None], len(part.tables), axis=1)
+            if part.moving is not None:
+                inner &= part.moving
+            self._descend(np.hstack(part.tables), inner, block, part.period)
 
     def _grams(self, blocks: int) -> BlockGrams:
         return BlockGrams(self.rows.equations, self.base.independent, [0] * len(self.used), blocks, self.bounded)
 
-    def _descend(self, equation: int, table: Array, inner: Mask, block: Index, period: float) -> None:
+    def _descend(self, table: Array, inner: Mask, block: Index, period: float) -> None:
+        """Take in the rows of a stretch, all equations side by side, for they go through the same filters.
+
+        Args:
+            table: [A y] of the equations, one beside the other.
+            inner: Which rows of each equation count.
+            block: To which block each row belongs.
+            period: Time between rows [s].
+        """
+        borders = np.cumsum([0, *(e.width for e in self.rows.equations)]).tolist()
         for level in range(len(self.edges) - 1, -1, -1):
-            own, none = table[inner], np.zeros((int(inner.sum()), 0))
-            self.below[level].add(equation, own, none, block[inner])
-            if level == 0:
-                break
-            low = LowPass(self.edges[level - 1], period)(table)
-            self.octave[level].add(equation, own - low[inner], none, block[inner])
-            step = max(1, int(0.2 / (self.edges[level - 1] * period)))
-            table, inner, block, period = low[::step], inner[::step], block[::step], step * period
+            low = LowPass(self.edges[level - 1], period)(table) if level else table
+            for e, (first, last) in enumerate(pairwise(borders)):
+                some, numbers = inner[:, e], block[inner[:, e]]
+                own, none = table[some, first:last], np.zeros((len(numbers), 0))
+                self.below[level].add(e, own, none, numbers)
+                if level:
+                    self.octave[level].add(e, own - low[some, first:last], none, numbers)
+            if level:
+                step = max(1, int(0.2 / (self.edges[level - 1] * period)))
+                table, inner, block, period = low[::step], inner[::step], block[::step], step * period
 
     def choose(self, judged_hz: float | None = None) -> BandChoice:
         """Choose the highest cut-off that does no harm on left-out blocks.

@@ -111,15 +111,20 @@ class BlockGrams:
             candidates: the columns of its candidates beside them.
             blocks: to which block each row belongs.
         """
-        for b in np.unique(blocks):
-            mine = blocks == b
-            part = np.zeros((int(mine.sum()), len(self.every[equation]) + 1))
-            part[:, self._columns[equation]] = table[mine, :-1]
-            part[:, self.shared : -1] = candidates[mine]
-            part[:, -1] = table[mine, -1]
-            self.grams[equation][b] += part.T @ part
-            self.rows[b, equation] += len(part)
-            self.sums[b, equation] += part[:, -1].sum()
+        # Only the columns that the equation has are multiplied: those of joints beyond it are zero.
+        own = len(self.own[equation])
+        places = np.array([*self._columns[equation], *range(self.shared, self.shared + own + 1)])
+        part = np.hstack([table[:, :-1], candidates, table[:, -1:]]) if own else table
+        order = None if np.all(blocks[:-1] <= blocks[1:]) else np.argsort(blocks, kind="stable")
+        part, blocks = (part, blocks) if order is None else (part[order], blocks[order])
+        borders = np.searchsorted(blocks, np.arange(self.blocks + 1))
+        for b, (first, last) in enumerate(pairwise(borders.tolist())):
+            if first == last:
+                continue
+            mine = part[first:last]
+            self.grams[equation][b][places[:, None], places] += mine.T @ mine
+            self.rows[b, equation] += len(mine)
+            self.sums[b, equation] += mine[:, -1].sum()
 
     @cached_property
     def deviations(self) -> Array:
@@ -195,6 +200,8 @@ class Weighted:
         return out
 
     def _joined(self, grams: Sequence[Array]) -> Array:
+        if self.grams.size == self.grams.shared:  # nobody has candidates
+            return np.asarray(np.tensordot(self.weights**2, np.array(grams), axes=1))
         out = np.zeros((self.grams.size + 1, self.grams.size + 1))
         first, last = slice(0, self.grams.shared), slice(self.grams.size, None)
         for own, gram, weight in zip(self.grams.own, grams, self.weights, strict=True):

@@ -136,15 +136,19 @@ def both_ways_of(make: Make, samples: int, order: int, ratio: float, pad: int, r
     stride = step if fits else 1
     phase = (ends.before + start) % stride
     local, carry = block.local[phase::stride], block.carry[phase::stride]
-    columns = ends.head.shape[2]
-    injected = np.empty_like(ends.head, shape=(ends.blocks, len(block.inject), columns))
-    out = np.empty_like(ends.head, shape=(ends.blocks, len(local), columns))
-    first = 0
+    columns, inner = ends.head.shape[2], len(block.inject)
+    # What a block throws out to both sides, and its own rows: where those are few, by one product, so that every sample
+    # is fetched once.
+    few = len(local) < 2 * inner
+    shapes = [(ends.blocks, rows, columns) for rows in ([inner + len(local)] if few else [inner, len(local)])]
+    made = [np.empty_like(ends.head, shape=shape) for shape in shapes]
+    products, first = [np.concatenate([block.inject, local])] if few else [block.inject, local], 0
     for part in ends.parts(make, max(1, _IN_CACHE // (size * columns))):
         place = slice(first, first + len(part))
-        np.matmul(block.inject, part, out=injected[place])
-        np.matmul(local, part, out=out[place])
+        for product, target in zip(products, made, strict=True):
+            np.matmul(product, part, out=target[place])
         first = place.stop
+    injected, out = (made[0][:, :inner], made[0][:, inner:]) if few else made
     states = _states(block, injected, ends, placed_like(butterworth(order, ratio).steady, out))
     some = max(1, _IN_CACHE // (len(local) * columns))
     for k in range(0, len(out), some):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -197,3 +197,11 @@ def _npz(log: Log) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, t=log.t, joints=names, meta=np.array(json.dumps(dict(log.meta))), **present)  # type: ignore[arg-type]
     return buffer.getvalue()
+
+
+def refuse_without_torque(logs: Iterable[Log]) -> None:
+    """Refuse `logs` whose torques are all zero."""
+    for one in logs:
+        if one.tau is not None and not one.tau.any():
+            name = one.meta.get("source", "The log")
+            raise LogError(f"{name}: the torque is zero throughout; nothing can be weighed.")

@@ -208,3 +208,11 @@ def pieces_of(source: Source) -> Iterator[Log]:
 def is_one_piece(log: Log) -> bool:
     """Whether `log` is worked on as a whole."""
     return is_last(len(log), PIECE_ROWS)
+
+
+def read_beginnings(logs: Sequence[Source]) -> tuple[tuple[Source, ...], tuple[Log, ...], dict[int, Iterator[Log]]]:
+    """Of `logs`: themselves, first pieces, what is still to come of them; a file of one piece is a log in memory."""
+    coming = {k: pieces_of(source) for k, source in enumerate(logs)}
+    beginnings = tuple(next(pieces) for pieces in coming.values())
+    sources = tuple(b if b.meta.get("last") else one for one, b in zip(logs, beginnings, strict=True))
+    return sources, beginnings, coming
