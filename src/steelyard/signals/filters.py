@@ -144,12 +144,14 @@ def motion_bands(positions: Array, period: float, share: float = 0.999) -> Array
     x = positions.reshape(len(positions), -1)
     t = np.linspace(-1.0, 1.0, len(x))[:, None]
     trend = placed_like(np.hstack([np.ones_like(t), t]), x)
-    level = x - trend @ np.linalg.lstsq(trend, x, rcond=None)[0]
-    power = np.abs(np.fft.rfft(level * placed_like(np.hanning(len(level))[:, None], x), axis=0)) ** 2
+    line = trend @ np.linalg.lstsq(trend, x, rcond=None)[0]
+    level, window = x - line, placed_like(np.hanning(len(x))[:, None], x)
+    power = np.abs(np.fft.rfft(level * window, axis=0)) ** 2
     frequency = placed_like(np.fft.rfftfreq(len(level), period), x)
     # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)
-    lines[0] = 0.0
+    # The trend over a short piece is a part of a slow motion: the slowest there is (by Parseval's theorem).
+    lines[0] = 0.5 * len(x) * np.sum(((line - line.mean(axis=0)) * window) ** 2, axis=0)
     total = lines.sum(axis=0)
     growth = np.cumsum(lines, axis=0) / np.where(total > 0.0, total, 1.0)
     bands = frequency[np.argmax(growth >= share, axis=0)].reshape(positions.shape[1:])
