@@ -38,6 +38,7 @@ _MOTIONS = "steelyard.local-motions/1"
 _BANK = "steelyard.bank/1"
 # What a local model's file calls its arrays and numbers, and what the model does.
 _ARRAYS = {"beta": "beta", "covariance": "covariance", "spread": "residual_std"}
+_OPTIONAL = {"deviations": "deviations"}  # not in banks of earlier versions
 _NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
 _RATE = 500.0
 _MOST = 1000  # regions
@@ -213,7 +214,7 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
         "theta": local.model.theta.tolist(),
         "settings": local.settings.to_json(),
     }
-    model |= {key: getattr(local, name).tolist() for key, name in _ARRAYS.items()}
+    model |= {key: getattr(local, name).tolist() for key, name in (_ARRAYS | _OPTIONAL).items()}
     model |= {key: getattr(local, name) for key, name in _NUMBERS.items()}
     out: dict[str, Content] = {
         "model.json": json_text(plain(model)),
@@ -228,12 +229,15 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
 
 def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
     """What `_local_files` holds; `known` are base parameters of the same robot, used if its terms are the same."""
-    data = _read(folder / "model.json").table(("region", "theta", "settings", *_ARRAYS, *_NUMBERS), others=True)
+    data = _read(folder / "model.json").table(
+        ("region", "theta", "settings", *_ARRAYS, *_NUMBERS), tuple(_OPTIONAL), others=True
+    )
     terms = _terms(folder / "model.steelyard.json", robot)
     base = known if known is not None and known.terms.terms == terms.terms else base_parameters(robot, terms)
     played = folder / "trajectory.json"
     shapes = {"beta": (base.rank,), "covariance": (base.rank, base.rank), "spread": (None,)}
     numbers: dict[str, Any] = {n: data[key].array(*shapes[key], missing=np.nan) for key, n in _ARRAYS.items()}
+    numbers |= {n: data[key].array(None, base.rank) for key, n in _OPTIONAL.items() if key in data}
     numbers |= {name: data[key].number() for key, name in _NUMBERS.items()}
     return LocalModel(
         region=region_from_dict(name, data["region"]),

@@ -145,7 +145,7 @@ def print_validation(found: BankValidation, out: Console, folder: str = "") -> N
 
 def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    columns = ["joint", "change of torque", "by noise alone", "[% of nominal]", "p", "drift"]
+    columns = ["joint", "change of torque", "without drift", "[% of nominal]", "p", "drift"]
     rows = [
         [j.joint, number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
          _yes(j.significant)]
@@ -157,14 +157,17 @@ def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
         say(out, f"Written to {folder}: the bank with the new model, result.json, report.html")
 
 
+_WITHOUT_DRIFT = "noise and another motion explain"
+
+
 def _drift_sentence(found: ModelDrift) -> str:
     """What happened, in one sentence."""
     if not found.significant:
-        return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than noise does."
+        return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than {_WITHOUT_DRIFT}."
     joints = ", ".join(j.joint for j in found.joints if j.significant)
     parameters = ", ".join(p.name for p in found.parameters if p.significant)
     which = f" Parameters that changed: {parameters}." if parameters else " No single parameter can be blamed."
-    return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than noise does.{which}"
+    return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than {_WITHOUT_DRIFT}.{which}"
 
 
 def _against_sentences(found: BankValidation) -> list[str]:
@@ -289,7 +292,7 @@ def _bands(found: BankValidation, k: int) -> Section:
 
 def _drift(found: ModelDrift) -> Html:
     joints = table_html(
-        ["joint", TableColumn("change", "N m, N", digits=3), TableColumn("by noise alone", "N m, N", digits=3),
+        ["joint", TableColumn("change", "N m, N", digits=3), TableColumn("without drift", "N m, N", digits=3),
          TableColumn("change", "% of nominal", digits=2), TableColumn("p", digits=2), "drift"],
         [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in found.joints],
         "Root mean square change of the torque predicted for the region's motion",

@@ -36,6 +36,33 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
         columns: what is solved for.
         residual_std: of each equation, by which its rows are weighted, N m (N).
     """
+    return np.asarray(np.sum(block_deviations(data, columns, residual_std) ** 2, axis=0))
+
+
+def effective_blocks(shares: ArrayLike) -> float:
+    """Count the degrees of freedom of a sum of squares over blocks: (Σ s)² / Σ s².
+
+    A sum that one block rules is known no better than that block (Satterthwaite 1946; Bell & McCaffrey 2002 for
+    clusters).
+
+    Args:
+        shares: What each block adds to the sum.
+    """
+    each = np.asarray(shares, dtype=float)
+    total = float(each.sum())
+    return total**2 / float(np.sum(each**2)) if total > 0.0 else float(len(each))
+
+
+def block_deviations(data: RegressionData, columns: Columns, residual_std: ArrayLike) -> Array:
+    """Compute what each block adds to the estimate, shape (blocks, unknowns).
+
+    Their squares add up to the variances of `block_jackknife`, their outer products to the whole covariance.
+
+    Args:
+        data: Rows, in the order of time.
+        columns: What is solved for.
+        residual_std: Of each equation, by which its rows are weighted, N m (N).
+    """
     size = columns.rank
     grams = np.zeros((JACKKNIFE_BLOCKS, size + 1, size + 1))
     totals, weights = data.factor().rows, 1.0 / np.maximum(np.asarray(residual_std, dtype=float), 1e-300)
@@ -58,4 +85,5 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
             left = (whole - gram) * np.outer(scale, scale)
             normal = left[:-1, :-1] + _RIDGE * np.eye(size)
             estimates.append(np.linalg.solve(normal, left[:-1, -1]) * scale[:-1] / scale[-1])
-    return jackknife(estimates)
+    away = np.array(estimates) - np.mean(estimates, axis=0)
+    return np.asarray(np.sqrt((JACKKNIFE_BLOCKS - 1) / JACKKNIFE_BLOCKS) * away)
