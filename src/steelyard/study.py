@@ -135,10 +135,10 @@ class Study:
         planned = replace(self, sources=plan)
         if self.preparation.cutoff_hz is not None:
             return planned
-        choice = planned._band_levels().choose()
+        choice = planned.band_levels().choose()
         if any(plan.measured) and self.preparation.velocity == "auto":
             other = replace(self, sources=VelocityPlan.uniform(len(plan.measured), False))
-            levels = other._band_levels()
+            levels = other.band_levels()
             if levels.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
                 planned, choice = other, levels.choose()
         return replace(planned, cutoff_hz=choice.cutoff_hz, band=choice)
@@ -149,8 +149,8 @@ class Study:
         stated = self.preparation.torque_between
         if scheme_states and stated != "auto":
             raise SteelyardError(
-                f"The scheme says '{self.scheme.stated_rule}' and torque_between '{stated}' about the torque between "  # type: ignore[attr-defined]
-                "samples; state one of them."
+                f"The scheme says '{self.scheme.stated_rule}' and --torque-between (torque_between) '{stated}' about "  # type: ignore[attr-defined]
+                "the torque between samples; state one of them."
             )
         if self.between is not None or scheme_states:
             return self
@@ -165,9 +165,10 @@ class Study:
         choice = choose_between(delay_of(self.base, alike), alike[0].filter.period)
         return replace(self, preparation=replace(self.preparation, torque_between=choice.name), between=choice)
 
-    def _band_levels(self) -> BandLevels:
+    def band_levels(self, stated_hz: float | None = None) -> BandLevels:
+        """The rows below each candidate for the cut-off, one of which may be stated (Hz)."""
         numbered = [(k, m) for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough]
-        return BandLevels(self.dynamics, self.base, numbered, motion_frequency(self.beginnings))
+        return BandLevels(self.dynamics, self.base, numbered, motion_frequency(self.beginnings), stated_hz)
 
     def with_logs(self, logs: Sequence[Log], robot: Robot | None = None, terms: Terms | None = None) -> Study:
         """The same question to other logs, some of these or parts of them, which say anew which cut-off they need.

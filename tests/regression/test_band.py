@@ -108,6 +108,35 @@ def test_a_stated_cut_off_is_kept() -> None:
     assert found.band is None
 
 
+def test_a_stated_cut_off_that_is_worse_is_named_with_one_that_helps() -> None:
+    """The curve says so, the page, result.json and the reasons of the verdict; the fit keeps to what was stated."""
+    from steelyard.identification.page import identification_report
+    from steelyard.identification.run import result_json
+
+    robot, noisy = arm()[1], log(5e-3)
+    free = choice(noisy)
+    high = 0.9 * free.candidates_hz[-1]
+    found = sy.identify(robot, noisy, plain=True, files=False, preparation=Preparation(cutoff_hz=high))
+    band = found.band
+    assert band is not None
+    assert band.stated
+    assert (found.cutoff_hz, band.cutoff_hz, band.advised_hz) == (high, high, free.cutoff_hz)
+    errors = dict(zip(band.candidates_hz, band.left_out_percent, strict=True))
+    assert errors[high] > (1 + HARMLESS) * errors[free.cutoff_hz]
+    assert band.harm_percent == pytest.approx(100.0 * (errors[high] / errors[free.cutoff_hz] - 1.0))
+    written = result_json(found)["band"]
+    assert written["stated"]
+    assert written["advised_cutoff_hz"] == free.cutoff_hz
+    assert f"Give --cutoff {free.cutoff_hz:.3g}" in written["reason"]
+    assert written["reason"] in found.verdict.reasons
+    assert f"Give --cutoff {free.cutoff_hz:.3g}" in identification_report(found)
+    # What left-out blocks choose themselves needs no advice.
+    kept = sy.identify(robot, noisy, plain=True, files=False, preparation=Preparation(cutoff_hz=free.cutoff_hz))
+    assert kept.band is not None
+    assert kept.band.advice is None
+    assert kept.model.theta == pytest.approx(sy.identify(robot, noisy, plain=True, check=False).model.theta)
+
+
 def test_the_choice_is_in_the_result_and_on_the_page() -> None:
     from steelyard.identification.page import identification_report
     from steelyard.identification.run import result_json

@@ -24,6 +24,7 @@ from steelyard.ground.renamed import renamed
 from steelyard.identification._doubt import doubted, motion_doubt
 from steelyard.identification._judged import as_checked, checked_judges, judge
 from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
+from steelyard.identification._stated_cutoff import with_judged_cutoff
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.identification import Identification, IdentificationSettings
@@ -124,9 +125,13 @@ def identify(
         significant=significant, known_friction=known_friction is not None,
     )  # fmt: skip
     if known_friction is not None and (tune or fit_shapes):
-        raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
+        raise SteelyardError(
+            "--tune (in Python: tune, fit_shapes) looks for friction itself; leave it or the known friction out."
+        )
     if plain and (tune or fit_shapes):
-        raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
+        raise SteelyardError(
+            "--plain takes the terms as they are, --tune (in Python: tune, fit_shapes) searches for more; choose one."
+        )
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     judges = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
@@ -158,6 +163,8 @@ def identify(
     settings = replace(settings, preparation=study.preparation)
     if torques and study.band is None:
         study = study.with_band()
+        if check and study.band is None:
+            study = with_judged_cutoff(study)
     if curves:
         curves = rounded_as_seen(study, curves)
         study = replace(study, known_friction=curves)

@@ -103,7 +103,7 @@ _WHY_NULL = {
     "settings/score_cutoff": "By the rule; score_cutoff_hz is what it gave.",
     "settings/terms/*/*": "On every joint, or whatever the term itself takes.",
     "torque_between": "The scheme states it, or friction was known before.",
-    "band": "The cut-off was given, or no torque rows are fitted.",
+    "band": "No torque rows are fitted, or the logs are too short to compare cut-offs on left-out blocks.",
     "band/candidates/*/explained_in_octave": "There is no candidate below the lowest.",
     "structure": "There was no search: the terms were given, or this way of fitting has none.",
     "between_logs": "One log was identified from.",

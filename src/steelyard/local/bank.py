@@ -233,7 +233,7 @@ class Bank:
             raise OutsideError(
                 f"Sample {k + 1} is outside all regions: the nearest, '{near.name}', is {-depths.max():.3g} "
                 f"{near.region.unit} away ({int(away.sum())} of {len(away)} samples are outside); identify a region "
-                'there, or ask with outside="flag".'
+                "there, or ask for the nearest one's answer (in Python: outside='flag')."
             )
         return weights, away
 

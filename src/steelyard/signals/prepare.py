@@ -332,7 +332,7 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     h, smooth = piece.period, _smoothing(low_pass, settings)
     q, measured = _together(smooth, piece.q, piece.dq if any(plan.measured) else None)
     if measured is None and any(plan.measured):
-        raise LogError("The log has no velocity; use velocity='differentiated'.")
+        raise LogError("The log has no velocity; differentiate positions (in Python: velocity='differentiated').")
     # Differentiation raises what noise is left, so the filter acts once more after it.
     if measured is not None and all(plan.measured):
         dq = plan.merge(measured, measured, h)
