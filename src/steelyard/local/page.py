@@ -8,9 +8,11 @@ from itertools import product
 import numpy as np
 from rich.console import Console
 
+from steelyard.excitation.page import fitness_figure
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number, percent, with_interval
 from steelyard.local.bank import Bank, LocalModel
+from steelyard.local.files import RegionMotions
 from steelyard.local.motions import looks
 from steelyard.local.recalibrate import ModelDrift
 from steelyard.local.region import CartesianRegion
@@ -181,6 +183,23 @@ def _against_sentences(found: BankValidation) -> list[str]:
                 f"'{other}' (it wins {100.0 * figures['wins']:.0f} % of the motions, p = {number(figures['p'], 2)})."
             )
     return out
+
+
+def motions_report(made: RegionMotions) -> str:
+    """The page of designed motions: how each region's population came to its best motion."""
+    sections = []
+    for name, fitness in made.fitness.items():
+        first, last = fitness.generations[0], fitness.generations[-1]
+        words = (
+            f"{fitness.label}: {number(last.best)} after {len(fitness.generations)} generations and {last.evaluations} "
+            f"evaluations; the best of the first had {number(first.best)}. {last.feasible} of the last "
+            f"{last.individuals} individuals keep to all limits."
+        )
+        figure = figure_html(
+            fitness_figure(fitness), "Fitness by generation", f"The numbers are in {name}-fitness.csv."
+        )
+        sections.append(Section(f"Region {name}", join(paragraph(words), figure)))
+    return render_report(f"{made.robot.name}: motions of regions", sections)
 
 
 def bank_report(bank: Bank, validation: BankValidation | None = None, drift: ModelDrift | None = None) -> str:
