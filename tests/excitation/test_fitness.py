@@ -34,8 +34,8 @@ def table(path: Path) -> tuple[list[str], np.ndarray]:
 
 @pytest.mark.parametrize("optimiser", ["ga", "cma"])
 def test_excite_writes_and_draws_the_generations(tmp_path: Path, optimiser: str) -> None:
-    words = ["excite", "rotradi", "--optimiser", optimiser, "--generations", "4", "--population", "8", "--duration", "3",
-             "-o", tmp_path / "run"]  # fmt: skip
+    words = ["excite", "rotradi", "--optimiser", optimiser, "--generations", "4", "--population", "8", "--duration",
+             "3", "-o", tmp_path / "run"]  # fmt: skip
     assert CliRunner().invoke(app, [str(w) for w in words]).exit_code == 0
     heads, rows = table(tmp_path / "run" / "fitness.csv")
     assert heads == ["generation", "evaluations", "best", "mean", "feasible", "individuals"]
