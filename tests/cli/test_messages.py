@@ -54,3 +54,10 @@ def test_the_option_that_helps_is_named(words: tuple[str, ...], option: str) -> 
     done = CliRunner().invoke(app, list(words))
     assert done.exit_code == 2
     assert option in " ".join(done.stderr.split())
+
+
+def test_the_command_to_repeat_keeps_the_joints_that_were_asked_for() -> None:
+    """`--only` chooses what is measured; it was dropped, and the repeated command measured all joints."""
+    done = CliRunner().invoke(app, ["friction", "rotradi", "--design", "--only", "q1"])
+    assert done.exit_code == 0
+    assert "--only q1" in " ".join(done.stdout.split())
