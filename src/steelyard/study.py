@@ -166,7 +166,7 @@ class Study:
         return replace(self, preparation=replace(self.preparation, torque_between=choice.name), between=choice)
 
     def band_levels(self, stated_hz: float | None = None) -> BandLevels:
-        """The rows below each candidate for the cut-off, one of which may be stated (Hz)."""
+        """The rows below each candidate for the cut-off, one of which may be `stated_hz`."""
         numbered = [(k, m) for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough]
         return BandLevels(self.dynamics, self.base, numbered, motion_frequency(self.beginnings), stated_hz)
 

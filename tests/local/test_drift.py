@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from drift_plants import DriftPlant
 
-from steelyard.estimation.linear.block_jackknife import effective_blocks
 from steelyard.local import load_bank, recalibrate, save_bank
+from steelyard.local.recalibrate import effective_blocks
 
 
 def test_another_motion_of_a_healthy_arm_is_no_drift_and_worn_friction_is_one() -> None:

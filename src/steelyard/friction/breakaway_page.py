@@ -33,9 +33,11 @@ def break_away_report(found: BreakAwayRun) -> str:
     figure = Figure(320)
     for way, colour in zip(_WAYS, (BLUE, VERMILLION), strict=True):
         starts = [(j.joint, abs(float(x))) for j in found.joints for x in getattr(j, way)]
-        places = {"x": [name for name, _ in starts], "y": [x for _, x in starts]}
-        figure.add("scatter", mode="markers", name=way, marker={"color": colour, "size": 7, "opacity": 0.7}, **places)
+        marker = {"color": colour, "size": 7, "opacity": 0.7}
+        x, y = [name for name, _ in starts], [torque for _, torque in starts]
+        figure.add("scatter", x=x, y=y, mode="markers", name=way, marker=marker)
     figure.y_axis(title="torque at the start [N m, N]", rangemode="tozero")
+    columns: list[TableColumn | str]
     columns = ["joint", "unit", "direction", "starts", TableColumn("mean", digits=4), TableColumn("std", digits=2)]
     rows: list[list[TableCell]] = [list(row) for row in _rows(found)]
     body = join(

@@ -146,7 +146,7 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
-class DesignedMotion:
+class SearchedMotion:
     """A `motion` and, where a population was bred, its `fitness` generation by generation."""
 
     motion: MotionLike
@@ -176,7 +176,7 @@ def design_motion(
     how: Design | None = None,
     model: Model | None = None,
     base: BaseParameters | None = None,
-) -> DesignedMotion:
+) -> SearchedMotion:
     """Design a motion as `design` does, and tell how the search went.
 
     Args:
@@ -189,11 +189,11 @@ def design_motion(
     """
     settings = how or Design()
     if settings.how == "gradient":
-        return DesignedMotion(_optimised(robot, region, terms, settings, model))
+        return SearchedMotion(_optimised(robot, region, terms, settings, model))
     whole = region if region is not None else JointRegion.of(robot, "everywhere")
     if settings.how == "evolved":
         return _bred(robot, whole, terms, settings, model)
-    return DesignedMotion(_best_program(robot, whole, base or base_parameters(robot, terms), settings, model))
+    return SearchedMotion(_best_program(robot, whole, base or base_parameters(robot, terms), settings, model))
 
 
 def _optimised(
@@ -225,7 +225,7 @@ def _optimised(
     ).trajectory
 
 
-def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> DesignedMotion:
+def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> SearchedMotion:
     plan = evolved_plan(
         robot,
         region,
@@ -241,7 +241,7 @@ def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model:
         checkpoint=how.checkpoint,
     )
     times = int(np.ceil(how.duration / plan.trajectory.duration))
-    return DesignedMotion(Repeated(plan.trajectory, times), plan.fitness)
+    return SearchedMotion(Repeated(plan.trajectory, times), plan.fitness)
 
 
 def _best_program(robot: Robot, region: Region, base: BaseParameters, how: Design, model: Model | None) -> MotionLike:

@@ -14,7 +14,7 @@ from steelyard.ground.progress import Watch, part, steps, watched
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
-from steelyard.local.design import Design, DesignedMotion, design, design_motion
+from steelyard.local.design import Design, SearchedMotion, design, design_motion
 from steelyard.local.files import RegionMotions
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
@@ -165,7 +165,7 @@ def _planned(
 
 def _designed(
     robot: Robot, regions: Sequence[Region], terms: Terms, how: Design, nominal: Model | None = None
-) -> dict[str, DesignedMotion]:
+) -> dict[str, SearchedMotion]:
     model = _nominal(robot, nominal)
     numbered = steps(enumerate(regions), "Designing motions", lambda one: f"region {one[1].name}")
     return {r.name: design_motion(robot, r, terms, how.for_region(k, r), model) for k, r in numbered}

@@ -186,7 +186,7 @@ def _against_sentences(found: BankValidation) -> list[str]:
 
 
 def motions_report(made: RegionMotions) -> str:
-    """The page of designed motions: how each region's population came to its best motion."""
+    """The page of motions that were `made`: how each region's population came to its best motion."""
     sections = []
     for name, fitness in made.fitness.items():
         first, last = fitness.generations[0], fitness.generations[-1]

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from steelyard.errors import LocalError
-from steelyard.estimation.linear.block_jackknife import effective_blocks
 from steelyard.ground.arrays import Array
 from steelyard.ground.reasons import explained
 from steelyard.local.bank import Bank, LocalModel
@@ -129,6 +128,20 @@ def drift(old: LocalModel, new: LocalModel, *motions: tuple[Array, Array, Array]
     rows = zip(found, real, old.model.robot.torque_used, strict=True)
     joints = tuple(replace(x, significant=holds) for x, holds, used in rows if used)
     return ModelDrift(old.name, _parameters(old, new, joint, deviations), joints)
+
+
+def effective_blocks(shares: ArrayLike) -> float:
+    """Count the degrees of freedom of a sum of squares over blocks: (Σ s)² / Σ s².
+
+    A sum that one block rules is known no better than that block (Satterthwaite 1946; Bell & McCaffrey 2002 for
+    clusters).
+
+    Args:
+        shares: What each block adds to the sum.
+    """
+    each = np.asarray(shares, dtype=float)
+    total = float(each.sum())
+    return total**2 / float(np.sum(each**2)) if total > 0.0 else float(len(each))
 
 
 def _degrees(shares: Array) -> float:

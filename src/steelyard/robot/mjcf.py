@@ -274,8 +274,9 @@ class _Reader:
                 if choice(element, "active", "true", ("true", "false")) == "false":
                     continue
                 if written.tag in ("connect", "weld"):
-                    ends = (self._host(replace(element, tag=written.tag), k) for k in "12")
-                    self.closed.append((str(written.error("closes a loop")), *ends))
+                    own = replace(element, tag=written.tag)
+                    place = str(written.error("closes a loop"))
+                    self.closed.append((place, self._host(own, "1"), self._host(own, "2")))
                 elif written.tag != "joint":
                     raise written.error("closes a loop or couples tendons, which is not read; remove it.")
                 else:

@@ -180,7 +180,7 @@ class _Gathered:
                 if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
                     ends = [int(model.site_bodyid[end]) for end in ends]
                 named = f"equality '{model.eq(k).name or k + 1}' closes a loop"
-                self.closed.append((named, *(places[end].host for end in ends)))
+                self.closed.append((named, places[ends[0]].host, places[ends[1]].host))
                 continue
             if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT):
                 raise RobotError(f"{self.name}: an equality closes a loop or couples tendons; remove it.")

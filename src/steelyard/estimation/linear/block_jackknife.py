@@ -39,20 +39,6 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
     return np.asarray(np.sum(block_deviations(data, columns, residual_std) ** 2, axis=0))
 
 
-def effective_blocks(shares: ArrayLike) -> float:
-    """Count the degrees of freedom of a sum of squares over blocks: (Σ s)² / Σ s².
-
-    A sum that one block rules is known no better than that block (Satterthwaite 1946; Bell & McCaffrey 2002 for
-    clusters).
-
-    Args:
-        shares: What each block adds to the sum.
-    """
-    each = np.asarray(shares, dtype=float)
-    total = float(each.sum())
-    return total**2 / float(np.sum(each**2)) if total > 0.0 else float(len(each))
-
-
 def block_deviations(data: RegressionData, columns: Columns, residual_std: ArrayLike) -> Array:
     """Compute what each block adds to the estimate, shape (blocks, unknowns).
 
