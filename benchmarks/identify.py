@@ -187,7 +187,7 @@ PHASES = {
     "check": [("steelyard.identification.identify", "check_study"), ("steelyard.identification.identify",
               "checked_judges")],
     "delay": [("steelyard.study", "Study.with_torque_between")],
-    "band": [("steelyard.study", "Study.with_band")],
+    "band": [("steelyard.identification.identify", "choose_cutoff")],
     "search": [("steelyard.identification._search", "search")],
     "scores": [("steelyard.identification.identify", "judge")],
     "files": [("steelyard.identification.file_scores", "with_files")],

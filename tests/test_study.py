@@ -16,6 +16,7 @@ from steelyard import study as study_module
 from steelyard.assessment.score import score_models, score_reduced
 from steelyard.check import _evidence
 from steelyard.check._evidence import gather
+from steelyard.cutoff import choose_cutoff
 from steelyard.demo import simulated_log
 from steelyard.ground.arrays import quick_length
 from steelyard.identification.identification import Identification
@@ -152,7 +153,7 @@ def test_rows_stay_where_the_terms_do(log: Log) -> None:
 
 def test_the_rows_of_the_band_are_those_of_the_search(log: Log) -> None:
     study = Study.of(ROBOT, log)
-    study = replace(study, preparation=study.preparation.for_rows(torques=True, one_by_one=True)).with_band()
+    study = choose_cutoff(replace(study, preparation=study.preparation.for_rows(torques=True, one_by_one=True)))
     assert study.band is not None
     assert study.band.is_ceiling  # a clean log
     motions = [m for m in study.first_motions(0) if m.long_enough]

@@ -18,7 +18,7 @@ from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, StructureError
 from steelyard.ground.arrays import Array
 from steelyard.parameters.terms import Terms, TermsLike, identification_terms
-from steelyard.regression.band import HARMLESS, BandChoice, BandLevels
+from steelyard.regression.band import BandChoice, BandLevels
 from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.delay import DelayEstimate
@@ -34,9 +34,7 @@ from steelyard.signals.prepare import (
     Motion,
     Preparation,
     chosen_cutoff,
-    motion_frequency,
     prepare,
-    velocity_plan,
 )
 from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import LogFile, Source, ahead, is_one_piece, pieces_of, read_beginnings
@@ -131,33 +129,9 @@ class Study:
         cutoff_hz = chosen_cutoff(self.beginnings, preparation)
         return replace(self, preparation=preparation, cutoff_hz=cutoff_hz, band=None, sources=None)
 
-    def with_band(self) -> Study:
-        """Let left-out blocks of the logs choose the cut-off, the torques' delay and the source of the velocities.
-
-        What the preparation states stays. All are chosen with the usual terms; the torques of all joints judge
-        (`regression/band.py`). A delay is tried where all joints share it.
-        """
-        plan = self.sources or velocity_plan(self.beginnings, self.preparation)
-        planned = replace(self, sources=plan)
-        if self.preparation.cutoff_hz is not None:
-            return planned
-        motion_hz = motion_frequency(self.beginnings)
-        choice = (own := planned._band_levels(motion_hz)).choose()
-        late = None if self.between is None or self.between.name != "auto" else self.between.delay
-        if self.preparation.delay is None and late is not None and late.is_shared:
-            delayed = replace(planned, preparation=replace(self.preparation, delay=late.delay_s), delay=late)
-            levels = delayed._band_levels(motion_hz)
-            if levels.choose(choice.judged_hz).least_percent < choice.least_percent:
-                planned, own, choice = delayed, levels, levels.choose()
-        if any(plan.measured) and self.preparation.velocity == "auto":
-            # Its motions go with it where it is not taken.
-            other = replace(planned, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
-            levels = other._band_levels(motion_hz)
-            if levels.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
-                planned, own, choice = other, levels, levels.choose()
-        if choice.is_ceiling:  # the search looks at the same rows
-            self._tables[:] = [own]
-        return replace(planned, cutoff_hz=choice.cutoff_hz, band=choice)
+    def leave_tables(self, levels: BandLevels) -> None:
+        """Keep [A y] of the `levels` of the band for the search, which looks at the same rows."""
+        self._tables[:] = [levels]
 
     def take_tables(self, motions: Sequence[Motion]) -> Iterator[list[Array]]:
         """Give away, once, [A y] of the stretches of `motions`, where the choice of the band has left them."""
@@ -169,8 +143,8 @@ class Study:
         stated = self.preparation.torque_between
         if scheme_states and stated != "auto":
             raise SteelyardError(
-                f"The scheme says '{self.scheme.stated_rule}' and torque_between '{stated}' about the torque between "  # type: ignore[attr-defined]
-                "samples; state one of them."
+                f"The scheme says '{self.scheme.stated_rule}' and --torque-between (torque_between) '{stated}' about "  # type: ignore[attr-defined]
+                "the torque between samples; state one of them."
             )
         if self.between is not None or scheme_states:
             return self
@@ -185,9 +159,15 @@ class Study:
         choice = choose_between(delay_of(self.base, alike), alike[0].filter.period)
         return replace(self, preparation=replace(self.preparation, torque_between=choice.name), between=choice)
 
-    def _band_levels(self, motion_hz: float) -> BandLevels:
+    def band_levels(self, motion_hz: float, stated_hz: float | None = None) -> BandLevels:
+        """The rows below each candidate for the cut-off.
+
+        Args:
+            motion_hz: Band of the motion [Hz].
+            stated_hz: One more candidate [Hz].
+        """
         numbered = [(k, m) for k in range(len(self.beginnings)) for m in self.first_motions(k) if m.long_enough]
-        return BandLevels(self.dynamics, self.base, numbered, motion_hz)
+        return BandLevels(self.dynamics, self.base, numbered, motion_hz, stated_hz)
 
     def with_terms(self, terms: Terms, reference: Model) -> Study:
         """The same with the `terms` and `reference`; rows that have been made are kept where the terms are these."""

@@ -131,7 +131,7 @@ def test_settings_that_cannot_work_are_refused() -> None:
     for bad in ({"method": "rk5"}, {"torque": "cubic"}, {"substeps": 0}, {"tuning": Tuning(torque_noise=-1.0)}):
         with pytest.raises(EstimationError):
             ExtendedKalman(**bad).fit(c.experiment(), c.base)
-    with pytest.raises(EstimationError, match="needs a prior"):
+    with pytest.raises(EstimationError, match="starts from the prior needs one"):
         ExtendedKalman(tuning=Tuning(start="prior")).fit(c.experiment(), c.base)
     with pytest.raises(EstimationError, match="start is"):
         Tuning(start="zero")  # type: ignore[arg-type]

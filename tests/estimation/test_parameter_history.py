@@ -122,6 +122,6 @@ def test_live_estimation_has_the_same_figure(tmp_path: Path) -> None:
     assert len(rows) > 100
     assert np.allclose(rows[-1, 1:], last.beta, rtol=0.2, atol=0.05)  # at most a stride before the end
     drawn = figures((tmp_path / "live" / "report.html").read_text(encoding="utf-8"))
-    assert len(drawn) == 1
+    assert len(drawn) == 2  # parameters, and the eigenvalues of P
     names = {trace["name"] for trace in drawn[0]["data"]}
     assert set(run.base.names) <= names

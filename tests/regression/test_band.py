@@ -12,6 +12,7 @@ import pinocchio as pin
 import pytest
 
 import steelyard as sy
+from steelyard.cutoff import choose_cutoff
 from steelyard.regression.band import HARMLESS, BandChoice
 from steelyard.robot.robot import Robot
 from steelyard.signals.log import Log
@@ -57,7 +58,7 @@ def log(noise: float, seed: int = 0, friction: float = 0.3) -> Log:
 
 
 def choice(one: Log) -> BandChoice:
-    study = Study.of(arm()[1], one, None, Preparation().for_rows(torques=True, one_by_one=True)).with_band()
+    study = choose_cutoff(Study.of(arm()[1], one, None, Preparation().for_rows(torques=True, one_by_one=True)))
     assert study.band is not None
     assert study.cutoff_hz == study.band.cutoff_hz
     return study.band
@@ -106,6 +107,35 @@ def test_a_stated_cut_off_is_kept() -> None:
     found = sy.identify(robot, log(5e-3), plain=True, check=False, preparation=Preparation(cutoff_hz=7.0))
     assert found.cutoff_hz == 7.0
     assert found.band is None
+
+
+def test_a_stated_cut_off_that_is_worse_is_named_with_one_that_helps() -> None:
+    """The curve says so, the page, result.json and the reasons of the verdict; the fit keeps to what was stated."""
+    from steelyard.identification.page import identification_report
+    from steelyard.identification.run import result_json
+
+    robot, noisy = arm()[1], log(5e-3)
+    free = choice(noisy)
+    high = 0.9 * free.candidates_hz[-1]
+    found = sy.identify(robot, noisy, plain=True, files=False, preparation=Preparation(cutoff_hz=high))
+    band = found.band
+    assert band is not None
+    assert band.stated
+    assert (found.cutoff_hz, band.cutoff_hz, band.advised_hz) == (high, high, free.cutoff_hz)
+    errors = dict(zip(band.candidates_hz, band.left_out_percent, strict=True))
+    assert errors[high] > (1 + HARMLESS) * errors[free.cutoff_hz]
+    assert band.harm_percent == pytest.approx(100.0 * (errors[high] / errors[free.cutoff_hz] - 1.0))
+    written = result_json(found)["band"]
+    assert written["stated"]
+    assert written["advised_cutoff_hz"] == free.cutoff_hz
+    assert f"Give --cutoff {free.cutoff_hz:.3g}" in written["reason"]
+    assert written["reason"] in found.verdict.reasons
+    assert f"Give --cutoff {free.cutoff_hz:.3g}" in identification_report(found)
+    # What left-out blocks choose themselves needs no advice.
+    kept = sy.identify(robot, noisy, plain=True, files=False, preparation=Preparation(cutoff_hz=free.cutoff_hz))
+    assert kept.band is not None
+    assert kept.band.advice is None
+    assert kept.model.theta == pytest.approx(sy.identify(robot, noisy, plain=True, check=False).model.theta)
 
 
 def test_the_choice_is_in_the_result_and_on_the_page() -> None:

@@ -123,7 +123,7 @@ def test_a_drive_that_fails_is_named(model, friction):
 
 def test_steps_too_long_for_the_friction_are_warned_of():
     model = model_of(block(mass=0.1), "coulomb", values=(10.0,))
-    with pytest.warns(SimulationWarning, match="shorten `step`"):
+    with pytest.warns(SimulationWarning, match=r"shorten them to .* \(--rate\)"):
         simulate(model, duration=0.01)
 
 

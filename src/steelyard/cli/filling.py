@@ -81,11 +81,13 @@ def _is_missing(value: Any) -> bool:
 
 
 # Options that say where and how a result is handed out, or how hard the machine works: it is the same with any.
-_OUTWARD = ("output", "overwrite", "as_json", "resume", "workers", "checkpoint", "fix", "only")
+_OUTWARD = ("output", "overwrite", "as_json", "resume", "workers", "checkpoint", "fix")
 
 
 def _both(command: Any, values: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    inward = {name: value for name, value in values.items() if name not in _OUTWARD}
+    # Of --fix, --only says which findings are mended; in other commands it chooses what is looked at.
+    outward = (*_OUTWARD, "only") if any(param.name == "fix" for param in command.params) else _OUTWARD
+    inward = {name: value for name, value in values.items() if name not in outward}
     return tuple(_words(command, values)), tuple(_words(command, inward))
 
 

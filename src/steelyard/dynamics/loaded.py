@@ -68,5 +68,5 @@ def _check_sides(dynamics: Dynamics, coordinates: list[Coordinate]) -> None:
     if len(sides) > 1 or ("joint" not in sides and matrix.shape[0] != matrix.shape[1]):
         raise SteelyardError(
             "Friction under load can be solved for on joints alone, or on as many drives as joints; "
-            'put all such terms on one side (on="joint").'
+            "put all such terms on one side (on=joint behind their names)."
         )

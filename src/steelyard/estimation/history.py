@@ -30,6 +30,8 @@ class ParameterHistory(Viewed):
         beta: `(moments, parameters)`; not numbers where one was not known yet.
         standard_errors: of the last values; None where nobody knows.
         least: what the parameters cannot be below, −∞ where nothing says so; None where nobody knows.
+        eigenvalues: of the covariance P that the estimator carries along, `(moments, parameters)`, largest first, in
+            its own units; not numbers at moments that do not tell; None where there is no P.
     """
 
     title: str
@@ -40,6 +42,7 @@ class ParameterHistory(Viewed):
     beta: Array
     standard_errors: Array | None = None
     least: Array | None = None
+    eigenvalues: Array | None = None
 
     @property
     def impossible(self) -> tuple[str, ...]:
@@ -58,7 +61,8 @@ class ParameterHistory(Viewed):
         Args:
             title: whose they are.
             names, units: of the parameters.
-            moments: with "beta" and one of "t" (s), "pass", "step", "updates"; or one after the other.
+            moments: with "beta" and one of "t" (s), "pass", "step", "updates"; or one after the other. Some may hold
+                the "eigenvalues" of P.
             standard_errors: of the last values.
         """
         known = [m for m in moments if "beta" in m]
@@ -67,7 +71,11 @@ class ParameterHistory(Viewed):
         key = next((k for k in _AXES if k in known[0]), "")
         at = np.array([float(m[key]) for m in known]) if key else np.arange(1.0, len(known) + 1.0)
         beta = np.array([m["beta"] for m in known], dtype=float)
-        return cls(title, tuple(names), tuple(units), _AXES.get(key, "rounds"), at, beta, standard_errors)
+        told = any("eigenvalues" in m for m in known)
+        unknown = [np.nan] * beta.shape[1]
+        values = np.array([m.get("eigenvalues", unknown) for m in known], dtype=float) if told else None
+        axis = _AXES.get(key, "rounds")
+        return cls(title, tuple(names), tuple(units), axis, at, beta, standard_errors, eigenvalues=values)
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": 1, "axis": self.axis, "names": list(self.names), "units": list(self.units),
@@ -76,7 +84,8 @@ class ParameterHistory(Viewed):
                 "why_null": {"last/*": "The motion has not shown it yet."}}  # fmt: skip
 
     def files(self) -> dict[str, Content]:
-        return {"history.csv": self.to_csv}
+        more: dict[str, Content] = {} if self.eigenvalues is None else {"eigenvalues.csv": self.eigenvalues_to_csv}
+        return {"history.csv": self.to_csv, **more}
 
     def to_csv(self, path: Path) -> None:
         """One row per moment, one column per parameter, into the file `path`; empty where one was not known yet."""
@@ -86,6 +95,17 @@ class ParameterHistory(Viewed):
             for at, row in zip(self.at.tolist(), self.beta.tolist(), strict=True):
                 # Clocks may count from 1970 on, and moments lie some hundredths of a second apart.
                 out.writerow([f"{at:.12g}", *("" if x != x else repr(x) for x in row)])
+
+    def eigenvalues_to_csv(self, path: Path) -> None:
+        """One row per moment that tells them, one column per eigenvalue of P, the largest first, into the file
+        `path`; "inf" where nothing was known yet."""
+        assert self.eigenvalues is not None
+        with path.open("w", encoding="utf-8", newline="") as file:
+            out = csv.writer(file, lineterminator="\n")
+            out.writerow([self.axis, *(f"eigenvalue {k + 1} of P" for k in range(self.eigenvalues.shape[1]))])
+            for at, row in zip(self.at.tolist(), self.eigenvalues.tolist(), strict=True):
+                if not any(x != x for x in row):
+                    out.writerow([f"{at:.12g}", *map(repr, row)])
 
     def view(self) -> Presentation:
         from steelyard.estimation.history_page import history_report, print_history

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 from rich.console import Console
 
 from steelyard.estimation.history import ParameterHistory
 from steelyard.ground.numbers import NO_SIGN
 from steelyard.report.elements import Html, figure_html, join, paragraph
 from steelyard.report.html import Section, render_report
-from steelyard.report.plots.estimates import parameter_histories
+from steelyard.report.plots.estimates import eigenvalue_histories, parameter_histories
 from steelyard.report.terminal import number, table
 
 
@@ -26,7 +27,17 @@ def history_section(history: ParameterHistory) -> Section:
         f"{len(history.at)} moments of the way, over {history.axis}. Panels show the neighbourhood of the end; zoom "
         "out for the rest. The numbers are in history.csv."
     )
-    return Section("How the estimate came about", join(paragraph(words), history_figure(history)))
+    parts = [paragraph(words), history_figure(history)]
+    if history.eigenvalues is not None:
+        told = np.all(np.isfinite(history.eigenvalues), axis=1)
+        figure = eigenvalue_histories(history.at[told], history.eigenvalues[told], history.axis)
+        note = (
+            "What the estimator believes to know, in its own units: each eigenvalue falls as the motion shows its "
+            "combination of parameters. One that stays large is a combination that the motion does not show; one that "
+            "falls far while parameters still wander is overconfidence. The numbers are in eigenvalues.csv."
+        )
+        parts += [figure_html(figure, "Eigenvalues of the covariance P"), paragraph(note)]
+    return Section("How the estimate came about", join(*parts))
 
 
 def history_report(history: ParameterHistory) -> str:

@@ -158,7 +158,8 @@ class DesignColumns:
         if scaling == "orthonormal":
             if len(self.chosen) != self.base.rank or wanted is not None:
                 raise ExcitationError(
-                    "An orthonormal basis is one of all base parameters; use scaling='unit' for some."
+                    "An orthonormal basis is one of all base parameters; for some use --scaling unit (in Python: "
+                    "scaling='unit')."
                 )
             # W = W_b M = (W_b Rᵀ) Qᵀ with Mᵀ = Q R: in the orthonormal basis Q the columns are W_b Rᵀ.
             R = np.asarray(np.linalg.qr(self.base.matrix.T, mode="r"))

@@ -22,6 +22,7 @@ from steelyard.excitation.controllers.target import MOTION_TARGETS
 from steelyard.excitation.criteria import condition_number
 from steelyard.excitation.evolution.via_points import with_jerk
 from steelyard.excitation.excite import excite
+from steelyard.excitation.fitness import NO_MEAN
 from steelyard.excitation.interpolator import (
     MotionLimits,
     Program,
@@ -58,6 +59,7 @@ _NOISE, _NOISE_WITHOUT = 0.005, 0.1
 _WHY_NULL = {
     "settings/*": "It was not asked for.",
     "condition_number": "It is infinite: the motions do not show all base parameters.",
+    "criterion/fitness/*/mean": NO_MEAN,
     "plans/*/joints/*/torque": "The description gives no inertias to reckon torques with.",
     "plans/*/joints/*/torque_limit": "The description gives no limit.",
     "plans/*/margins/*": "There is no such limit.",
@@ -165,8 +167,6 @@ class Designed(Viewed, Displayed):
         t = plan.trajectory.times(max(plan.rate, 100.0))
         return t, Model.nominal(self.robot).torque(*plan.trajectory.sample(t))
 
-    # ---------------------------------------------------------------- via-points
-
     @cached_property
     def programs(self) -> tuple[tuple[Program, dict[str, Any]] | None, ...]:
         """A via-point program for every plan: its own, or one through postures of the smooth motion."""
@@ -194,8 +194,6 @@ class Designed(Viewed, Displayed):
         said = {"of": f"{count} postures of the smooth motion; torques are not checked", "duration": motion.duration}
         return program, {**said, "condition_number": condition_number(W.T @ W)}
 
-    # ---------------------------------------------------------------- for machines
-
     def to_json(self) -> dict[str, Any]:
         plan = self.plan
         careless, careless_errors = self.careless
@@ -217,6 +215,7 @@ class Designed(Viewed, Displayed):
                     "name": plan.criterion, "of": plan.label, "value": plan.value, "start": plan.start_value,
                     "history": plan.history, "evaluations": sum(p.evaluations for p in self.plans),
                     "stopped": any(p.stopped for p in self.plans),
+                    **({} if plan.fitness is None else {"fitness": plan.fitness.to_json()}),
                 },
                 "random_motion": {"condition_number": careless},
                 "torque_noise": dict(zip(self.robot.joint_names, self.noise.tolist(), strict=True)),
@@ -333,6 +332,7 @@ def _plan_files(plan: Plan) -> dict[tuple[str, str], str]:
     return {
         ("trajectory", "json"): plan.to_json(),
         ("trajectory", "csv"): csv_text(rows),
+        **({} if plan.fitness is None else {("fitness", "csv"): plan.fitness.csv()}),
         ("joint_trajectory", "json"): json.dumps(message) + "\n",
         ("joint_trajectory", "yaml"): _yaml(message),
     }

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from steelyard.excitation.controllers.target import MOTION_TARGETS
 from steelyard.excitation.designed import Designed
+from steelyard.excitation.fitness import Fitness
 from steelyard.excitation.plan import Plan
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import number
@@ -31,7 +32,9 @@ def motion_figure(plan: Plan) -> Figure:
 
 
 def search_figure(plan: Plan) -> Figure:
-    """The best value of the search for a `plan` over the evaluations that it took."""
+    """The best value of the search for a `plan` over the evaluations that it took; of a population its mean, too."""
+    if plan.fitness is not None:
+        return fitness_figure(plan.fitness)
     return _search_history(plan.history, plan.label)
 
 
@@ -103,6 +106,24 @@ def _workspace_coverage(places: ArrayLike) -> Figure:
         figure.add("scatter", row, mode="markers", name="start", **start)
         figure.x_axis(row, "x [m]")
         figure.y_axis(row, f"{'xyz'[b]} [m]", scaleanchor="x" if row == 1 else f"x{row}")
+    return figure
+
+
+def fitness_figure(fitness: Fitness) -> Figure:
+    """The best so far and the mean of the population over the evaluations.
+
+    Args:
+        fitness: Generation by generation.
+    """
+    figure = Figure(320)
+    n = [g.evaluations for g in fitness.generations]
+    best, mean = [g.best for g in fitness.generations], [g.mean for g in fitness.generations]
+    figure.add("scatter", x=n, y=best, mode="lines", line={"color": BLUE, "shape": "hv"}, name="best so far")
+    figure.add("scatter", x=n, y=mean, mode="lines", line={"color": ORANGE}, name="mean of the population")
+    known = np.array([x for x in (*best, *mean) if np.isfinite(x)])
+    wide = known.min() > 0.0 and known.max() > 5.0 * known.min()
+    figure.y_axis(title=fitness.label, type="log" if wide else None)
+    figure.x_axis(title="evaluations")
     return figure
 
 
@@ -287,4 +308,10 @@ def _search(plan: Plan) -> Html:
     )
     if len(plan.history) < 2:
         return paragraph(said)
+    if plan.fitness is not None:
+        note = (
+            "Where the mean has come up to the best, the population is all alike, and more generations bring little. "
+            "The numbers are in fitness.csv."
+        )
+        return join(paragraph(said), figure_html(fitness_figure(plan.fitness), "Fitness by generation", note))
     return join(paragraph(said), figure_html(_search_history(plan.history, plan.criterion), "Best so far"))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import ShapeError
 from steelyard.excitation.constraints import Constraint, Limits
 from steelyard.excitation.criteria import condition_number
+from steelyard.excitation.fitness import Fitness
 from steelyard.excitation.trajectories import Trajectory
 from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.ground.arrays import Array
@@ -61,6 +62,8 @@ class Plan(Displayed):
     program: Any = field(repr=False, default=None)
     # What a person should know of the design.
     notes: tuple[str, ...] = ()
+    # Generation by generation, where a population was bred.
+    fitness: Fitness | None = None
     # Whether the search was stopped before its end, by whoever waited for it or by the time it was given.
     stopped: bool = False
 
@@ -160,6 +163,7 @@ class Plan(Displayed):
                 "evaluations": self.evaluations,
                 "stopped": self.stopped,
                 "history": self.history,
+                **({} if self.fitness is None else {"fitness": self.fitness.to_json()}),
                 "trajectory": self.trajectory.to_dict(),
             }
         )

@@ -47,7 +47,10 @@ def requirements(
     if model is None and robot.has_inertia:
         model = Model.nominal(robot)
     if "power" in drives and model is None:
-        raise ExcitationError(f"Power limits need a model, and robot '{robot.name}' states no inertias; give model=….")
+        raise ExcitationError(
+            f"Power limits need a model, and robot '{robot.name}' states no inertias; lift them (--power none), or "
+            "give a description with inertias (in Python: model=…)."
+        )
     if model is not None:
         if "tau" in drives:
             out.append(torque_limit(model, limits, families, coarse, torque_margin, lazy=True))

@@ -11,7 +11,7 @@ from steelyard.dynamics.model import Model
 from steelyard.export._bodies import Inertial, inertials_of
 from steelyard.export._xml_text import Document, comment, number, numbers, tag
 from steelyard.ground.xml import Element, parse_xml
-from steelyard.robot.mjcf import MjcfPlaces, mjcf_places, read_mjcf
+from steelyard.robot.mjcf import MjcfPlaces, mjcf_places, read_open_mjcf
 from steelyard.robot.robot import Robot
 
 # Joints of the file may differ from the model's by no more than this: the rounding of a robot that is read.
@@ -70,7 +70,7 @@ def _obstacle(model: Model, source: Path) -> str:
     root = parse_xml(source)
     if any(element.tag == "include" for element in root.walk()):
         return f"{source.name} includes other files, so that the robot is written anew."
-    whole, robot = read_mjcf(source), model.robot
+    whole, robot = read_open_mjcf(source), model.robot
     if set(whole.joint_names) != set(robot.joint_names) or set(whole.link_names) != set(robot.link_names):
         return f"{source.name} has other joints than the model, so that the robot is written anew."
     theirs = {link.name: link for link in whole.links}

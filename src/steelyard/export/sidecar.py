@@ -319,7 +319,7 @@ def _term(plain: SidecarTerm, custom: Mapping[str, Term]) -> Term:
     if plain.kind not in custom:
         raise ExportError(
             f"The sidecar has a term '{plain.kind}' of your own, whose formula no file holds; "
-            f"give it as custom={{'{plain.kind}': …}}."
+            f"announce it as an entry point of the group steelyard.terms (in Python: custom={{'{plain.kind}': …}})."
         )
     return replace(custom[plain.kind], on=plain.on, where=plain.where)  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
 """Friction over velocity: measured at constant speeds or from any motion, as laws that can be drawn and subtracted."""
 
-from .breakaway import BreakAway, break_away
+from .breakaway import BreakAway, BreakAwayRun, break_away, measure_break_away
 from .drift import FrictionDrift, friction_drift
 from .experiment import FrictionExperiment, design_sweeps
 from .known import read_friction
@@ -9,7 +9,7 @@ from .measure import FrictionCurves, JointFriction, measure_friction
 from .plateaus import Plateau, find_plateaus
 
 __all__ = [
-    "LAWS", "BreakAway", "Choice", "FittedLaw", "FrictionCurves", "FrictionDrift", "FrictionExperiment",
+    "LAWS", "BreakAway", "BreakAwayRun", "Choice", "FittedLaw", "FrictionCurves", "FrictionDrift", "FrictionExperiment",
     "JointFriction", "Law", "Plateau", "break_away", "choose_law", "design_sweeps",
-    "find_plateaus", "fit_law", "friction_drift", "measure_friction", "read_friction",
+    "find_plateaus", "fit_law", "friction_drift", "measure_break_away", "measure_friction", "read_friction",
 ]  # fmt: skip

@@ -35,7 +35,8 @@ class Coordinates:
             names: Sequence[str] = robot.joint_names
         elif robot.transmission is None:
             raise SteelyardError(
-                f"'{robot.name}' has no transmission: its drives are its joints; leave out on='drive'."
+                f"'{robot.name}' has no transmission: its drives are its joints; leave out --on drive "
+                "(in Python: on='drive')."
             )
         else:
             names = robot.transmission.motors

@@ -244,7 +244,9 @@ class _Sight:
                 self._tables[key] = Tables.of(self.study, logs, kind, self.places.on)
             return self._tables[key].named(name, joint), "a table fitted together with the rigid body"
         if not raw:
-            raise SteelyardError(f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use how='table'.")
+            raise SteelyardError(
+                f"Joint '{name}' nowhere turns at a constant speed for 0.2 s; use --how table (in Python: how='table')."
+            )
         way = self.gravity if self.gravity != "auto" else ("model" if self.model is not None else "pairs")
         points = remove_gravity(raw, way, self.model, self.middle, self.places)
         if not points:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from steelyard.estimation.estimate import Estimate
-from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_jackknife
+from steelyard.estimation.linear.block_jackknife import JACKKNIFE_BLOCKS, block_deviations
 from steelyard.estimation.linear.widening import motion_variance
+from steelyard.ground.arrays import Array
 from steelyard.regression.data import RegressionData
 
 
@@ -26,11 +27,13 @@ class Doubt:
         jackknife: from block to block, noise included.
         structure: between structures that predict about as well.
         blocks: how many blocks there were.
+        deviations: what each block adds to the base parameters of the fit, where no structure was searched for.
     """
 
     jackknife: Mapping[str, float]
     structure: Mapping[str, float]
     blocks: int
+    deviations: Array | None = None
 
 
 def motion_doubt(data: RegressionData, estimate: Estimate) -> Doubt:
@@ -40,9 +43,10 @@ def motion_doubt(data: RegressionData, estimate: Estimate) -> Doubt:
         data: the rows of the fit, or of the beginnings of long logs.
         estimate: the free fit to them.
     """
-    wander = block_jackknife(data, estimate.base, estimate.residual_std)
+    deviations = block_deviations(data, estimate.base, estimate.residual_std)
+    wander = np.sum(deviations**2, axis=0)
     by_name = dict(zip(estimate.base.names, wander.tolist(), strict=True))
-    return Doubt(by_name, {}, JACKKNIFE_BLOCKS)
+    return Doubt(by_name, {}, JACKKNIFE_BLOCKS, deviations)
 
 
 def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
@@ -70,5 +74,6 @@ def doubted(estimate: Estimate, doubt: Doubt) -> Estimate:
             "noise_error": tuple(np.sqrt(noise).tolist()),
             "motion_error": tuple(np.sqrt(motion).tolist()),
             "structure_error": tuple(np.sqrt(structure).tolist()),
+            **({} if doubt.deviations is None else {"block_deviations": doubt.deviations}),
         },
     )

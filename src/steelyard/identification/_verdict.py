@@ -224,6 +224,8 @@ def _about_model(found: Identification) -> list[str]:
             f"The condition number is {found.condition_number:.0f}: the motion shows some combinations a hundred times "
             "less than others. A better motion would help."
         )
+    if found.band is not None and found.band.advice:
+        out.append(found.band.advice)
     if found.settings.physical:
         out.append("All links are physically possible: positive masses and pseudo-inertias, positive friction.")
     elif not found.possible:

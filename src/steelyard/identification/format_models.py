@@ -181,6 +181,8 @@ def _as_simulated(soft: Study, model: Model) -> Study:
     widths = usual_widths(model, simple_terms(model, CAPABILITIES["mjcf"].numbers).friction)
     period = soft.first_motions(0)[0].filter.period
     given, stated = soft.preparation, soft.between is not None and soft.between.stated
+    # A delay that was found, not stated, is what the held torque looks like.
+    late = 0.0 if given.delay is None or soft.delay is not None else given.delay
 
     def trial(steps: int, held: bool) -> Study:
         step = period / steps
@@ -188,7 +190,7 @@ def _as_simulated(soft: Study, model: Model) -> Study:
         between = given.torque_between if stated else "sampled"
         # Its motions are not kept: there are several trials.
         made = replace(soft, terms=as_simulated(soft.terms, widths, step), _prepared={})
-        return replace(made, preparation=replace(given, delay=given.delay + lag, torque_between=between))
+        return replace(made, preparation=replace(given, delay=late + lag, torque_between=between))
 
     trials = [trial(n, held=False) for n in _STEPS] + [trial(n, held=True) for n in _STEPS[1:] if not stated]
     return min(trials, key=lambda one: float(np.mean(np.log(one.opening.quick_fit()[1]))))

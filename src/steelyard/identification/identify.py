@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.check.cause import names_the_cause
 from steelyard.check.check import check_study, found_later
+from steelyard.cutoff import choose_cutoff, judge_stated_cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError, UnknownNameError
 from steelyard.estimation.estimate import Estimate, Prior
@@ -102,7 +103,7 @@ def identify(
             since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
         plain: take the default terms as they are, without a search.
         tune: search from `terms` on, too, where they are given.
-        fit_shapes: the same as `tune`, by an older name.
+        fit_shapes: the same as `tune`.
         known_friction: curves measured before, by joint or motor (`measure_friction`, or functions of velocity). They
             are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
             is left out.
@@ -124,9 +125,9 @@ def identify(
         significant=significant, known_friction=known_friction is not None,
     )  # fmt: skip
     if known_friction is not None and (tune or fit_shapes):
-        raise SteelyardError("tune and fit_shapes look for friction themselves; leave them or the known friction out.")
+        raise SteelyardError("--tune (in Python: tune) looks for friction itself; leave it or the known friction out.")
     if plain and (tune or fit_shapes):
-        raise SteelyardError("plain takes the terms as they are, tune and fit_shapes search for more; choose one.")
+        raise SteelyardError("--plain takes the terms as they are, --tune (in Python: tune) searches; choose one.")
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     judges = as_sources(validate, robot, mapping)
     study = replace(logs if isinstance(logs, Study) else Study.of(robot, logs, (), preparation), scheme=written)
@@ -157,8 +158,10 @@ def identify(
     study = study.with_torque_between()
     settings = replace(settings, preparation=study.preparation)
     if torques and study.band is None:
-        study = study.with_band()
+        study = choose_cutoff(study)
         settings = replace(settings, preparation=study.preparation)
+        if check and study.band is None:
+            study = judge_stated_cutoff(study)
     if curves:
         curves = rounded_as_seen(study, curves)
         study = replace(study, known_friction=curves)

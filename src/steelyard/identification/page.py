@@ -31,6 +31,7 @@ from steelyard.identification.score_page import (
     torques_section,
 )
 from steelyard.identification.structure import StructureStep
+from steelyard.regression.band import BandChoice
 from steelyard.regression.inspection import snapped_sentence
 from steelyard.report.elements import Html, TableCell, join, paragraph, table_html
 from steelyard.report.html import Section, Verdict, render_report
@@ -116,6 +117,12 @@ def structure_table(steps: Sequence[StructureStep]) -> Html:
     return table_html(["joint", "change", "error before", "after", "doubt", ""], rows)
 
 
+def _mark(band: BandChoice, frequency: float) -> str:
+    """Which candidate was used or would help."""
+    used = ("stated" if band.stated else "chosen") if frequency == band.cutoff_hz else ""
+    return ", ".join(filter(None, [used, "advised" if frequency == band.advised_hz else ""]))
+
+
 def _band(found: Identification) -> Section | None:
     """Show how left-out blocks chose the cut-off."""
     band = found.band
@@ -123,14 +130,14 @@ def _band(found: Identification) -> Section | None:
         return None
     shares: Sequence[float | None] = (None, *band.explained)
     rows: list[Sequence[TableCell]] = [
-        (frequency, error, share, "chosen" if frequency == band.cutoff_hz else "")
+        (frequency, error, share, _mark(band, frequency))
         for frequency, error, share in zip(band.candidates_hz, band.left_out_percent, shares, strict=True)
     ]
     columns = ["cut-off, Hz", "error on left-out blocks, %", "R² of the torque in the octave below", ""]
     note = (
         f"All cut-offs are judged below {number(band.judged_hz, 3)} Hz, where a fit to everything below an octave "
         "predicts the torque of left-out blocks in it. A negative R² means that the measured motion is noise there. "
-        "The highest cut-off that does no harm is used."
+        f"The highest cut-off that does no harm is {'advised' if band.stated else 'used'}."
     )
     dash = "There is no candidate below the lowest."
     return Section("Cut-off", join(paragraph(band.sentence), table_html(columns, rows, dash=dash), paragraph(note)))
@@ -204,7 +211,7 @@ def print_identification(
         f"{number(found.condition_number, 3)}, {kind}; "
         f"low-pass {number(found.cutoff_hz, 3)} Hz, velocity {found.velocity}{_late(found)}\n",
     )
-    if found.band is not None and not found.band.is_ceiling:
+    if found.band is not None and (found.band.advice or not (found.band.stated or found.band.is_ceiling)):
         say(console, f"{found.band.sentence}\n")
     if found.between is not None and found.between.name != "auto":
         say(console, f"{found.between.text}\n")

@@ -30,7 +30,9 @@ class LocalModel:
     `model` is what predicts. `beta` are the base parameters of the free fit with their `covariance`, which drift is
     judged by; `residual_std` the residuals' standard deviation per joint (N m, N); `seconds` of log went into it, of
     which `inside` (0 to 1) lay in the region. `cutoff_hz` is that of the fit, `motion` what was played, if
-    known. Motions are `(samples, joints)`: `q` in rad (m), its rates `dq` and `ddq`.
+    known. `deviations` (blocks of time × base parameters) say what each block adds to `beta`: how far it hangs on the
+    motion; without rows where the estimator does not tell. Motions are `(samples, joints)`: `q` in rad (m), its rates
+    `dq` and `ddq`.
     """
 
     region: Region
@@ -44,9 +46,10 @@ class LocalModel:
     seconds: float
     inside: float
     motion: MotionLike | None = field(default=None)
+    deviations: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
-        for name in ("beta", "covariance", "residual_std"):
+        for name in ("beta", "covariance", "residual_std", "deviations"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
 
     @staticmethod
@@ -69,6 +72,7 @@ class LocalModel:
             seconds=seconds,
             inside=inside,
             motion=motion,
+            deviations=found.free.details.get("block_deviations", np.zeros((0, found.base.rank))),
         )
 
     @property
@@ -229,7 +233,7 @@ class Bank:
             raise OutsideError(
                 f"Sample {k + 1} is outside all regions: the nearest, '{near.name}', is {-depths.max():.3g} "
                 f"{near.region.unit} away ({int(away.sum())} of {len(away)} samples are outside); identify a region "
-                'there, or ask with outside="flag".'
+                "there, or ask for the nearest one's answer (in Python: outside='flag')."
             )
         return weights, away
 

@@ -14,6 +14,7 @@ from steelyard.errors import UnknownNameError
 from steelyard.excitation import Criterion, Plan, SearchSettings, box, default_limits, excite
 from steelyard.excitation.evolution import Genetic, ViaPoints, evolve
 from steelyard.excitation.evolution.via_points import with_jerk
+from steelyard.excitation.fitness import Fitness
 from steelyard.excitation.interpolator import ProgramRegion as Genes
 from steelyard.excitation.interpolator.program_text import rpy
 from steelyard.excitation.search import Progress
@@ -144,6 +145,14 @@ class Design:
         return replace(self, seed=self.seed + index, checkpoint=own, progress=None if tell is None else named)
 
 
+@dataclass(frozen=True, eq=False)
+class SearchedMotion:
+    """A `motion` and, where a population was bred, its `fitness` generation by generation."""
+
+    motion: MotionLike
+    fitness: Fitness | None = None
+
+
 def design(
     robot: Robot,
     region: Region | None,
@@ -157,13 +166,34 @@ def design(
     `terms` are to be seen as well (None: links alone), `how` says by which search (None: the usual one), `model`
     foretells torques, `base` are known base parameters of the same robot and terms, which saves finding them.
     """
+    return design_motion(robot, region, terms, how, model, base).motion
+
+
+def design_motion(
+    robot: Robot,
+    region: Region | None,
+    terms: Terms | None = None,
+    how: Design | None = None,
+    model: Model | None = None,
+    base: BaseParameters | None = None,
+) -> SearchedMotion:
+    """Design a motion as `design` does, and tell how the search went.
+
+    Args:
+        robot: The robot.
+        region: Where the motion stays; None: the whole range of the joints.
+        terms: Joint terms that are to be seen as well; None: links alone.
+        how: By which search; None: the usual one.
+        model: Foretells torques.
+        base: Known base parameters of the same robot and terms, which saves finding them.
+    """
     settings = how or Design()
     if settings.how == "gradient":
-        return _optimised(robot, region, terms, settings, model)
+        return SearchedMotion(_optimised(robot, region, terms, settings, model))
     whole = region if region is not None else JointRegion.of(robot, "everywhere")
     if settings.how == "evolved":
         return _bred(robot, whole, terms, settings, model)
-    return _best_program(robot, whole, base or base_parameters(robot, terms), settings, model)
+    return SearchedMotion(_best_program(robot, whole, base or base_parameters(robot, terms), settings, model))
 
 
 def _optimised(
@@ -195,7 +225,7 @@ def _optimised(
     ).trajectory
 
 
-def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> MotionLike:
+def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model: Model | None) -> SearchedMotion:
     plan = evolved_plan(
         robot,
         region,
@@ -210,7 +240,8 @@ def _bred(robot: Robot, region: Region, terms: Terms | None, how: Design, model:
         progress=how.progress,
         checkpoint=how.checkpoint,
     )
-    return Repeated(plan.trajectory, int(np.ceil(how.duration / plan.trajectory.duration)))
+    times = int(np.ceil(how.duration / plan.trajectory.duration))
+    return SearchedMotion(Repeated(plan.trajectory, times), plan.fitness)
 
 
 def _best_program(robot: Robot, region: Region, base: BaseParameters, how: Design, model: Model | None) -> MotionLike:

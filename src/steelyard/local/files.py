@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from steelyard.dynamics.model import Model
 from steelyard.errors import LocalError
+from steelyard.excitation.fitness import NO_MEAN, Fitness
 from steelyard.excitation.trajectories.trajectory import motion_rows
 from steelyard.export import load_model, model_to_sidecar, model_to_urdf, read_sidecar
 from steelyard.ground.field import Field
@@ -38,21 +39,25 @@ _MOTIONS = "steelyard.local-motions/1"
 _BANK = "steelyard.bank/1"
 # What a local model's file calls its arrays and numbers, and what the model does.
 _ARRAYS = {"beta": "beta", "covariance": "covariance", "spread": "residual_std"}
+_OPTIONAL = {"deviations": "deviations"}  # not in banks of earlier versions
 _NUMBERS = {"cutoff": "cutoff_hz", "seconds": "seconds", "inside": "inside"}
 _RATE = 500.0
 _MOST = 1000  # regions
 # Of the options of a family of motions, wherever one stands: a motion may repeat another.
 _FREE = "The family of motions leaves it free."
-_WHY_NULL = {f"regions/*/trajectory/{inside}joints/*/*": _FREE for inside in ("", "motion/")}
+_WHY_NULL = {"regions/*/fitness/*/mean": NO_MEAN} | {
+    f"regions/*/trajectory/{inside}joints/*/*": _FREE for inside in ("", "motion/")
+}
 
 
 @dataclass(frozen=True, eq=False)
 class RegionMotions(Outcome):
-    """A motion for each region, by name, to be played on the robot."""
+    """A motion for each region, by name, to be played on the robot; of populations that were bred their fitness."""
 
     robot: Robot
     regions: Sequence[Region]
     motions: Mapping[str, MotionLike]
+    fitness: Mapping[str, Fitness] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         document = {
@@ -65,6 +70,7 @@ class RegionMotions(Outcome):
                     **r.to_dict(),
                     "duration": self.motions[r.name].duration,
                     "trajectory": motion_to_dict(self.motions[r.name]),
+                    **({"fitness": self.fitness[r.name].to_json()} if r.name in self.fitness else {}),
                 }
                 for r in self.regions
             ],
@@ -72,15 +78,22 @@ class RegionMotions(Outcome):
         return explained(document, _WHY_NULL)
 
     def files(self) -> dict[str, Content]:
-        """A table of samples per region."""
-        return {f"{r.name}.csv": _samples(self.robot, self.motions[r.name]) for r in self.regions}
+        """A table of samples per region, and one of generations where a population was bred."""
+        tables: dict[str, Content] = {f"{r.name}.csv": _samples(self.robot, self.motions[r.name]) for r in self.regions}
+        return tables | {f"{name}-fitness.csv": one.csv() for name, one in self.fitness.items()}
+
+    def page(self) -> str | None:
+        from steelyard.local.page import motions_report
+
+        return motions_report(self) if self.fitness else None
 
     def tell(self, out: Console, folder: str = "") -> None:
         from steelyard.report.terminal import say
 
         lines = [f"{region.name}: {self.motions[region.name].duration:.2f} s" for region in self.regions]
         if folder:
-            lines.append(f"Written to {folder}: result.json, a trajectory (JSON, CSV) per region")
+            more = ", NAME-fitness.csv and report.html: the generations" if self.fitness else ""
+            lines.append(f"Written to {folder}: result.json, a trajectory (JSON, CSV) per region{more}")
         say(out, "\n".join(lines))
 
 
@@ -213,7 +226,7 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
         "theta": local.model.theta.tolist(),
         "settings": local.settings.to_json(),
     }
-    model |= {key: getattr(local, name).tolist() for key, name in _ARRAYS.items()}
+    model |= {key: getattr(local, name).tolist() for key, name in (_ARRAYS | _OPTIONAL).items()}
     model |= {key: getattr(local, name) for key, name in _NUMBERS.items()}
     out: dict[str, Content] = {
         "model.json": json_text(plain(model)),
@@ -228,12 +241,15 @@ def _local_files(local: LocalModel) -> dict[str, Content]:
 
 def _read_local(folder: Path, name: str, robot: Robot, known: BaseParameters | None = None) -> LocalModel:
     """What `_local_files` holds; `known` are base parameters of the same robot, used if its terms are the same."""
-    data = _read(folder / "model.json").table(("region", "theta", "settings", *_ARRAYS, *_NUMBERS), others=True)
+    data = _read(folder / "model.json").table(
+        ("region", "theta", "settings", *_ARRAYS, *_NUMBERS), tuple(_OPTIONAL), others=True
+    )
     terms = _terms(folder / "model.steelyard.json", robot)
     base = known if known is not None and known.terms.terms == terms.terms else base_parameters(robot, terms)
     played = folder / "trajectory.json"
     shapes = {"beta": (base.rank,), "covariance": (base.rank, base.rank), "spread": (None,)}
     numbers: dict[str, Any] = {n: data[key].array(*shapes[key], missing=np.nan) for key, n in _ARRAYS.items()}
+    numbers |= {n: data[key].array(None, base.rank) for key, n in _OPTIONAL.items() if key in data}
     numbers |= {name: data[key].number() for key, name in _NUMBERS.items()}
     return LocalModel(
         region=region_from_dict(name, data["region"]),

@@ -14,7 +14,7 @@ from steelyard.ground.progress import Watch, part, steps, watched
 from steelyard.ground.renamed import renamed
 from steelyard.identification.identify import identify
 from steelyard.local.bank import BLEND, Bank, LocalModel
-from steelyard.local.design import Design, design
+from steelyard.local.design import Design, SearchedMotion, design, design_motion
 from steelyard.local.files import RegionMotions
 from steelyard.local.motions import MotionLike
 from steelyard.local.region import JointRegion, Region
@@ -160,10 +160,15 @@ def _planned(
             if region.name not in motions:
                 raise UnknownNameError("motion for region", region.name, motions)
         return {region.name: motions[region.name] for region in regions}
-    how = motions or Design()
+    return {name: made.motion for name, made in _designed(robot, regions, terms, motions or Design(), nominal).items()}
+
+
+def _designed(
+    robot: Robot, regions: Sequence[Region], terms: Terms, how: Design, nominal: Model | None = None
+) -> dict[str, SearchedMotion]:
     model = _nominal(robot, nominal)
     numbered = steps(enumerate(regions), "Designing motions", lambda one: f"region {one[1].name}")
-    return {r.name: design(robot, r, terms, how.for_region(k, r), model) for k, r in numbered}
+    return {r.name: design_motion(robot, r, terms, how.for_region(k, r), model) for k, r in numbered}
 
 
 def design_regions(
@@ -180,7 +185,9 @@ def design_regions(
         terms: joint terms that are to be identified, as for `identify`.
         how: how they are designed (default: optimised by gradient).
     """
-    return RegionMotions(robot, regions, _planned(robot, regions, identification_terms(robot, terms), how or Design()))
+    made = _designed(robot, regions, identification_terms(robot, terms), how or Design())
+    fitness = {name: one.fitness for name, one in made.items() if one.fitness is not None}
+    return RegionMotions(robot, regions, {name: one.motion for name, one in made.items()}, fitness)
 
 
 def fit_region(

@@ -8,9 +8,11 @@ from itertools import product
 import numpy as np
 from rich.console import Console
 
+from steelyard.excitation.page import fitness_figure
 from steelyard.ground.arrays import Array
 from steelyard.ground.numbers import Known, number, percent, with_interval
 from steelyard.local.bank import Bank, LocalModel
+from steelyard.local.files import RegionMotions
 from steelyard.local.motions import looks
 from steelyard.local.recalibrate import ModelDrift
 from steelyard.local.region import CartesianRegion
@@ -145,7 +147,7 @@ def print_validation(found: BankValidation, out: Console, folder: str = "") -> N
 
 def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
     """What was `found` on the terminal `out`; `folder` is where it was written, "" if nowhere."""
-    columns = ["joint", "change of torque", "by noise alone", "[% of nominal]", "p", "drift"]
+    columns = ["joint", "change of torque", "without drift", "[% of nominal]", "p", "drift"]
     rows = [
         [j.joint, number(j.change, 3), number(j.by_noise, 3), number(j.percent_of_nominal, 2), number(j.p, 2),
          _yes(j.significant)]
@@ -157,14 +159,17 @@ def print_drift(found: ModelDrift, out: Console, folder: str = "") -> None:
         say(out, f"Written to {folder}: the bank with the new model, result.json, report.html")
 
 
+_WITHOUT_DRIFT = "noise and another motion explain"
+
+
 def _drift_sentence(found: ModelDrift) -> str:
     """What happened, in one sentence."""
     if not found.significant:
-        return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than noise does."
+        return f"Region '{found.region}' predicts as it did: no joint's torque changed by more than {_WITHOUT_DRIFT}."
     joints = ", ".join(j.joint for j in found.joints if j.significant)
     parameters = ", ".join(p.name for p in found.parameters if p.significant)
     which = f" Parameters that changed: {parameters}." if parameters else " No single parameter can be blamed."
-    return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than noise does.{which}"
+    return f"Region '{found.region}' has drifted: the torque of {joints} changed by more than {_WITHOUT_DRIFT}.{which}"
 
 
 def _against_sentences(found: BankValidation) -> list[str]:
@@ -178,6 +183,23 @@ def _against_sentences(found: BankValidation) -> list[str]:
                 f"'{other}' (it wins {100.0 * figures['wins']:.0f} % of the motions, p = {number(figures['p'], 2)})."
             )
     return out
+
+
+def motions_report(made: RegionMotions) -> str:
+    """The page of motions that were `made`: how each region's population came to its best motion."""
+    sections = []
+    for name, fitness in made.fitness.items():
+        first, last = fitness.generations[0], fitness.generations[-1]
+        words = (
+            f"{fitness.label}: {number(last.best)} after {len(fitness.generations)} generations and {last.evaluations} "
+            f"evaluations; the best of the first had {number(first.best)}. {last.feasible} of the last "
+            f"{last.individuals} individuals keep to all limits."
+        )
+        figure = figure_html(
+            fitness_figure(fitness), "Fitness by generation", f"The numbers are in {name}-fitness.csv."
+        )
+        sections.append(Section(f"Region {name}", join(paragraph(words), figure)))
+    return render_report(f"{made.robot.name}: motions of regions", sections)
 
 
 def bank_report(bank: Bank, validation: BankValidation | None = None, drift: ModelDrift | None = None) -> str:
@@ -289,7 +311,7 @@ def _bands(found: BankValidation, k: int) -> Section:
 
 def _drift(found: ModelDrift) -> Html:
     joints = table_html(
-        ["joint", TableColumn("change", "N m, N", digits=3), TableColumn("by noise alone", "N m, N", digits=3),
+        ["joint", TableColumn("change", "N m, N", digits=3), TableColumn("without drift", "N m, N", digits=3),
          TableColumn("change", "% of nominal", digits=2), TableColumn("p", digits=2), "drift"],
         [[j.joint, j.change, j.by_noise, j.percent_of_nominal, j.p, j.significant] for j in found.joints],
         "Root mean square change of the torque predicted for the region's motion",

@@ -27,7 +27,8 @@ class Coordinate:
         else:
             if robot.transmission is None:
                 raise SteelyardError(
-                    f"A term acts on '{side}', but robot '{robot.name}' has no transmission; use on=\"joint\"."
+                    f"A term acts on '{side}', but robot '{robot.name}' has no transmission; let it act on joints "
+                    "(on=joint behind its name)."
                 )
             self.weights = [float(x) for x in robot.transmission.matrix[index]]
             self.ratio = robot.transmission.ratios[index] if side == "motor" else ConstantRatio()  # type: ignore[assignment]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.assessment.holdout import moving_part
+from steelyard.cutoff import choose_cutoff
 from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.estimation.estimate import EstimationError
@@ -190,7 +191,7 @@ def prepared_rows(
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")
     logs = [*bare, *(log for group in groups for log in group)]
-    study = Study.of(robot, [moving_part(log) for log in logs], terms, preparation).with_band()
+    study = choose_cutoff(Study.of(robot, [moving_part(log) for log in logs], terms, preparation))
     data = tuple(study.rows_of(log) for log in steps(study.logs, "Rows of the logs", lambda _: "", 0.05, 0.8))
     carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
     given = [str(log.meta.get("source", "")) for log in logs]

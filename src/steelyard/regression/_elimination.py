@@ -122,7 +122,7 @@ def counts(size: float, tolerance: float | None = None) -> bool:
     if DEPENDENT < size < INDEPENDENT:
         raise StructureError(
             f"It is not clear whether a column is independent: {size:.0e} of it is its own. Another order of the "
-            f"columns, a tolerance, or load_robot(…, snap=1e-4) may help."
+            f"columns, a tolerance, or --snap 1e-4 (in Python: load_robot(…, snap=1e-4)) may help."
         )
     return size >= INDEPENDENT
 

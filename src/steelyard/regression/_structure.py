@@ -190,8 +190,8 @@ def _demand_gap(dynamics: Dynamics, relative: Array) -> None:
         deviation = max(d for _, d in askew)
         snap = f"{max(1e-4, 10.0 ** np.ceil(np.log10(deviation))):.0e}".replace("e-0", "e-")
         cause = (
-            f"joints {names} are aligned but for {deviation:.1e}: if that is rounding, load the robot with snap={snap} "
-            f"(on the command line --snap {snap}), else give a tolerance that says what counts"
+            f"joints {names} are aligned but for {deviation:.1e}: if that is rounding, load the robot with --snap "
+            f"{snap} (in Python: snap={snap}), else give a tolerance that says what counts"
         )
     raise StructureError(
         f"{robot.name}: it is not clear which parameters can be told apart, because {unclear.size} combination(s) of "

@@ -44,7 +44,7 @@ class BandChoice:
     """A cut-off and the evidence for it.
 
     Attributes:
-        cutoff_hz: The chosen cut-off [Hz].
+        cutoff_hz: The chosen cut-off [Hz], or the one that the user stated.
         motion_hz: Band of the motion: 99.9 % of the positions' power lies below [Hz].
         judged_hz: Left-out errors are judged below this frequency [Hz].
         candidates_hz: Cut-offs that were tried [Hz], the lowest first.
@@ -52,6 +52,7 @@ class BandChoice:
             geometric mean over joints.
         explained: Share of the torque in the octave below each candidate that a fit to everything lower explains on
             left-out blocks (R², median over joints); not for the lowest.
+        advised_hz: Where the cut-off was stated, the one that left-out blocks choose [Hz]; None: it was not stated.
     """
 
     cutoff_hz: float
@@ -60,6 +61,34 @@ class BandChoice:
     candidates_hz: tuple[float, ...]
     left_out_percent: tuple[float, ...]
     explained: tuple[float, ...]
+    advised_hz: float | None = None
+
+    @property
+    def stated(self) -> bool:
+        """Tell whether the user stated the cut-off."""
+        return self.advised_hz is not None
+
+    @property
+    def harm_percent(self) -> float:
+        """By how much a stated cut-off is worse on left-out blocks than the advised one, percent of its error."""
+        if self.advised_hz is None or self.advised_hz == self.cutoff_hz:
+            return 0.0
+        own, advised = (self._error(f) for f in (self.cutoff_hz, self.advised_hz))
+        return 100.0 * (own / advised - 1.0)
+
+    @property
+    def advice(self) -> str | None:
+        """Say which cut-off would help where the stated one is clearly worse; None: it does no harm."""
+        if self.advised_hz is None or self.harm_percent <= 100.0 * HARMLESS:
+            return None
+        own, advised = (f"{self._error(f):.3g} % at {f:.3g} Hz" for f in (self.cutoff_hz, self.advised_hz))
+        return (
+            f"The stated cut-off is worse than another: error on left-out blocks (below {self.judged_hz:.3g} Hz) "
+            f"{own}, {advised}. Give --cutoff {self.advised_hz:.3g}, or leave it out."
+        )
+
+    def _error(self, frequency: float) -> float:
+        return self.left_out_percent[self.candidates_hz.index(frequency)]
 
     @property
     def is_ceiling(self) -> bool:
@@ -69,6 +98,9 @@ class BandChoice:
     @property
     def sentence(self) -> str:
         """Explain the choice in one sentence."""
+        if self.stated:
+            own = f"Cut-off {self.cutoff_hz:.3g} Hz, as stated: left-out blocks show no better one."
+            return self.advice or own
         if self.is_ceiling:
             return f"Cut-off {self.cutoff_hz:.3g} Hz: left-out blocks show no harm up to the highest candidate."
         chosen = self.candidates_hz.index(self.cutoff_hz)
@@ -95,6 +127,9 @@ class BandChoice:
                 for f, e, r in zip(self.candidates_hz, self.left_out_percent, (None, *self.explained), strict=True)
             ],
             "reason": self.sentence,
+            "stated": self.stated,
+            "advised_cutoff_hz": self.cutoff_hz if self.advised_hz is None else self.advised_hz,
+            "harm_percent": self.harm_percent,
         }
 
 
@@ -120,11 +155,13 @@ class BandLevels:
         base: Base parameters of the same.
         motions: Prepared motions at the highest cut-off that is allowed, each with the number of its log.
         motion_hz: Band of the motion [Hz].
+        stated_hz: A cut-off that is a candidate in any case [Hz]; None: there is none.
     """
 
     def __init__(
-        self, dynamics: Dynamics, base: BaseParameters, motions: Sequence[tuple[int, Motion]], motion_hz: float
-    ) -> None:
+        self, dynamics: Dynamics, base: BaseParameters, motions: Sequence[tuple[int, Motion]], motion_hz: float,
+        stated_hz: float | None = None,
+    ) -> None:  # fmt: skip
         self.base, self.motion_hz, self.motions = base, motion_hz, [m for _, m in motions]
         self.used = [int(j) for j in np.flatnonzero(base.robot.torque_used)]
         self.rows = Rows.kept(dynamics, base.independent)
@@ -132,6 +169,8 @@ class BandLevels:
         self.parts = list(self._parts(dynamics, motions))
         ceiling = min(m.filter.cutoff_hz for _, m in motions)
         lower = [c * motion_hz for c in _MULTIPLES if _CLOSE * c * motion_hz < ceiling]
+        if stated_hz is not None and stated_hz < ceiling:
+            lower = sorted([stated_hz, *(f for f in lower if max(f / stated_hz, stated_hz / f) >= _CLOSE)])
         self.edges = [*(f for f in lower if self._seen(f)), ceiling]
         with one_blas_thread():
             self._reduce()

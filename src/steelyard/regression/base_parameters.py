@@ -206,7 +206,7 @@ def _eliminate(
     if len(independent) != structure.rank:
         raise StructureError(
             f"{structure.dynamics.robot.name}: {len(independent)} columns look independent, but the rank is "
-            f"{structure.rank}; load_robot(…, snap=1e-4) may help."
+            f"{structure.rank}; --snap 1e-4 (in Python: load_robot(…, snap=1e-4)) may help."
         )
     return independent, echelon
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.field import LARGEST_NUMBER
-from steelyard.robot.robot import MOST_JOINTS, Joint, Link, NominalTerm
+from steelyard.robot.robot import MOST_JOINTS, Joint, Link, Loop, NominalTerm
 from steelyard.robot.spatial import Place, move_parameters
 
 
@@ -74,28 +74,56 @@ class Follower:
     error: Callable[[str], RobotError]
 
 
+def cut_cycles(followers: Mapping[str, Follower]) -> tuple[dict[str, Follower], list[Loop]]:
+    """Let joints that follow themselves in a circle move freely, and note each circle as a loop."""
+    free, loops = dict(followers), []
+    for name in followers:
+        way, current = [name], name
+        while current in free and free[current].leader not in way:
+            current = free[current].leader
+            way.append(current)
+        if current in free:  # its leader is on the way already
+            circle = way[way.index(free[current].leader) :]
+            place = str(free[current].error("follows itself in a loop"))
+            loops.append(Loop(place, tuple(circle)))
+            free = {k: v for k, v in free.items() if k not in circle}
+    return free, loops
+
+
+def joints_between(links: Sequence[Link], joints: Sequence[Joint], a: int, b: int) -> tuple[str, ...]:
+    """The coordinates that move links `a` and `b` (by number; -1: the base) against each other."""
+
+    def above(k: int) -> set[int]:
+        out = set()
+        while k >= 0:
+            out.add(k)
+            k = links[k].parent
+        return out
+
+    way = above(a) ^ above(b)
+    return tuple(dict.fromkeys(joints[links[k].coordinate].name for k in sorted(way)))
+
+
 def couple(
     links: Sequence[Link], joints: Sequence[Joint], followers: Mapping[str, Follower]
 ) -> tuple[tuple[Joint, ...], tuple[Link, ...]]:
-    """Give every link its coordinate. `joints` has one entry per link; followers end at the joint that leads them."""
+    """Give every link its coordinate. `joints` has one entry per link; followers end at the joint that leads them,
+    none of them in a circle (`cut_cycles`)."""
     index = {joint.name: k for k, joint in enumerate(joints)}
     free = [joint for joint in joints if joint.name not in followers]
     coordinate = {joint.name: k for k, joint in enumerate(free)}
     out = []
     for link in links:
-        ratio, shift, current, seen = 1.0, 0.0, link.joint, {link.joint}
+        ratio, shift, current = 1.0, 0.0, link.joint
         while current in followers:
             follower = followers[current]
             if follower.leader not in index:
                 raise follower.error(
                     f"follows joint '{follower.leader}', which does not move or does not exist; name one that moves."
                 )
-            if follower.leader in seen:
-                raise follower.error("follows itself in a loop; let one joint of the loop move freely.")
             shift += ratio * follower.offset
             ratio *= follower.ratio
             current = follower.leader
-            seen.add(current)
             if not (abs(ratio) <= LARGEST_NUMBER and abs(shift) <= LARGEST_NUMBER):
                 raise follower.error("makes a joint move faster than anything can; write a smaller factor or offset.")
         leader = links[index[current]]

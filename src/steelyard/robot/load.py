@@ -15,7 +15,7 @@ from steelyard.errors import RobotError, UnknownNameError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import parse_xml
 from steelyard.robot.formats import ROBOT_FORMATS, read_robot
-from steelyard.robot.lock import lock_joints
+from steelyard.robot.lock import lock_joints, without_loops
 from steelyard.robot.robot import Link, Robot
 from steelyard.robot.spatial import snap as snap_entries
 
@@ -56,6 +56,7 @@ def load_robot(
             in the package robot_descriptions whose files are here; a `pinocchio.Model`, `mujoco.MjModel` or
             `mujoco.MjSpec`; or a `Robot` to change.
         joints: the joints that move, in the order of the arrays; all others are locked. Default: all but `locked`.
+            Closed chains (of grippers) must be locked, each joint of them where it stands.
         locked: positions of locked joints in rad or m; 0 where nothing is said.
         gravity: in the base frame, m/s². Default: what the description says, else (0, 0, −9.81).
         torque_used: the joints whose torque can be trusted; the others move, but their rows count nowhere.
@@ -69,6 +70,7 @@ def load_robot(
     if joints is not None or locked:
         held = locked or {}
         robot = lock_joints(robot, joints if joints is not None else _others(robot, held), held)
+    robot = without_loops(robot)
     if gravity is not None:
         robot = robot.with_gravity(gravity)
     if torque_used is not None:
@@ -84,8 +86,10 @@ def load_robot(
 
 
 def _others(robot: Robot, held: Mapping[str, float]) -> list[str]:
+    cut = {name for loop in robot.loops for name in loop.cut}
     for name in held:
-        robot.joint_index(name)
+        if name not in cut:
+            robot.joint_index(name)
     return [name for name in robot.joint_names if name not in held]
 
 
@@ -97,7 +101,7 @@ def _read(source: Any) -> Robot:
     path = Path(source)
     if not os.path.exists(path) or os.path.isdir(path):  # false, not an error, for a name that no file can have
         return _builtin(source, path)
-    return read_robot(path)
+    return read_robot(path, loops=True)
 
 
 def _from_text(text: str) -> Robot:
@@ -129,7 +133,7 @@ def _builtin(source: str | os.PathLike[str], path: Path) -> Robot:
     if name in builtin_names():
         return builtin(name)
     if (found := described(name)) is not None:
-        return read_robot(found)
+        return read_robot(found, loops=True)
     if os.path.isdir(path):
         raise RobotError(f"{path}: this is a folder; give the path of a robot description inside it.")
     if path.suffix or path.name != name:

@@ -10,7 +10,7 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.robot._tree import Tree
-from steelyard.robot.robot import NominalTerm, Robot
+from steelyard.robot.robot import Loop, NominalTerm, Robot
 from steelyard.robot.spatial import Place, rotation_about
 from steelyard.robot.transmission import BallScrew, ConstantRatio, Ratio, Transmission
 
@@ -21,10 +21,12 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
     Links keep the order of the tree. A locked link is folded into the link that carries it, which becomes
     unknown (None) if the locked one is: a sum with a missing part would look like knowledge. Links that are
     left without a moving joint towards the base vanish. Followers of a locked joint lock with it. Motors that
-    move only locked joints are dropped, together with their terms.
+    move only locked joints are dropped, together with their terms. Closed chains all of whose joints are locked are
+    part of the tree.
     """
+    cut = {name for loop in robot.loops for name in loop.cut}
     kept = _kept(robot, names)
-    values = _values(robot, kept, locked or {})
+    values = _values(robot, kept, {name: value for name, value in (locked or {}).items() if name not in cut})
     coordinate = {old: new for new, old in enumerate(kept)}
 
     tree = Tree()
@@ -61,7 +63,25 @@ def lock_joints(robot: Robot, names: Sequence[str], locked: Mapping[str, float] 
         nominal_terms=tuple(
             _term(robot, term, kept if term.on == "joint" or motors is None else motors) for term in robot.nominal_terms
         ),
+        loops=still_closed(robot.loops, [robot.joint_names[k] for k in kept]),
     )
+
+
+def still_closed(loops: Sequence[Loop], moving: Sequence[str]) -> tuple[Loop, ...]:
+    """The `loops` of which a joint is still `moving`, with the joints that are left to lock."""
+    left = [replace(loop, joints=tuple(name for name in loop.joints if name in moving)) for loop in loops]
+    return tuple(loop for loop in left if loop.joints)
+
+
+def without_loops(robot: Robot) -> Robot:
+    """`robot`, if it is a tree.
+
+    Raises:
+        RobotError: If a closed chain is not locked, with the joints to lock.
+    """
+    if robot.loops:
+        raise RobotError(robot.loops[0].sentence)
+    return robot
 
 
 def _kept(robot: Robot, names: Sequence[str]) -> list[int]:

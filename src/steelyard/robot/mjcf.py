@@ -3,7 +3,7 @@
 Joints come in the order of the document, as in MuJoCo. Several joints in one body become a chain with
 massless links between them; bodies without joints are folded into the body that carries them. A link's
 frame has the orientation of its body and stands at the anchor of its joint. Springs, tendons, actuators and
-gravity compensation are not carried over; closed loops are refused. Meshes are never opened.
+gravity compensation are not carried over; closed loops are left for who locks their joints. Meshes are never opened.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
 from steelyard.robot._mjcf_document import Defaults, body_inertia, choice, expand_includes, read_compiler
-from steelyard.robot._tree import Follower, Tree, couple, joint_terms
+from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.lock import lock_joints
-from steelyard.robot.robot import Joint, JointKind, Link, Robot
+from steelyard.robot.lock import lock_joints, still_closed, without_loops
+from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
 from steelyard.robot.spatial import Place
 
 _ZERO = (0.0, 0.0, 0.0)
@@ -30,7 +30,12 @@ MACROS = ("replicate", "composite", "flexcomp", "attach", "plugin")
 
 
 def read_mjcf(path: Path | str) -> Robot:
-    """The robot of the MJCF file at `path`, standing on its worldbody."""
+    """The robot of the MJCF file at `path`, standing on its worldbody; a closed loop is refused."""
+    return without_loops(read_open_mjcf(path))
+
+
+def read_open_mjcf(path: Path | str) -> Robot:
+    """The robot of the MJCF file at `path` as a tree, its closed loops noted (`Robot.loops`)."""
     return _robot_from_mjcf(parse_xml(path))
 
 
@@ -45,7 +50,10 @@ def _robot_from_mjcf(root: Element) -> Robot:
     if not reader.joints:
         raise root.error("has no joint that moves; add a hinge or slide joint to a body.")
     fixed = reader.equalities(root)
-    joints, links = couple(reader.tree.links(), reader.joints, reader.followers)
+    followers, loops = cut_cycles(reader.followers)
+    joints, links = couple(reader.tree.links(), reader.joints, followers)
+    loops += [Loop(place, joints_between(links, joints, a, b)) for place, a, b in reader.closed]
+    loops += [Loop(place, tuple(joints[links[k].coordinate].name for k in ks)) for place, ks in reader.curves]
     robot = Robot(
         name=root.attributes.get("model") or Path(root.file).stem,
         joints=joints,
@@ -54,6 +62,7 @@ def _robot_from_mjcf(root: Element) -> Robot:
         nominal_terms=joint_terms(links, len(joints), reader.terms),
         frames=reader.tree.frames,
         source=root.file,
+        loops=still_closed(loops, [joint.name for joint in joints]),
     )
     return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
@@ -105,6 +114,9 @@ class _Reader:
         self.joints: list[Joint] = []
         self.references: dict[str, float] = {}
         self.followers: dict[str, Follower] = {}
+        # Closed loops: what closes them, and the links at both ends; joints that follow another by a curve.
+        self.closed: list[tuple[str, int, int]] = []
+        self.curves: list[tuple[str, list[int]]] = []
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in FRICTION}
         self.given = {element.attributes.get("name") for element in root.walk()}
         self.names: dict[str, set[str]] = {"body": set(), "joint": set()}
@@ -261,17 +273,43 @@ class _Reader:
                 element = self.defaults.applied(replace(written, tag="equality"), None)
                 if choice(element, "active", "true", ("true", "false")) == "false":
                     continue
-                if written.tag != "joint":
+                if written.tag in ("connect", "weld"):
+                    own = replace(element, tag=written.tag)
+                    place = str(written.error("closes a loop"))
+                    self.closed.append((place, self._host(own, "1"), self._host(own, "2")))
+                elif written.tag != "joint":
                     raise written.error("closes a loop or couples tendons, which is not read; remove it.")
-                self._equality(replace(element, tag="joint"), fixed)
+                else:
+                    self._equality(replace(element, tag="joint"), fixed)
         return fixed
+
+    def _host(self, element: Element, end: str) -> int:
+        """The link that carries one end of a constraint, "1" or "2"; -1 for the world."""
+        kind = "site" if f"site{end}" in element.attributes else "body"
+        if kind == "body" and end == "2" and "body2" not in element.attributes:
+            return -1
+        name = element.string(f"{kind}{end}")
+        moving = {link.name: k for k, link in enumerate(self.tree.links())}
+        if kind == "body" and name == "world":
+            return -1
+        if kind == "body" and name in moving:
+            return moving[name]
+        if name not in self.tree.frames:
+            raise element.error(f"holds {kind} '{shorten(name)}', which does not exist; name one that does.")
+        return self.tree.frames[name].host
 
     def _equality(self, element: Element, fixed: dict[str, float]) -> None:
         given = element.numbers("polycoef") if "polycoef" in element.attributes else [0.0, 1.0]
         constant, slope, *higher = [*given, 0.0, 0.0][: max(2, len(given))]
-        if len(given) > 5 or any(higher):
-            raise element.error("has a polycoef of higher order; only a straight line (two coefficients) is read.")
         name = element.string("joint1")
+        if len(given) > 5 or any(higher):
+            order = [joint.name for joint in self.joints]
+            both = [name, element.attributes.get("joint2", "")]
+            if any(one not in order for one in both):
+                raise element.error("has a polycoef of higher order; only a straight line (two coefficients) is read.")
+            place = str(element.error("has a polycoef of higher order, not a straight line"))
+            self.curves.append((place, [order.index(one) for one in both]))
+            return
         if name not in self.references:
             raise element.error(f"holds joint '{shorten(name)}', which does not exist; name a hinge or slide joint.")
         if name in self.followers or name in fixed:
@@ -282,4 +320,6 @@ class _Reader:
         self.followers[name] = Follower(element.string("joint2"), slope, constant, element.error)
 
 
-ROBOT_FORMATS.register("mjcf")(RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_mjcf, "mujoco", _robot_from_mjcf))
+ROBOT_FORMATS.register("mjcf")(
+    RobotFormat((".xml",), "MJCF, the XML of MuJoCo", read_open_mjcf, "mujoco", _robot_from_mjcf)
+)

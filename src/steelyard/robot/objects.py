@@ -14,9 +14,9 @@ import numpy as np
 
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
-from steelyard.robot._tree import Follower, Tree, couple, joint_terms
-from steelyard.robot.lock import lock_joints
-from steelyard.robot.robot import Joint, JointKind, Link, Robot
+from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
+from steelyard.robot.lock import lock_joints, still_closed
+from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
 from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_quaternion
 
 _TERMS = ("viscous", "coulomb", "rotor")
@@ -42,6 +42,8 @@ class _Gathered:
         self.name, self.tree = name, Tree()
         self.joints: list[Joint] = []
         self.followers: dict[str, Follower] = {}
+        # Closed loops: what closes them, and the links at both ends.
+        self.closed: list[tuple[str, int, int]] = []
         self.terms: dict[str, dict[str, float]] = {kind: {} for kind in _TERMS}
 
     def error(self, joint: str, message: str) -> RobotError:
@@ -53,11 +55,14 @@ class _Gathered:
     def robot(self, gravity: Array, fixed: dict[str, float]) -> Robot:
         if not self.joints:
             raise RobotError(f"{self.name}: no joint moves; a robot needs at least one revolute or prismatic joint.")
-        joints, links = couple(self.tree.links(), self.joints, self.followers)
+        followers, loops = cut_cycles(self.followers)
+        joints, links = couple(self.tree.links(), self.joints, followers)
+        loops += [Loop(f"{self.name}: {what}", joints_between(links, joints, a, b)) for what, a, b in self.closed]
         robot = Robot(
             self.name, joints, links, gravity,
             nominal_terms=joint_terms(links, len(joints), self.terms),
             frames={n: p for n, p in self.tree.frames.items() if n not in {link.name for link in links}},
+            loops=still_closed(loops, [joint.name for joint in joints]),
         )  # fmt: skip
         return lock_joints(robot, [n for n in robot.joint_names if n not in fixed], fixed) if fixed else robot
 
@@ -134,7 +139,7 @@ class _Gathered:
             if model.site(k).name:
                 turn = rotation_from_quaternion(*model.site_quat[k])
                 self.tree.frames[model.site(k).name] = places[model.site_bodyid[k]].at(turn, model.site_pos[k])
-        fixed = self._equalities(mujoco, model, names)
+        fixed = self._equalities(mujoco, model, names, places)
         weightless = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
         return self.robot(np.zeros(3) if weightless else np.array(model.opt.gravity), fixed)
 
@@ -164,11 +169,18 @@ class _Gathered:
         )  # fmt: skip
         return self.tree.hang(place.at(np.eye(3), foot), made).at(np.eye(3), -foot)
 
-    def _equalities(self, mujoco: Any, model: Any, names: list[str]) -> dict[str, float]:
+    def _equalities(self, mujoco: Any, model: Any, names: list[str], places: list[Place]) -> dict[str, float]:
         """Note the joints that follow others; returns those that are held, with their positions."""
         fixed: dict[str, float] = {}
         for k in range(model.neq):
             if not model.eq_active0[k]:
+                continue
+            if int(model.eq_type[k]) in (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)):
+                ends = [int(model.eq_obj1id[k]), int(model.eq_obj2id[k])]
+                if int(model.eq_objtype[k]) == int(mujoco.mjtObj.mjOBJ_SITE):
+                    ends = [int(model.site_bodyid[end]) for end in ends]
+                named = f"equality '{model.eq(k).name or k + 1}' closes a loop"
+                self.closed.append((named, places[ends[0]].host, places[ends[1]].host))
                 continue
             if int(model.eq_type[k]) != int(mujoco.mjtEq.mjEQ_JOINT):
                 raise RobotError(f"{self.name}: an equality closes a loop or couples tendons; remove it.")

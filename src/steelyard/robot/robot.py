@@ -118,6 +118,30 @@ class NominalTerm:
     options: tuple[tuple[str, Any], ...] = ()
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A closed chain in a description, which a tree cannot hold; it is gone once all its joints are locked.
+
+    Attributes:
+        place: Where it stands, and what it does: the beginning of a message.
+        joints: Coordinates that must be locked.
+        cut: Joints that close it; the tree does not have them, and they may be locked by name like the others.
+    """
+
+    place: str
+    joints: tuple[str, ...]
+    cut: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and which joints to lock."""
+        options = " ".join(f"--lock {name}=0" for name in self.joints)
+        return (
+            f"{self.place}, which a tree of joints cannot hold; lock its joints where they stand ({options}, or leave "
+            "them out of --joints), or remove it."
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot:
     """An immutable tree of revolute and prismatic joints.
@@ -127,7 +151,8 @@ class Robot:
     torque can be trusted: the others move, but their rows count nowhere. `lengths` are named constants that
     formulas of base parameters may use. `frames` are the named frames of the description that do not move on their
     own: flanges, tool points, sensors. `snapped` names the joints whose nearly right angles were made exact when the
-    description was read, with how far each was off.
+    description was read, with how far each was off. `loops` are closed chains that are still to be locked; what
+    `load_robot` returns has none.
     """
 
     name: str
@@ -141,6 +166,7 @@ class Robot:
     frames: Mapping[str, Place] = field(default_factory=dict)
     source: str = ""
     snapped: Mapping[str, float] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", frozen(self.gravity))

@@ -16,9 +16,10 @@ import numpy as np
 from steelyard.errors import RobotError
 from steelyard.ground.arrays import Array
 from steelyard.ground.xml import Element, parse_xml, shorten
-from steelyard.robot._tree import Follower, Tree, couple, joint_terms
+from steelyard.robot._tree import Follower, Tree, couple, cut_cycles, joint_terms, joints_between
 from steelyard.robot.formats import ROBOT_FORMATS, RobotFormat
-from steelyard.robot.robot import Joint, JointKind, Link, Robot
+from steelyard.robot.lock import still_closed, without_loops
+from steelyard.robot.robot import Joint, JointKind, Link, Loop, Robot
 from steelyard.robot.spatial import Place, move_parameters, parameters_from_com, rotation_from_rpy
 
 MOVING: dict[str, JointKind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
@@ -27,19 +28,28 @@ MOVING: dict[str, JointKind] = {"revolute": "revolute", "continuous": "revolute"
 def read_urdf(path: Path | str) -> Robot:
     """The robot of the URDF file at `path`, standing on its root link; links that are welded to the root vanish.
 
-    A moving link without any <inertial>, and with none welded to it, has unknown inertia (None).
+    A moving link without any <inertial>, and with none welded to it, has unknown inertia (None). A closed loop is
+    refused.
     """
+    return without_loops(read_open_urdf(path))
+
+
+def read_open_urdf(path: Path | str) -> Robot:
+    """The robot of the URDF file at `path` as a tree, its closed loops noted (`Robot.loops`)."""
     if Path(path).suffix.lower() == ".xacro":
         raise RobotError(f"{path}: this is a xacro file; run `xacro {Path(path).name} > robot.urdf` and read that.")
     return robot_from_urdf(parse_xml(path))
 
 
 def robot_from_urdf(root: Element) -> Robot:
-    """The robot of a parsed URDF document, whose first element is `root`."""
+    """The robot of a parsed URDF document, whose first element is `root`; its closed loops are noted."""
     _check_document(root)
     links, joints = _by_name(root, "link"), _by_name(root, "joint")
-    parent_joint = _parent_joints(links, joints)
-    base = _root_link(root, links, parent_joint)
+    parents = _parent_joints(links, joints)
+    base = _root_link(root, links, parents)
+    parent_joint, closing = _tree_joints(base, parents)
+    for joint in closing:
+        del joints[joint.attributes["name"]]
     inertias = {name: _inertia(link) for name, link in links.items()}
     children: dict[str, list[str]] = {name: [] for name in links}
     for name in sorted(joints, reverse=True):  # reversed, because the walk takes the last one first
@@ -72,7 +82,12 @@ def robot_from_urdf(root: Element) -> Robot:
         raise parent_joint[name].error(f"closes a loop through link '{name}'; cut the loop at one joint.")
     if not moving:
         raise root.error(f"has no joint that moves; a robot needs at least one of {', '.join(MOVING)}.")
+    followers, loops = cut_cycles(followers)
     coordinates, final = couple(tree.links(), moving, followers)
+    for joint in closing:
+        ends = (tree.frames[_end(joint, tag)].host for tag in ("parent", "child"))
+        name, text = joint.attributes["name"], f"gives link '{_end(joint, 'child')}' a second parent and closes a loop"
+        loops.append(Loop(str(joint.error(text)), joints_between(final, coordinates, *ends), (name,)))
     return Robot(
         name=root.attributes.get("name") or Path(root.file).stem,
         joints=coordinates,
@@ -80,6 +95,7 @@ def robot_from_urdf(root: Element) -> Robot:
         nominal_terms=joint_terms(final, len(coordinates), friction),
         frames=_fixed_frames(tree, final),
         source=root.file,
+        loops=still_closed(loops, [joint.name for joint in coordinates]),
     )
 
 
@@ -144,9 +160,9 @@ def _end(joint: Element, tag: str) -> str:
     return end.string("link")
 
 
-def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dict[str, Element]:
-    """The joint above every link but the root."""
-    out: dict[str, Element] = {}
+def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dict[str, list[Element]]:
+    """The joints above every link but the root; more than one where a loop is closed."""
+    out: dict[str, list[Element]] = {}
     for joint in joints.values():
         kind = joint.string("type")
         if kind not in MOVING and kind != "fixed":
@@ -157,18 +173,29 @@ def _parent_joints(links: dict[str, Element], joints: dict[str, Element]) -> dic
         for tag in ("parent", "child"):
             if _end(joint, tag) not in links:
                 raise joint.error(f"has the {tag} link '{shorten(_end(joint, tag))}', which does not exist; define it.")
-        child = _end(joint, "child")
-        if child in out:
-            other = out[child].attributes["name"]
-            raise joint.error(
-                f"gives link '{child}' a second parent beside joint '{other}', which closes a loop; "
-                f"remove one of the two joints."
-            )
-        out[child] = joint
+        out.setdefault(_end(joint, "child"), []).append(joint)
     return out
 
 
-def _root_link(root: Element, links: dict[str, Element], parent_joint: dict[str, Element]) -> str:
+def _tree_joints(base: str, parents: dict[str, list[Element]]) -> tuple[dict[str, Element], list[Element]]:
+    """The joint by which a walk from the root comes to each link first, and the joints that close loops: each is one
+    more of a link that has its own."""
+    below: dict[str, list[Element]] = {}
+    for joint in (joint for some in parents.values() for joint in some):
+        below.setdefault(_end(joint, "parent"), []).append(joint)
+    chosen: dict[str, Element] = {}
+    walk = [base]
+    for link in walk:  # grows while it is walked
+        for joint in below.get(link, ()):
+            child = _end(joint, "child")
+            if child != base and child not in chosen:
+                chosen[child] = joint
+                walk.append(child)
+    chosen = {child: chosen.get(child, some[-1]) for child, some in parents.items()}  # what is apart is refused later
+    return chosen, [joint for child, some in parents.items() for joint in some if joint is not chosen[child]]
+
+
+def _root_link(root: Element, links: dict[str, Element], parent_joint: dict[str, list[Element]]) -> str:
     if not links:
         raise root.error("has no link; add links and joints.")
     roots = [name for name in links if name not in parent_joint]
@@ -260,5 +287,5 @@ def _note_friction(joint: Element, friction: dict[str, dict[str, float]]) -> Non
 
 
 ROBOT_FORMATS.register("urdf")(
-    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_urdf, "robot", robot_from_urdf)
+    RobotFormat((".urdf", ".xacro", ".xml"), "URDF, the XML of ROS", read_open_urdf, "robot", robot_from_urdf)
 )

@@ -55,13 +55,13 @@ class Preparation:
     """How signals are made ready; the same for fitting and, with its own cut-off, for scoring.
 
     `cutoff_hz` of the zero-phase Butterworth of the given order; None: where torques are fitted the logs choose
-    (`Study.with_band`), up to twenty times the frequency below which 99.9 % of the positions' power lies. `velocity`
+    (`choose_cutoff`), up to twenty times the frequency below which 99.9 % of the positions' power lies. `velocity`
     "measured" (filtered) or "differentiated" (of the filtered position); "auto" takes the measured one, joint by joint,
     where it agrees with the other and is less noisy, and shifts it where it is late. `trim` seconds are cut at
     both ends of every piece (None: as long as the filter remembers), every `decimation`-th row is kept (None: as many
     as the cut-off needs). `mask` (rad/s, m/s) drops a joint's rows while it moves more slowly. `delay` (s) is how far
     the torque lags behind the positions: each torque is compared with the motion that much earlier, also between
-    samples; None: zero, unless `identify` finds a delay that all joints share (`Study.with_band`). `torque_between`
+    samples; None: zero, unless `identify` finds a delay that all joints share (`choose_cutoff`). `torque_between`
     says how the torque runs between samples: "held" from its stamp on, "sampled", or "averaged" up to its stamp;
     "auto": `identify` and `compare` find out (`regression/torque_between.py`). `standing` rows of a joint with dry
     friction are left out of the fit ("leave_out") or not ("keep"); "auto": `identify` leaves them out where its
@@ -335,7 +335,7 @@ def _motion(piece: _Piece, low_pass: LowPass, settings: Preparation, keep: slice
     h, smooth = piece.period, _smoothing(low_pass, settings)
     q, measured = _together(smooth, piece.q, piece.dq if any(plan.measured) else None)
     if measured is None and any(plan.measured):
-        raise LogError("The log has no velocity; use velocity='differentiated'.")
+        raise LogError("The log has no velocity; differentiate positions (in Python: velocity='differentiated').")
     # Differentiation raises what noise is left, so the filter acts once more after it.
     if measured is not None and all(plan.measured):
         dq = plan.merge(measured, measured, h)

@@ -103,7 +103,9 @@ def simulate(
         _check_step(problem)
         results = run_fixed_steps(problem, threads) if not command.states else _run_remembering(problem, threads)
     elif command.states:
-        raise SimulationError('A controller that remembers, such as PID, needs method="rk4" and friction="smooth".')
+        raise SimulationError(
+            "A controller that remembers, such as PID, needs --friction smooth (in Python: and method='rk4')."
+        )
     else:
         # Imported where they are needed: SciPy's integrators take half a second to load.
         from steelyard.simulation._rk45 import Tolerances, run_rk45
@@ -195,7 +197,8 @@ def _check_step(problem: SimulationProblem) -> None:
     if fastest * h > _STABLE:
         warnings.warn(
             f"Friction damps the robot at up to {fastest:.3g} 1/s at rest, too fast for steps of {h:g} s: shorten "
-            f"`step` to {_STABLE / fastest:.2g} s, widen `smoothing`, or use friction='stick' or method='rk45'.",
+            f"them to {_STABLE / fastest:.2g} s (--rate), or use --friction stick (in Python: `step`, a wider "
+            "`smoothing`, friction='stick' or method='rk45').",
             SimulationWarning,
             stacklevel=3,
         )

@@ -73,10 +73,21 @@ class FilterPath:
 
     @property
     def history(self) -> tuple[dict[str, Any], ...]:
-        """Points of the path, some hundred at most: time, s, and parameters."""
+        """Points of the path, some hundred at most: time, s, and parameters; at some the eigenvalues of P, too."""
         every = max(1, len(self.times) // _KEPT)
-        pairs = zip(self.times[::every], self.betas[::every], strict=True)
-        return tuple({"t": t, "beta": tuple(beta.tolist())} for t, beta in pairs)
+        points: dict[int, dict[str, Any]] = {
+            k: {"t": self.times[k], "beta": tuple(self.betas[k].tolist())} for k in range(0, len(self.times), every)
+        }
+        kept, last = self.consistency.moments.all, len(self.times) - 1
+        whole = kept[-1][0] if kept else 0.0
+        for elapsed, beta, covariance in kept:
+            # Moments count the time of all runs together; samples of one rate lie at equal parts of it.
+            k = round(elapsed / whole * len(self.times)) - 1 if whole > 0.0 else -1
+            if 0 <= k <= last:
+                values = np.linalg.eigvalsh(0.5 * (covariance + covariance.T))[::-1]
+                told = tuple(np.maximum(values, 0.0).tolist())
+                points[k] = {"t": self.times[k], "beta": tuple(beta.tolist()), "eigenvalues": told}
+        return tuple(points[k] for k in sorted(points))
 
     @property
     def cost(self) -> float:

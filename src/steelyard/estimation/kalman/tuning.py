@@ -162,7 +162,9 @@ def _first(
 ) -> tuple[Array, Array, Literal["prior", "least squares"]]:
     from_prior = settings.start == "prior" or (settings.start == "auto" and prior is not None)
     if from_prior and prior is None:
-        raise EstimationError('start="prior" needs a prior, e.g. Prior(model.theta).')
+        raise EstimationError(
+            "A filter that starts from the prior needs one; leave out --prior none (Python: give Prior(model.theta))."
+        )
     beta = base.values(prior_theta(base, prior)) if from_prior else start.beta
     source: Literal["prior", "least squares"] = "prior" if from_prior else "least squares"
     if settings.parameter_std is not None:
@@ -178,7 +180,8 @@ def _first(
     if silent:
         raise EstimationError(
             f"The prior says nothing about the size of {', '.join(silent[:6])}: a filter cannot start from it. Give "
-            'parameter_std, a prior with numbers for them, or start="least-squares".'
+            "parameter_std, a description with numbers for them, or let it start from least squares "
+            "(start=least-squares behind the estimator's name)."
         )
     return beta, np.asarray(covariance), source
 

@@ -38,6 +38,20 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
         columns: what is solved for.
         residual_std: of each equation, by which its rows are weighted, N m (N).
     """
+    return np.asarray(np.sum(block_deviations(data, columns, residual_std) ** 2, axis=0))
+
+
+def block_deviations(data: RegressionData, columns: Columns, residual_std: ArrayLike) -> Array:
+    """Compute what each block adds to the estimate, shape (blocks, unknowns).
+
+    Their squares add up to the variances of `block_jackknife`, their outer products to the whole covariance. What the
+    jackknife itself adds, where a log holds little more than its unknowns, is divided out.
+
+    Args:
+        data: Rows, in the order of time.
+        columns: What is solved for.
+        residual_std: Of each equation, by which its rows are weighted, N m (N).
+    """
     size = columns.rank
     grams = np.zeros((JACKKNIFE_BLOCKS, size + 1, size + 1))
     totals, weights = data.factor().rows, 1.0 / np.maximum(np.asarray(residual_std, dtype=float), 1e-300)
@@ -55,10 +69,12 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
                 grams[b][np.ix_(where, where)] += rows.T @ rows
         scale = 1.0 / np.sqrt(np.maximum(np.diag(grams.sum(axis=0)), 1e-300))
         scaled = grams * np.outer(scale, scale)
-        inverses = [np.linalg.inv(_without(scaled, b)) for b in range(len(scaled))]
+        inverses = np.array([np.linalg.inv(_without(scaled, b)) for b in range(len(scaled))])
         sides = scaled[:, :-1, -1].sum(axis=0) - scaled[:, :-1, -1]
-        estimates = [K @ side * scale[:-1] / scale[-1] for K, side in zip(inverses, sides, strict=True)]
-        return jackknife(estimates) / np.maximum(_excess(scaled[:, :-1, :-1], inverses), 1.0)
+        estimates = np.einsum("bpq,bq->bp", inverses, sides) * scale[:-1] / scale[-1]
+        excess = np.maximum(_excess(scaled[:, :-1, :-1], inverses), 1.0)
+    away = estimates - estimates.mean(axis=0)
+    return np.asarray(np.sqrt((JACKKNIFE_BLOCKS - 1) / JACKKNIFE_BLOCKS / excess) * away)
 
 
 def _without(grams: Array, block: int) -> Array:
@@ -67,7 +83,7 @@ def _without(grams: Array, block: int) -> Array:
     return np.asarray(left[:-1, :-1] + _RIDGE * np.eye(len(left) - 1))
 
 
-def _excess(grams: Array, inverses: Sequence[Array]) -> Array:
+def _excess(grams: Array, inverses: Array) -> Array:
     """The mean of the jackknife's variances over the true ones, for white noise.
 
     Where blocks hold hardly more independent rows than there are unknowns, each fit without one of them scatters far

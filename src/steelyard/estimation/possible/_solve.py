@@ -205,4 +205,6 @@ def _inside(program: Program, x: Array) -> Array:
         matrices = program.matrices(moved) - 0.5 * program.margin * np.eye(4)
         if np.linalg.eigvalsh(matrices).min() > 0.0 and np.all(program.C @ moved + program.c >= 0.0):
             return np.asarray(moved)
-    raise EstimationError("Clarabel stopped outside of what is physically possible; use solver='newton'.")
+    raise EstimationError(
+        "Clarabel stopped outside of what is physically possible; use the solver newton (in Python: solver='newton')."
+    )

@@ -66,10 +66,7 @@ class History:
         if not self._whole:
             raise EstimationError("This history keeps no eigenvalues; begin it with eigenvalues=True.")
         R = np.array([m[2][:-1, :-1] for m in self._moments]).reshape(-1, self._count, self._count)
-        with one_blas_thread():
-            values = np.linalg.svd(R, compute_uv=False)[:, ::-1]
-        known = values > 1e-150
-        return np.asarray(np.divide(1.0, values**2, out=np.full_like(values, np.inf), where=known), dtype=np.float64)
+        return covariance_eigenvalues(R)
 
     @property
     def state_rules(self) -> dict[str, ArrayRule]:
@@ -95,6 +92,14 @@ class History:
         of_each = state["triangles" if self._whole or "beta" not in state else "beta"]
         rows = zip(state["moments"], of_each, strict=True)
         self._moments = [(float(t), int(updates), kept.copy()) for (t, updates), kept in rows]
+
+
+def covariance_eigenvalues(R: Array) -> Array:
+    """The eigenvalues of P = (RᵀR)⁻¹, largest first, of one triangle `R` or several; infinite if nothing is known."""
+    with one_blas_thread():
+        values = np.linalg.svd(R, compute_uv=False)[..., ::-1]
+    known = values > 1e-150
+    return np.asarray(np.divide(1.0, values**2, out=np.full_like(values, np.inf), where=known), dtype=np.float64)
 
 
 class Settling:

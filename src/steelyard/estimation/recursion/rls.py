@@ -16,6 +16,7 @@ from steelyard.estimation.linear._free import FreeFit, prior_theta
 from steelyard.estimation.linear._instants import one_by_one, simultaneous
 from steelyard.estimation.linear.least_squares import weighted
 from steelyard.estimation.linear.problem import LeastSquaresProblem
+from steelyard.estimation.recursion._history import covariance_eigenvalues
 from steelyard.estimation.recursion._information import Information, determined
 from steelyard.estimation.recursion.forgetting import Constant, Forgetting, make_forgetting
 from steelyard.estimation.registry import estimator
@@ -130,9 +131,14 @@ class _Way:
         self._moments.add((state.updates, state.joined))
 
     def history(self) -> tuple[dict[str, Any], ...]:
-        known = [(k, J) for k, J in self._moments.all if determined(J[:-1, :-1])]
+        known = [(k, J[:-1, :-1], J[:-1, -1]) for k, J in self._moments.all if determined(J[:-1, :-1])]
         return tuple(
-            {**self._when(k), "beta": tuple(solve_triangular(J[:-1, :-1], J[:-1, -1]).tolist())} for k, J in known
+            {
+                **self._when(k),
+                "beta": tuple(solve_triangular(R, z).tolist()),
+                "eigenvalues": tuple(covariance_eigenvalues(R).tolist()),
+            }
+            for k, R, z in known
         )
 
     def _when(self, updates: int) -> dict[str, Any]:

@@ -348,7 +348,8 @@ class Recursive:
         errors = self.error_parts(information).standard_errors if information.determined else None
         title = f"Base parameters of {base.robot.name}, live"
         moments = self.history.t, self.history.beta
-        return ParameterHistory(title, base.names, base.units, "time [s]", *moments, errors)
+        values = self.history.eigenvalues if self._settings.eigenvalues else None
+        return ParameterHistory(title, base.names, base.units, "time [s]", *moments, errors, eigenvalues=values)
 
     def feed(self, samples: Iterable[Any], fresh: bool = False) -> None:
         """Take more `samples`, (t, q, dq, tau) each, without asking for estimates; `fresh`: they follow a gap."""

@@ -22,6 +22,7 @@ from steelyard.excitation.evolution._score import AtSamples, MotionScore
 from steelyard.excitation.evolution.genome import Coefficients, Genome, Optimiser
 from steelyard.excitation.evolution.strategies import ByPieces, Genetic
 from steelyard.excitation.evolution.via_points import ViaPoints
+from steelyard.excitation.fitness import Fitness, Generation
 from steelyard.excitation.plan import Plan
 from steelyard.excitation.problem import FreeSpace, families_of, requirements
 from steelyard.excitation.search import Progress, check_owner, search_key
@@ -53,6 +54,7 @@ class _Record:
     bests: list[Array] = field(default_factory=list)
     value: float = np.inf
     history: list[tuple[int, float]] = field(default_factory=list)
+    generations: list[Generation] = field(default_factory=list)
     evaluations: int = 0
 
     def take(self, population: Array, values: Array) -> None:
@@ -63,6 +65,15 @@ class _Record:
             self.bests.append(population[k].copy())
             self.value = float(values[k])
         self.history.append((self.evaluations, self.value))
+        kept = values[np.isfinite(values)]
+        mean = float(kept.mean()) if len(kept) else np.nan
+        self.generations.append(Generation(self.evaluations, self.value, mean, len(kept), len(values)))
+
+    def fitness(self, label: str, shown: Callable[[float], float]) -> Fitness:
+        """The generations since the first feasible individual; `shown` turns a value into the criterion, which
+        `label` names."""
+        known = [g for g in self.generations if np.isfinite(g.best)]
+        return Fitness(label, tuple(replace(g, best=shown(g.best), mean=shown(g.mean)) for g in known))
 
     @property
     def best(self) -> Array | None:
@@ -279,6 +290,7 @@ def evolve(
         seed=seed,
         evaluations=record.evaluations,
         history=tuple((n, shown(v)) for n, v in record.history if np.isfinite(v)),
+        fitness=record.fitness(goal.label, shown),
         stopped=hunt.stopped,
         program=genome.program(genes) if isinstance(genome, ViaPoints) else None,
     )

@@ -33,7 +33,8 @@ class CovarianceAdaptation:
     def __post_init__(self) -> None:
         if (self.population or 4) < 4 or self.generations < 1 or not 0.0 < self.initial_std < 10.0:
             raise ExcitationError(
-                f"CMA-ES needs 4 individuals or more, a generation and a positive initial_std, not {self}."
+                "CMA-ES needs 4 individuals or more (--population), a generation (--generations) and a positive "
+                f"initial_std below 10, not {self.population}, {self.generations} and {self.initial_std:g}."
             )
 
     def start(self, genes: int, seed: int) -> _Adaptation:

@@ -185,8 +185,8 @@ class Fourier:
             raise TrajectoryError(f"A Fourier series with {self.harmonics} harmonics does not move; it needs one.")
         if self.size < 0 or (self.rest and self.harmonics < 2):
             raise TrajectoryError(
-                f"A Fourier series that starts at rest needs 2 harmonics or more, not {self.harmonics}; "
-                "or let it start moving (rest=False)."
+                f"A Fourier series that starts at rest needs 2 harmonics or more (--harmonics), not "
+                f"{self.harmonics} (in Python: or let it start moving, rest=False)."
             )
 
     @staticmethod

@@ -199,3 +199,29 @@ def parameter_histories(
         figure.y_axis(row, f"[{group}]", range=(low - 0.5 * room, high + 0.5 * room))
     figure.x_axis(len(groups), axis)
     return figure
+
+
+def eigenvalue_histories(at: ArrayLike, values: ArrayLike, axis: str = "time [s]") -> Figure:
+    """How the eigenvalues of a covariance fell.
+
+    Args:
+        at: Moments.
+        values: Eigenvalues, shape (moments, eigenvalues), the largest first.
+        axis: What moments are counted by.
+    """
+    x, y = np.asarray(at, dtype=float), np.asarray(values, dtype=float)
+    figure = Figure(320)
+    for k in range(y.shape[1]):
+        figure.add(
+            "scatter",
+            x=rounded(x),
+            y=rounded(y[:, k]),
+            mode="lines",
+            name=f"eigenvalue {k + 1}",
+            showlegend=False,
+            line={"color": SERIES[k % len(SERIES)], "width": 1.3},
+            hovertemplate=f"eigenvalue {k + 1}: %{{y:.3g}} at %{{x:.4g}}<extra></extra>",
+        )
+    figure.y_axis(title="eigenvalue of P", type="log", exponentformat="power")
+    figure.x_axis(title=axis)
+    return figure

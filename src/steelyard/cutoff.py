@@ -1,0 +1,65 @@
+"""Choose the cut-off of a study by left-out blocks of its logs, and judge one that the user stated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from steelyard.errors import LogError
+from steelyard.regression.band import HARMLESS
+from steelyard.signals.prepare import chosen_cutoff, motion_frequency, velocity_plan
+from steelyard.signals.velocity import VelocityPlan
+from steelyard.study import Study
+
+
+def choose_cutoff(study: Study) -> Study:
+    """Let left-out blocks of the logs choose the cut-off, the torques' delay and the source of the velocities.
+
+    What the preparation states stays. All are chosen with the usual terms; the torques of all joints judge
+    (`regression/band.py`). A delay is tried where all joints share it.
+
+    Args:
+        study: With the usual terms.
+    """
+    plan = study.sources or velocity_plan(study.beginnings, study.preparation)
+    chosen = replace(study, sources=plan)
+    if study.preparation.cutoff_hz is not None:
+        return chosen
+    motion_hz = motion_frequency(study.beginnings)
+    levels = chosen.band_levels(motion_hz)
+    choice = levels.choose()
+    late = None if study.between is None or study.between.name != "auto" else study.between.delay
+    if study.preparation.delay is None and late is not None and late.is_shared:
+        other = replace(chosen, preparation=replace(study.preparation, delay=late.delay_s), delay=late)
+        others = other.band_levels(motion_hz)
+        if others.choose(choice.judged_hz).least_percent < choice.least_percent:
+            chosen, levels, choice = other, others, others.choose()
+    if any(plan.measured) and study.preparation.velocity == "auto":
+        # Its motions go with it where it is not taken.
+        other = replace(chosen, sources=VelocityPlan.uniform(len(plan.measured), False), _prepared={})
+        others = other.band_levels(motion_hz)
+        if others.choose(choice.judged_hz).least_percent < (1.0 - HARMLESS) * choice.least_percent:
+            chosen, levels, choice = other, others, others.choose()
+    if choice.is_ceiling:
+        study.leave_tables(levels)
+    return replace(chosen, cutoff_hz=choice.cutoff_hz, band=choice)
+
+
+def judge_stated_cutoff(study: Study) -> Study:
+    """Note how a stated cut-off does on left-out blocks beside the one that they choose; the fit stays as stated.
+
+    It costs what the choice costs where none is stated: one more pass of the filter, and the same Gram matrices.
+
+    Args:
+        study: With a stated cut-off and the sources of its velocities.
+    """
+    stated, free = study.cutoff_hz, replace(study.preparation, cutoff_hz=None)
+    try:
+        ceiling = max(stated, chosen_cutoff(study.beginnings, free))
+        motions = replace(study, preparation=free, cutoff_hz=ceiling)
+        levels = motions.band_levels(motion_frequency(study.beginnings), stated)
+    except LogError:  # too short or too still for the rule: nothing to compare with
+        return study
+    if stated not in levels.edges:
+        return study
+    choice = levels.choose()
+    return replace(study, band=replace(choice, cutoff_hz=stated, advised_hz=choice.cutoff_hz))
