@@ -34,6 +34,7 @@ from scoreboard_sets import CASES, UNSEEN, UR, Case
 from steelyard.identification import _search, file_scores
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
+from steelyard.regression import band, delay
 from steelyard.robot import load_robot
 from steelyard.signals import prepare as preparing
 from steelyard.signals.filters import LowPass
@@ -261,6 +262,9 @@ CONSTANTS: dict[str, tuple[ModuleType, tuple[float, ...]]] = {
     "MOST_TERMS": (_search, (2, 4, 6)),
     "FIRM_GAIN": (_search, (0.1, 0.2, 0.4)),
     "CUTOFF_FACTOR": (preparing, (10.0, 20.0, 30.0)),
+    "HARMLESS": (band, (0.02, 0.03, 0.04)),
+    "_MOSTLY_TORQUE": (band, (0.3, 0.5, 0.7)),
+    "_DEVIATIONS": (delay, (2.0, 3.0, 4.0)),
 }
 
 
