@@ -59,7 +59,7 @@ class IdentifyOptions:
     ] = None
     velocity: opt.Velocity = "auto"
     mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0
-    delay: Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")] = 0.0
+    delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
     period: Annotated[
         float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")

@@ -79,6 +79,7 @@ Velocity = Annotated[
     str,
     typer.Option(metavar="V", help="measured, differentiated (from the positions), or auto: the better one."),
 ]
+Delay = Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")]
 BetweenSamples = Annotated[
     str,
     typer.Option(

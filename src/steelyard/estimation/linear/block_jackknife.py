@@ -55,7 +55,7 @@ def block_jackknife(data: RegressionData, columns: Columns, residual_std: ArrayL
                 grams[b][np.ix_(where, where)] += rows.T @ rows
         scale = 1.0 / np.sqrt(np.maximum(np.diag(grams.sum(axis=0)), 1e-300))
         scaled = grams * np.outer(scale, scale)
-        inverses = [np.linalg.inv(_without(scaled, b)) for b in range(len(scaled))]
+        inverses: list[Array] = [np.asarray(np.linalg.inv(_without(scaled, b))) for b in range(len(scaled))]
         sides = scaled[:, :-1, -1].sum(axis=0) - scaled[:, :-1, -1]
         estimates = [K @ side * scale[:-1] / scale[-1] for K, side in zip(inverses, sides, strict=True)]
         return jackknife(estimates) / np.maximum(_excess(scaled[:, :-1, :-1], inverses), 1.0)
