@@ -291,7 +291,7 @@ class _ByMujoco:
 
     def step(self, tau: np.ndarray) -> None:
         self.data.qfrc_applied[self.order] = tau
-        self.mujoco.set_mjcb_passive(self._rub)
+        self.mujoco.set_mjcb_passive(self._rub if self.dry.any() else None)
         self.mujoco.mj_step(self.model, self.data)
         self.mujoco.set_mjcb_passive(None)
 
