@@ -1,7 +1,7 @@
 """Robots that Pinocchio or MuJoCo moves: logs whose torque comes late, or is held, sampled or averaged between samples.
 
-Nothing here is simulated by the library. Friction is τ = Fv q̇ + Fc tanh(q̇/0.01 rad/s); MuJoCo's own friction loss, which is
-softer, is there as well.
+Nothing here is simulated by the library. Friction is τ = Fv q̇ + Fc tanh(q̇/0.01 rad/s); MuJoCo's own friction loss,
+which is softer, is there as well.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Plant:
     rate_hz: float
     seed: int = 0
     position_noise: float = 1e-5
-    torque_noise: float = 0.01
+    torque_noise: float = 0.002
     duration: float = 10.0
     name: str = "rotradi"
     engine: Engine = "pinocchio"
@@ -291,7 +291,7 @@ class _ByMujoco:
 
     def step(self, tau: np.ndarray) -> None:
         self.data.qfrc_applied[self.order] = tau
-        self.mujoco.set_mjcb_passive(self._rub)
+        self.mujoco.set_mjcb_passive(self._rub if self.dry.any() else None)
         self.mujoco.mj_step(self.model, self.data)
         self.mujoco.set_mjcb_passive(None)
 

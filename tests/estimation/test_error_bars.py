@@ -14,6 +14,7 @@ from steelyard.estimation import (
     confidence_intervals,
     make_estimator,
 )
+from steelyard.estimation.linear.covariance import _no_less_than_zero
 from steelyard.regression.data import Block, RegressionData
 
 
@@ -66,6 +67,16 @@ def test_joints_of_different_noise_have_their_own_error_bars() -> None:
         assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.25
     assert np.all(errors[1] < 1.4 * errors[0])  # each known to some 15 %
     assert np.median(errors[1] / errors[0]) < 0.1
+
+
+def test_a_band_without_power_takes_none_from_the_others() -> None:
+    """A quiet band shows less than the fit is expected to carry into it; by least squares the loud one lost its own."""
+    loud, quiet, carried = 1.0, 1e-9, 1e-7
+    T = np.array([[10.0, 0.0], [carried, 700.0]])
+    scale = np.array([loud, quiet])
+    seen = np.array([10.0 * loud, 0.1 * carried * loud])  # of a chi-square with one degree of freedom, every fourth
+    power = _no_less_than_zero(T * scale / scale[:, None], seen / scale) * scale
+    assert power == pytest.approx([loud, 0.0])
 
 
 def test_gaps_between_blocks_are_no_correlation() -> None:

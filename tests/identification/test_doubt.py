@@ -70,6 +70,19 @@ def test_leaving_blocks_out_of_least_squares() -> None:
     assert np.mean(block_jackknife(data, Unknowns(names), std)) == pytest.approx(expected, rel=0.15)
 
 
+def test_the_jackknife_of_short_logs_is_not_too_wide() -> None:
+    """Three rows to an unknown: fits without a block scatter 1.5 times as much as noise alone makes the whole one."""
+    rng, rows, size, draws = np.random.default_rng(4), 120, 40, 40
+    a, names = rng.normal(size=(rows, size)), tuple(f"p{k}" for k in range(40))
+    found = [
+        block_jackknife(RegressionData.from_arrays(("j",), range(size), [a], [y], size), Unknowns(names), [1.0])
+        for y in rng.normal(size=(draws, rows))
+    ]
+    ratio = np.mean(found) / np.mean(np.diag(np.linalg.inv(a.T @ a)))
+    # The mean over 40 draws and as many correlated parameters is known to some 5 %; three times that.
+    assert ratio == pytest.approx(1.0, rel=0.15)
+
+
 def test_stated_terms_have_the_error_of_motions() -> None:
     """Dry friction that jumps, fitted with a rounded one: error bars knew of noise alone."""
     robot = builtin("szabo3r")

@@ -16,7 +16,7 @@ DELAYS = (-0.2e-3, 0.2e-3, 0.7e-3, 1.3e-3, 3e-3)
 def parameter_error(plant: Plant, log: Log, delay: float) -> float:
     """Relative error of the base parameters of weighted least squares."""
     study = Study.of(plant.robot, log, ("viscous", "coulomb"), Preparation(delay=delay).for_rows(True, True))
-    truth = study.base.values(np.concatenate([plant.robot.inertial_parameters, plant.friction.ravel()]))
+    truth = study.base.values(plant.truth)
     return float(np.linalg.norm(study.base.values(study.quick_fit()[0].theta) - truth) / np.linalg.norm(truth))
 
 

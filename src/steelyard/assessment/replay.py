@@ -16,6 +16,7 @@ from steelyard.ground.renamed import renamed
 from steelyard.parameters.history import Stop
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.regression.schemes.still import STILL
+from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.excerpt import part_of
 from steelyard.signals.given import LogLike, as_log
 from steelyard.signals.log import Log
@@ -103,8 +104,10 @@ def replay(
     atol: float = 1e-8,
     bound: float = 1e4,
     method: Literal["rk45", "rk4"] = "rk45",
+    torque_between: TorqueBetween = "auto",
+    delay: float = 0.0,
 ) -> Replay:
-    """Simulate `model` under the torques of `log`, held from sample to sample, by an adaptive Runge–Kutta method.
+    """Simulate `model` under the torques of `log` by an adaptive Runge–Kutta method.
 
     Args:
         model: what is simulated.
@@ -115,6 +118,8 @@ def replay(
         bound: a position beyond ± this ends the run; so do a state that is not finite and a mass matrix that is not
             positive definite.
         method: "rk4" takes fixed steps instead, four per sample or as many as friction needs, which is much faster.
+        torque_between: how the torque runs between samples: each interval gets its mean; "auto": it is held.
+        delay: how far the torques lag behind the positions, s.
     """
     from steelyard.simulation import Ending, simulate
 
@@ -129,9 +134,10 @@ def replay(
     torque = _reconstruction(model, log)
     period = float(log.t[-1] - log.t[0]) / (len(log) - 1)
     step = period / _steps_per_sample(model, start, period, smoothing) if method == "rk4" else period
+    played = interval_means(log.t, log.tau, torque_between, delay)
     try:
         made = simulate(
-            model, log.tau, times=log.t, step=step, q0=start, dq0=speed, method=method,
+            model, played, times=log.t, step=step, q0=start, dq0=speed, method=method,
             smoothing=smoothing, rtol=rtol, atol=atol, bound=bound, throw=False, stops0=_stops(model, log, speed),
         )  # fmt: skip
     except SimulationError as refused:
@@ -144,12 +150,14 @@ def replay(
     return Replay(log.joints, log.t, made.q, distance, distance / np.sqrt(len(log)), torque)
 
 
-def replayed(model: Model, logs: Sequence[Log], horizon: float) -> Array | None:
+def replayed(
+    model: Model, logs: Sequence[Log], horizon: float, torque_between: TorqueBetween = "auto", delay: float = 0.0
+) -> Array | None:
     """Root mean square position error of `model` per joint (rad, m), or None where it diverges. The torques of `logs`
-    are replayed open loop, in stretches of `horizon` s."""
+    are replayed open loop, in stretches of `horizon` s; `torque_between` and `delay` (s) are as in `replay`."""
     squares, count = np.zeros(model.robot.dof), 0
     for piece in _stretches(logs, horizon):
-        made = replay(model, piece, method="rk4")
+        made = replay(model, piece, method="rk4", torque_between=torque_between, delay=delay)
         if made.position_rmse is None:
             return None
         squares += made.position_rmse**2 * len(piece)

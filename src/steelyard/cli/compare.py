@@ -56,6 +56,7 @@ class SchemesOptions:
     term_names: opt.TermNames = ""
     physical: opt.Physical = True
     cutoff: opt.Cutoff = None
+    delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
     end: opt.End = opt.END
 
@@ -83,7 +84,9 @@ def schemes(o: SchemesOptions) -> None:
             horizon=o.horizon,
             terms=opt.words(o.term_names) or None,
             physical=o.physical,
-            preparation=Preparation(cutoff_hz=o.cutoff, torque_between=as_torque_between(o.torque_between)),
+            preparation=Preparation(
+                cutoff_hz=o.cutoff, delay=o.delay, torque_between=as_torque_between(o.torque_between)
+            ),
         )
 
     o.end.deliver(compared)
@@ -138,6 +141,7 @@ class EstimatorsOptions:
     ] = 0.3
     horizon: opt.Horizon = 0.5
     cutoff: Annotated[float | None, typer.Option(metavar="HZ", help="With a log: low-pass of the fit.")] = None
+    delay: opt.Delay = 0.0
     torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
     controller: opt.ControllerFile = ""
@@ -174,7 +178,7 @@ def _on_log(robot: Robot, o: EstimatorsOptions) -> LogComparison:
         holdout=o.holdout,
         horizon=o.horizon,
         terms=opt.words(o.term_names) or None,
-        preparation=Preparation(cutoff_hz=o.cutoff, torque_between=as_torque_between(o.torque_between)),
+        preparation=Preparation(cutoff_hz=o.cutoff, delay=o.delay, torque_between=as_torque_between(o.torque_between)),
         controller=o.controller or None,
         limit=o.limit,
     )

@@ -59,10 +59,7 @@ class IdentifyOptions:
     ] = None
     velocity: opt.Velocity = "auto"
     mask: Annotated[float, typer.Option(metavar="SPEED", help="Leave out rows slower than this, rad/s or m/s.")] = 0.0
-    delay: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as the logs show it."),
-    ] = None
+    delay: opt.OpenDelay = None
     torque_between: opt.BetweenSamples = "auto"
     period: Annotated[
         float | None, typer.Option(metavar="S", help="Average a periodic motion over its periods of S seconds.")

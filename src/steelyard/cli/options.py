@@ -79,6 +79,11 @@ Velocity = Annotated[
     str,
     typer.Option(metavar="V", help="measured, differentiated (from the positions), or auto: the better one."),
 ]
+Delay = Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")]
+OpenDelay = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as the logs show it."),
+]
 BetweenSamples = Annotated[
     str,
     typer.Option(

@@ -55,6 +55,8 @@ class PayloadOptions:
     described: opt.Described = opt.DESCRIBED
     term_names: opt.TermNames = ""
     physical: Annotated[bool, typer.Option("--physical/--free", help="A body that can exist, or the free fit.")] = True
+    delay: opt.OpenDelay = None
+    torque_between: opt.BetweenSamples = "auto"
     targets: Annotated[
         str, typer.Option("--for", metavar="C,…", help="Controllers to write the load for: {load_targets:,}.")
     ] = ""
@@ -71,6 +73,8 @@ def payload(o: PayloadOptions) -> None:
         raise SteelyardError(f"--friction is '{o.friction}'; choose own or common.")
     if o.integral is not None and not o.sensor:
         raise SteelyardError("--integral goes with --sensor; joints are weighed by filtered rows.")
+    if o.sensor and (o.delay or o.torque_between != "auto"):
+        raise SteelyardError("--delay and --torque-between are about the torques of the joints, not of a --sensor.")
     if o.targets and (o.design or o.known):
         raise SteelyardError("--for writes a load that is weighed; it does not go with --design or --known.")
     if not o.design and not o.with_load:
@@ -80,6 +84,8 @@ def payload(o: PayloadOptions) -> None:
 
 def _made(o: PayloadOptions, robot: Robot) -> Outcome:
     from steelyard.payload import LOAD_TARGETS, LoadRun, LoadRuns
+    from steelyard.signals.between import as_torque_between
+    from steelyard.signals.prepare import Preparation
 
     if o.design:
         from steelyard.payload.excite import WRENCH_NOISE, excite_load
@@ -93,15 +99,17 @@ def _made(o: PayloadOptions, robot: Robot) -> Outcome:
     carrying = [opt.logs_from(paths, robot, o.mapping) for paths in groups.values()]
     bare = opt.logs_from(o.without, robot, o.mapping)
     terms = opt.words(o.term_names) or None
+    how = Preparation(delay=o.delay, torque_between=as_torque_between(o.torque_between))
     if o.known:
         from steelyard.payload import drive_gains, read_load
 
-        return drive_gains(robot, [log for logs in carrying for log in logs], bare, read_load(o.known), terms=terms)
+        loaded = [log for logs in carrying for log in logs]
+        return drive_gains(robot, loaded, bare, read_load(o.known), terms=terms, preparation=how)
     if o.sensor:
         from steelyard.payload import SensorModel, weigh_by_sensor
 
-        how = SensorModel() if o.integral is None else SensorModel("integral", window=o.integral)
-        loads = [weigh_by_sensor(robot, logs, o.frame, how, physical=o.physical) for logs in carrying]
+        felt = SensorModel() if o.integral is None else SensorModel("integral", window=o.integral)
+        loads = [weigh_by_sensor(robot, logs, o.frame, felt, physical=o.physical) for logs in carrying]
     else:
         from steelyard.export import load_model
         from steelyard.payload import weigh
@@ -109,7 +117,7 @@ def _made(o: PayloadOptions, robot: Robot) -> Outcome:
         loads = list(
             weigh(
                 robot, carrying, bare, arm=load_model(o.arm) if o.arm else None, frame=o.frame, terms=terms,
-                friction=cast(Any, o.friction), physical=o.physical,
+                friction=cast(Any, o.friction), physical=o.physical, preparation=how,
             ).loads
         )  # fmt: skip
     runs = [LoadRun(load, robot, opt.description(o.robot), targets) for load in loads]

@@ -44,6 +44,8 @@ class SimulateOptions:
     ] = ""
     friction: Annotated[str, typer.Option(metavar="F", help="smooth, or stick: joints truly stand still.")] = "smooth"
     seed: Annotated[int | None, typer.Option(metavar="N", help="Of the noise, and of phases that are drawn.")] = None
+    delay: opt.Delay = 0.0
+    torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
     described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
@@ -63,6 +65,7 @@ def simulate(o: SimulateOptions) -> None:
         raise SteelyardError("--controller is what follows a --motion; give one, or leave it out.")
 
     def simulated() -> Simulated:
+        from steelyard.signals.between import as_torque_between
         from steelyard.use.simulated import let_move
 
         model = o.described.model(o.model)
@@ -74,6 +77,8 @@ def simulate(o: SimulateOptions) -> None:
             noise=opt.per_joint("--noise", o.noise) if o.noise else None,
             friction=o.friction,  # type: ignore[arg-type]
             seed=o.seed or 0,
+            torque_between=as_torque_between(o.torque_between),
+            delay=o.delay,
         )
 
     o.end.deliver(simulated)

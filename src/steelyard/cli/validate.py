@@ -32,6 +32,8 @@ class JudgeOptions:
     sweep: Annotated[
         float, typer.Option(metavar="SHARE", help="Change each base parameter by this share, and rank them.")
     ] = 0.0
+    delay: opt.Delay = 0.0
+    torque_between: opt.BetweenSamples = "auto"
     mapping: opt.MapFile = ""
     described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
@@ -48,16 +50,20 @@ def validate(o: JudgeOptions) -> None:
         raise SteelyardError("Give a --motion to play on a plant (--against), or a --log; one of them.")
     if o.log and (o.against or o.sweep):
         raise SteelyardError("--against and --sweep go with a --motion, not with a log; leave them out.")
+    if o.motion and (o.delay or o.torque_between != "auto"):
+        raise SteelyardError("--delay and --torque-between are about the torques of a --log; leave them out.")
     if o.motion and not (o.against or o.sweep):
         raise SteelyardError("Say what the model is judged --against; or ask for a --sweep of its own parameters.")
 
     def judged() -> Validated:
+        from steelyard.signals.between import as_torque_between
         from steelyard.use.validated import validate_on_logs, validate_on_plant
 
         model = o.described.model(o.model)
         if o.log:
             logs = opt.logs_from(o.log, model.robot, o.mapping)
-            return validate_on_logs(model, logs, o.horizon)
+            between = as_torque_between(o.torque_between)
+            return validate_on_logs(model, logs, o.horizon, torque_between=between, delay=o.delay)
         plant = o.described.model_like(o.against, model) if o.against else None
         return validate_on_plant(
             model,

@@ -206,7 +206,8 @@ def _judged(
         seen = possibility(model)
         run = replace(r.run, simulable=seen.simulable, possible=seen.possible)
         error = float(np.mean([s[k].mean_nrmse_percent for s in scores]))
-        moved = replayed(model, logs, horizon) if seen.simulable else None
+        how = study.preparation
+        moved = replayed(model, logs, horizon, how.torque_between, how.delay or 0.0) if seen.simulable else None
         out[r.method.name] = replace(
             r, run=run, nrmse_percent=error if np.isfinite(error) else None, position_rmse=moved
         )

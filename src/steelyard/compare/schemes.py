@@ -161,5 +161,7 @@ def compare_schemes(
             results.append(SchemeResult(scheme, time.perf_counter() - begun, reason=str(error)))
             continue
         taken = time.perf_counter() - begun
-        results.append(SchemeResult(scheme, taken, found, replayed(found.model, judged, horizon)))
+        how = found.settings.preparation
+        moved = replayed(found.model, judged, horizon, how.torque_between, how.delay or 0.0)
+        results.append(SchemeResult(scheme, taken, found, moved))
     return SchemeComparison(robot, tuple(results), horizon)

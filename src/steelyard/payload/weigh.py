@@ -191,7 +191,9 @@ def prepared_rows(
     if not groups or not all(groups):
         raise SteelyardError("There is no log with the load.")
     logs = [*bare, *(log for group in groups for log in group)]
-    study = choose_cutoff(Study.of(robot, [moving_part(log) for log in logs], terms, preparation))
+    # Before the cut-off is lowered, as in `identify`.
+    whole = Study.of(robot, [moving_part(log) for log in logs], terms, preparation).with_torque_between()
+    study = choose_cutoff(whole)
     data = tuple(study.rows_of(log) for log in steps(study.logs, "Rows of the logs", lambda _: "", 0.05, 0.8))
     carried = [-1] * len(bare) + [g for g, group in enumerate(groups) for _ in group]
     given = [str(log.meta.get("source", "")) for log in logs]

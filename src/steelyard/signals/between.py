@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
+import numpy as np
+
 from steelyard.errors import UnknownNameError
+from steelyard.ground.arrays import Array
 
 TorqueBetween = Literal["auto", "held", "sampled", "averaged"]
 # How far a logged torque lags behind the one that acts, in samples.
@@ -32,3 +35,28 @@ def lag_s(name: str, period: float) -> float:
         period: Time between samples [s].
     """
     return LAG_SAMPLES.get(name, 0.0) * period
+
+
+def interval_means(t: Array, tau: Array, name: str, delay: float = 0.0) -> Array:
+    """The mean of the torque that acted over each sampling interval: what a simulation holds from sample to sample.
+
+    Args:
+        t: Stamps [s].
+        tau: Logged torques, `(samples, joints)`.
+        name: One of `TorqueBetween`; "auto" counts as held.
+        delay: How far the logged torques lag behind the positions, beside that [s].
+
+    Returns:
+        A row for the interval that begins at each sample; the last is the logged torque as it stands.
+    """
+    steps = np.diff(t)[:, None]
+    over = {"sampled": 0.5 * (tau[1:] + tau[:-1]), "averaged": tau[1:]}.get(name, tau[:-1])
+    if delay:
+        # The impulse since the first stamp, read `delay` later; beyond the ends the torque goes on as it was.
+        impulse = np.concatenate([np.zeros((1, tau.shape[1])), np.cumsum(steps * over, axis=0)])
+        margin = abs(delay) + steps[0, 0]
+        clock = np.concatenate([[t[0] - margin], t, [t[-1] + margin]])
+        ends = np.vstack([-margin * over[0], impulse, impulse[-1] + margin * over[-1]])
+        late = np.column_stack([np.interp(t + delay, clock, column) for column in ends.T])
+        over = np.diff(late, axis=0) / steps
+    return np.concatenate([over, tau[-1:]])

@@ -17,6 +17,7 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.signals.between import TorqueBetween, interval_means
 from steelyard.signals.log import Log
 from steelyard.simulation.friction import Friction
 from steelyard.simulation.play import LOOPS_PER_SAMPLE, PlayableMotion, good_sensors, play, with_steps_that_hold
@@ -103,6 +104,8 @@ def let_move(
     noise: float | Sequence[float] | None = None,
     friction: Friction = "smooth",
     seed: int = 0,
+    torque_between: TorqueBetween = "auto",
+    delay: float = 0.0,
 ) -> Simulated:
     """Let a model follow `motions`, be driven by a `torque`, or, with neither, fall for `duration` seconds.
 
@@ -111,7 +114,7 @@ def let_move(
         motions: to be followed one after the other, each from its first posture on.
         controller: what follows them; None: computed torque by the model itself.
         control_period: of the controller, s; None: a quarter of a sample.
-        torque: a signal, or a log whose torques are played again from its first state on; held from sample to sample.
+        torque: a signal, or a log whose torques are played again from its first state on.
         duration: s; not with motions or a log, which have their own.
         start: the posture to start from at rest, rad (m); None: all zero, or the first of the motion or the log.
         rate: samples of the log per second, Hz; None: 1000, or that of the log that is played.
@@ -119,7 +122,11 @@ def let_move(
             the log is true.
         friction: "smooth", or "stick", with which joints truly stand still.
         seed: of the noise.
+        torque_between: how the torque of a log ran between its samples; "auto": it was held.
+        delay: how far the torque of a log lags behind its positions, s.
     """
+    if (delay or torque_between != "auto") and not isinstance(torque, Log):
+        raise SimulationError("delay and torque_between are about the torque of a log; leave them out.")
     if sum((bool(motions), torque is not None, duration is not None and not isinstance(torque, TorqueSignal))) != 1:
         raise SimulationError(
             "Say by what the model is driven: motions to follow, a torque, or nothing for a duration (s); one of them."
@@ -146,7 +153,8 @@ def let_move(
     elif isinstance(torque, Log):
         if rate is not None:
             raise SimulationError("The torques of a log are played at its own rate; leave the rate out.")
-        runs, driven = [_replayed(model, torque, options)], f"driven by the torques of {_source(torque)}"
+        driven = f"driven by the torques of {_source(torque)}"
+        runs = [_replayed(model, torque, torque_between, delay, options)]
     else:
         assert duration is not None
         _check_length(duration, frequency)
@@ -161,7 +169,7 @@ def let_move(
     return Simulated(model, driven, tuple(runs), tuple(run.log(sensors=sensors) for run in runs), wanted, level)
 
 
-def _replayed(model: Model, log: Log, options: dict[str, Any]) -> Simulation:
+def _replayed(model: Model, log: Log, between: TorqueBetween, delay: float, options: dict[str, Any]) -> Simulation:
     if log.tau is None:
         raise LogError(f"{_source(log)} has no torque to play.")
     if len(log.segments) > 1:
@@ -169,7 +177,8 @@ def _replayed(model: Model, log: Log, options: dict[str, Any]) -> Simulation:
     even = on_even_clock(log)
     assert even.tau is not None
     assert even.dq is not None
-    return _held(model, even.tau, even.t, {"q0": even.q[0], "dq0": even.dq[0], **options})
+    tau = interval_means(even.t, even.tau, between, delay)
+    return _held(model, tau, even.t, {"q0": even.q[0], "dq0": even.dq[0], **options})
 
 
 def _held(model: Model, table: Array | None, times: Array, options: dict[str, Any]) -> Simulation:

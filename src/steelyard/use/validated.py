@@ -22,8 +22,10 @@ from steelyard.ground.files import csv_text
 from steelyard.ground.outcome import Content, Presentation, Viewed
 from steelyard.ground.progress import steps
 from steelyard.ground.reasons import explained
+from steelyard.signals.between import TorqueBetween
 from steelyard.signals.given import LogsLike, as_logs
 from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.simulation.controllers import PD, FeedForward
 from steelyard.simulation.play import PlayableMotion, with_steps_that_hold
@@ -238,7 +240,8 @@ def validate_on_plant(
 
 
 def validate_on_logs(
-    model: ModelLike, logs: LogsLike, horizon: float = HORIZON, mapping: AnyMapping = None
+    model: ModelLike, logs: LogsLike, horizon: float = HORIZON, mapping: AnyMapping = None,
+    *, torque_between: TorqueBetween = "auto", delay: float = 0.0,
 ) -> Validated:  # fmt: skip
     """Judge a model on logs: its torque along the logged motion, and how far it strays under the logged torques.
 
@@ -247,15 +250,19 @@ def validate_on_logs(
         logs: of its robot, as paths, `Log`s, frames or dicts of arrays.
         horizon: length of the open-loop replays, s, from measured states on; up to twenty, all along the logs.
         mapping: what the columns of files and frames mean, as in `read_log`.
+        torque_between: how the logged torque runs between samples; "auto": each log tells, else it counts as held in
+            the replay.
+        delay: how far the logged torques lag behind the positions, s.
     """
     _check_horizon(horizon)
     model = as_model(model)
+    how = Preparation(delay=delay, torque_between=torque_between)
     simulable = possibility(model).simulable
     return _validated(
         model,
         "what was logged",
         [
-            _on_log(model, log, horizon, simulable)
+            _on_log(model, log, horizon, simulable, how)
             for log in steps(as_logs(logs, model.robot, mapping), "Judging on logs", lambda _: "")
         ],
     )
@@ -272,15 +279,16 @@ def _validated(model: Model, against: str, trials: Sequence[Trial], swept: Swept
     return Validated(model, against, tuple(trials), seen, concerns(seen, lost.values()), swept)
 
 
-def _on_log(model: Model, log: Log, horizon: float, simulable: bool) -> Trial:
-    study = Study.of(model.robot, log, model.terms)
+def _on_log(model: Model, log: Log, horizon: float, simulable: bool, how: Preparation) -> Trial:
+    study = Study.of(model.robot, log, model.terms, how).with_torque_between()
+    how = study.preparation
     judged = Model(study.robot, study.terms, model.theta)
     name = str(log.meta.get("source", "the log"))
     score = score_models([judged], study.motions_of(study.logs[0]), study.cutoff_hz, name)[0]
     slides = any(joint.kind == "prismatic" for joint in model.robot.joints)
     rms = {joint.joint: joint.rmse for joint in score.joints}
     torque = tuple(rms.get(joint, float("nan")) for joint in model.robot.joint_names)
-    moved = replayed(judged, [log], horizon) if simulable else None
+    moved = replayed(judged, [log], horizon, how.torque_between, delay) if simulable else None
     reason = "" if moved is not None else "The model ran away, or the log is shorter than the horizon."
     replay = Way(
         f"open loop, {horizon:g} s", "rad, m" if slides else "rad",

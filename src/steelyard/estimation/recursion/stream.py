@@ -29,6 +29,7 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 from steelyard.regression.schemes import Scheme, make_scheme, scheme_names
 from steelyard.regression.schemes.still import Curves, KnownFriction
 from steelyard.robot.load import RobotLike, as_robot
+from steelyard.signals.between import TorqueBetween
 from steelyard.signals.given import LogLike, as_log, is_one_log
 from steelyard.signals.log import Log
 
@@ -104,6 +105,7 @@ def recursive(
     base: BaseParameters | None = None,
     known_friction: Curves | None = None,
     resume: str | os.PathLike[str] | None = None,
+    torque_between: TorqueBetween = "auto",
 ) -> Recursive:
     """Recursive least squares over a stream of samples; iterate over it for estimates.
 
@@ -128,12 +130,14 @@ def recursive(
         base: the base parameters, where they are at hand already.
         known_friction: curves over velocity (rad/s, m/s → N m, N), by joint or motor, that are taken off the torque.
         resume: a state written by `save`, to go on from exactly as if nothing had happened.
+        torque_between: how the torque runs between samples, as `identify` found it (`Identification.between.name`);
+            "auto": as the scheme says, or held.
     """
     robot = as_robot(robot)
     samples: Any = as_log(stream, robot) if is_one_log(stream) and not isinstance(stream, np.ndarray) else stream
     known = base_parameters(robot, terms) if base is None else base
     settings = _Settings(P0, theta0, noise, reset_every, every, window, tolerance, moments, eigenvalues)
-    made = Recursive(known, make_scheme(scheme), make_forgetting(forgetting), settings)
+    made = Recursive(known, make_scheme(scheme).for_stream(torque_between), make_forgetting(forgetting), settings)
     if known_friction is not None:
         samples = _without_friction(KnownFriction.of(robot, known_friction), samples)
     made._samples = made._from_log(samples) if isinstance(samples, Log) else made._live(samples)

@@ -29,9 +29,12 @@ from steelyard.regression.rows import Equation, Rows
 from steelyard.regression.schemes.still import KnownFriction
 from steelyard.signals.prepare import Motion
 
-# How the torque runs between two samples: "held" at the earlier one's value (what a controller does), or "trapezoid":
-# straight from one to the other (what a sensor saw). "paper" holds everything, states included.
-INTEGRATION_RULES = ("held", "trapezoid", "paper")
+# How the torque runs between two samples: "held" at the earlier one's value (what a controller does), "trapezoid":
+# straight from one to the other (what a sensor saw), or "averaged": the later one is the mean (what a sensor made of
+# it). "paper" holds everything, states included.
+INTEGRATION_RULES = ("held", "trapezoid", "averaged", "paper")
+# The rule for each way of the torque that can be stated.
+RULE_OF = {"held": "held", "sampled": "trapezoid", "averaged": "averaged"}
 
 _Index = NDArray[np.int64]
 State = tuple[Array, Array, Array]  # q, q̇, τ
@@ -70,9 +73,9 @@ class Balance:
         """
         (q0, dq0, tau0), (q, dq, tau) = start, end
         if not self.scalar:
-            return np.asarray(0.5 * (tau + tau0) if rule == "trapezoid" else tau0)
-        if rule == "held":
-            return inner(tau0, q - q0) / h
+            return np.asarray({"trapezoid": 0.5 * (tau + tau0), "averaged": tau}.get(rule, tau0))
+        if rule in ("held", "averaged"):
+            return inner(tau0 if rule == "held" else tau, q - q0) / h
         return inner(tau0, dq0) if rule == "paper" else 0.5 * (inner(tau, dq) + inner(tau0, dq0))
 
     def traced(self, dynamics: Dynamics, columns: Sequence[int]) -> tuple[Function, _Index, _Index]:

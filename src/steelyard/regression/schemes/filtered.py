@@ -75,8 +75,9 @@ class FilteredDynamic(_Filtered):
     Args:
         cutoff_hz: of the low-pass, Hz; default: five times the band of the motion.
         order: of the low-pass, 1 to 8.
-        torque: how the torque runs between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's), or
-            "paper"; "auto": as the preparation's `torque_between` says, or held.
+        torque: how the torque runs between samples: "held" (exact for a controller's), "trapezoid" (for a sensor's),
+            "averaged" (for a sensor's mean since the sample before), or "paper"; "auto": as the
+            preparation's `torque_between` says, or held.
         still: while a joint with dry friction moves more slowly than this (rad/s, m/s; default 0.02 and 0.002; 0:
             never), what holds it is unknown: its equation is left out, and its filter starts afresh afterwards, which
             costs nothing.
@@ -86,7 +87,7 @@ class FilteredDynamic(_Filtered):
     equation: ClassVar[str] = "f₂[τ] = f₁[P] θ + f₂[D] θ"
     about: ClassVar[str] = "torques through a low-pass, for accelerations too noisy to be made"
     balance: ClassVar[Balance] = MOMENTUM
-    torque: Literal["auto", "held", "trapezoid", "paper"] = option("auto", "between samples")
+    torque: Literal["auto", "held", "trapezoid", "averaged", "paper"] = option("auto", "between samples")
     still: float | None = option(None, "slower joints are left out", "rad/s, m/s")
 
 
@@ -100,14 +101,15 @@ class FilteredPower(_Filtered):
         order: of the low-pass, 1 to 8.
         work: how the supplied work is found: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is held between
             samples, which on the paper's experiment cuts the bias of noise-free data from 5 % to 0.02 %; "trapezoid" of
-            τᵀq̇; or "paper"; "auto": as the preparation's `torque_between` says, or held.
+            τᵀq̇; "averaged": τ_kᵀ(q_k − q_{k−1}); or "paper"; "auto": as the preparation's `torque_between` says, or
+            held.
     """
 
     name: ClassVar[str] = "filtered-power"
     equation: ClassVar[str] = "f₂[q̇ᵀτ] = f₁[K + U] θ + f₂[L] θ"
     about: ClassVar[str] = "the power of all joints through a low-pass"
     balance: ClassVar[Balance] = ENERGY
-    work: Literal["auto", "held", "trapezoid", "paper"] = option("auto", "between samples")
+    work: Literal["auto", "held", "trapezoid", "averaged", "paper"] = option("auto", "between samples")
 
 
 # ---------------------------------------------------------------- equal first-order low-passes in a row

@@ -24,7 +24,7 @@ class _Integral(Balanced):
     """A balance summed over windows that slide from row to row, follow one another, or grow."""
 
     windowed: ClassVar[bool] = True
-    rules: ClassVar[tuple[str, ...]] = ("held", "trapezoid")
+    rules: ClassVar[tuple[str, ...]] = ("held", "trapezoid", "averaged")
     window: float | None = option(None, "length of a window", "s")
     samples: int | None = option(None, "its length in sampling intervals")
     consecutive: bool = option(False, "windows follow one another")
@@ -82,8 +82,9 @@ class Momentum(_Integral):
         samples: the same in sampling intervals.
         consecutive: windows follow one another; else they slide from row to row.
         growing: windows all start at the beginning.
-        torque: between samples, "held" (exact for a controller's torque) or "trapezoid" (for a sensor's); "auto": as
-            the preparation's `torque_between` says, or held.
+        torque: between samples, "held" (exact for a controller's torque), "trapezoid" (for a sensor's) or "averaged"
+            (for a sensor that logs the mean since the sample before); "auto": as the preparation's `torque_between`
+            says, or held.
         still: windows in which a joint with dry friction moves more slowly than this (rad/s, m/s; default 0.02 and
             0.002; 0: never) are left out, and growing ones start afresh afterwards.
     """
@@ -92,7 +93,7 @@ class Momentum(_Integral):
     equation: ClassVar[str] = "∫τ = [P θ] + ∫D θ"
     about: ClassVar[str] = "torques integrated over windows, for accelerations too noisy to be made"
     balance: ClassVar[Balance] = MOMENTUM
-    torque: Literal["auto", "held", "trapezoid"] = option("auto", "between samples")
+    torque: Literal["auto", "held", "trapezoid", "averaged"] = option("auto", "between samples")
     still: float | None = option(None, "slower joints are left out", "rad/s, m/s")
 
 
@@ -108,15 +109,15 @@ class Energy(_Integral):
         growing: windows all start at the beginning (their long integral, and the supplied-energy scheme of
             Chávez-Olivares et al. 2012).
         work: "held": τ_{k−1}ᵀ(q_k − q_{k−1}), exact for a torque that is held between samples, which on the latter's
-            experiment cuts the bias of noise-free data from 30 % to 0.03 %; or "trapezoid" of τᵀq̇, as printed; "auto":
-            as the preparation's `torque_between` says, or held.
+            experiment cuts the bias of noise-free data from 30 % to 0.03 %; "trapezoid" of τᵀq̇, as printed; "averaged":
+            τ_kᵀ(q_k − q_{k−1}); "auto": as the preparation's `torque_between` says, or held.
     """
 
     name: ClassVar[str] = "energy"
     equation: ClassVar[str] = "∫q̇ᵀτ = [(K + U) θ] + ∫L θ"
     about: ClassVar[str] = "the work of all joints over windows"
     balance: ClassVar[Balance] = ENERGY
-    work: Literal["auto", "held", "trapezoid"] = option("auto", "between samples")
+    work: Literal["auto", "held", "trapezoid", "averaged"] = option("auto", "between samples")
 
 
 # ---------------------------------------------------------------- sums over windows

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import Field, field, fields
+from dataclasses import Field, field, fields, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.dynamics.engine import Dynamics
+from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.ground.spelled import spelled_options
@@ -24,8 +25,9 @@ from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.data import RegressionData
 from steelyard.regression.observe import with_history
 from steelyard.regression.schemes._blocks import Motions
-from steelyard.regression.schemes.balance import INTEGRATION_RULES, Balance, BalanceRows, check_rule
+from steelyard.regression.schemes.balance import INTEGRATION_RULES, RULE_OF, Balance, BalanceRows, check_rule
 from steelyard.regression.schemes.still import Curves, KnownFriction, Stillness, check_still
+from steelyard.signals.between import TorqueBetween
 from steelyard.signals.prepare import Motion
 
 SCHEMES: Registry[type[Scheme]] = Registry("scheme", ("steelyard.regression.schemes",), "steelyard.schemes")
@@ -88,6 +90,15 @@ class Scheme(ABC):
             given, motions = motions, lambda: (with_history(dynamics, m) for m in given())
         return self.rows(BalanceRows(self.balance, dynamics, base.independent, friction), base, motions, mask)
 
+    def for_stream(self, between: TorqueBetween) -> Scheme:
+        """The scheme for samples that come one by one, whose torque runs `between` them as stated."""
+        if between in ("held", "averaged"):
+            raise SteelyardError(
+                f"The scheme '{self.name}' takes samples one by one; torque that is {between} belongs between two: "
+                f"use {scheme_names(uses_acceleration=False)}."
+            )
+        return self
+
     @abstractmethod
     def rows(self, sides: BalanceRows, base: BaseParameters, motions: Motions, mask: float) -> RegressionData:
         """What `data` gives, with the same `base`, `motions` and `mask`, from both `sides` of the balance."""
@@ -111,6 +122,18 @@ class Balanced(Scheme):
     def stated_rule(self) -> str:
         """How the torque runs between samples by the scheme's own option; "auto": as the motions say, or held."""
         return str(getattr(self, "work" if self.balance.scalar else "torque"))
+
+    def for_stream(self, between: TorqueBetween) -> Scheme:
+        if between == "auto":
+            return self
+        if self.stated_rule not in ("auto", RULE_OF[between]):
+            raise SteelyardError(
+                f"The scheme says '{self.stated_rule}' and torque_between '{between}' about the torque between "
+                "samples; state one of them."
+            )
+        settings: Any = self
+        made: Scheme = replace(settings, **{"work" if self.balance.scalar else "torque": RULE_OF[between]})
+        return made
 
     @property
     def rule(self) -> str:

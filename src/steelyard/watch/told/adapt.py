@@ -78,6 +78,8 @@ class AdaptPart(WatchPart):
             forgetting=Directional(1.0 - 1.0 / (_MEMORY_S * _RATE_HZ)),
             moments=_MOMENTS,
             eigenvalues=False,  # they would put megabytes into every snapshot
+            # Every so-manieth sample of a faster stream: whatever its torque does between two of them, it is not held.
+            torque_between="sampled",
         )
 
     def take(self, seen: Seen) -> None:

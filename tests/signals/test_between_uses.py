@@ -1,0 +1,130 @@
+"""Replays, simulations, streams and weighing take torque between samples as stated, on robots that Pinocchio moves."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from torque_plants import Plant
+
+from steelyard.assessment.replay import replay
+from steelyard.dynamics.model import Model
+from steelyard.errors import SimulationError, SteelyardError
+from steelyard.estimation.recursion.stream import recursive
+from steelyard.parameters.terms import terms as bound_terms
+from steelyard.payload.weigh import weigh
+from steelyard.regression.base_parameters import base_parameters
+from steelyard.regression.torque_between import delay_of
+from steelyard.signals.between import interval_means
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
+from steelyard.use.simulated import let_move
+from steelyard.use.validated import validate_on_logs
+
+WAYS = ("held", "sampled", "averaged")
+PLANT = Plant(250.0, duration=6.0, position_noise=0.0, torque_noise=0.0)
+
+
+@cache
+def log_of(way: str) -> Log:
+    """A log of the way without noise; its velocities are those of the motion, or of the held one's positions."""
+    log: Log = getattr(PLANT, way)()
+    dq, part = np.gradient(log.q, log.t, axis=0), slice(100, 350)
+    return Log(log.joints, log.t[part], log.q[part], dq=dq[part], tau=log.tau[part])
+
+
+@cache
+def model() -> Model:
+    robot = PLANT.robot
+    return Model(robot, bound_terms(robot, *PLANT.terms), PLANT.truth)
+
+
+def strayed(way: str, as_way: str, delay: float = 0.0, log: Log | None = None) -> float:
+    made = replay(model(), log or log_of(way), method="rk4", torque_between=as_way, delay=delay)  # type: ignore[arg-type]
+    assert made.position_rmse is not None
+    return float(np.linalg.norm(made.position_rmse))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_true_model_stays_on_the_log_only_the_right_way(way: str) -> None:
+    """After a second at 250 Hz half a sample is worth several times what first velocities by differences cost."""
+    own = strayed(way, way)
+    assert all(strayed(way, other) > 2.0 * own for other in WAYS if other != way)
+
+
+def test_a_late_torque_is_played_early() -> None:
+    late = PLANT.sampled(3e-3)
+    log = replace(log_of("sampled"), tau=late.tau[100:350])
+    assert strayed("sampled", "sampled", 3e-3, log) < 0.2 * strayed("sampled", "sampled", 0.0, log)
+
+
+def test_means_over_intervals() -> None:
+    t, tau = np.arange(5) * 0.1, np.arange(5.0)[:, None]
+    assert interval_means(t, tau, "auto")[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert interval_means(t, tau, "sampled")[:, 0] == pytest.approx([0.5, 1.5, 2.5, 3.5, 4])
+    assert interval_means(t, tau, "averaged")[:, 0] == pytest.approx([1, 2, 3, 4, 4])
+    # Late by half a sample, a held torque is the mean of two; at the end it goes on.
+    assert interval_means(t, tau, "held", 0.05)[:, 0] == pytest.approx([0.5, 1.5, 2.5, 3, 4])
+    assert interval_means(t, tau, "held", -0.1)[:, 0] == pytest.approx([0, 0, 1, 2, 4])
+
+
+def test_simulations_and_judgements_take_it() -> None:
+    log = log_of("averaged")
+    right, wrong = (let_move(model(), torque=log, torque_between=way).runs[0].q for way in ("averaged", "held"))
+    assert np.abs(right - log.q).max() < 0.5 * np.abs(wrong - log.q).max()
+    with pytest.raises(SimulationError, match="torque of a log"):
+        let_move(model(), duration=0.1, delay=1e-3)
+    way = "averaged"
+    stated, held = (validate_on_logs(model(), [log], torque_between=x).trials[0].ways for x in (way, "held"))  # type: ignore[arg-type]
+    assert stated[0].errors is not None
+    assert held[0].errors is not None
+    assert max(stated[0].errors) < 0.5 * max(held[0].errors)
+
+
+@pytest.mark.parametrize("scheme", ["momentum", "energy"])
+def test_streams_take_it(scheme: str) -> None:
+    """A sensor's mean over the interval makes both balances exact but for the trapezoids of what is lost."""
+    log = PLANT.averaged()
+    _, dq, _ = PLANT.motion(log.t)
+    live = Log(log.joints, log.t, log.q, dq=dq, tau=log.tau)
+
+    def error(**stated: str) -> float:
+        run = recursive(PLANT.robot, live, terms=PLANT.terms, scheme=scheme, P0=1e9, every=100, **stated)  # type: ignore[arg-type]
+        last = deque(run, maxlen=1)[0]
+        truth = base_parameters(PLANT.robot, PLANT.terms).values(PLANT.truth)
+        return float(np.linalg.norm(last.beta - truth) / np.linalg.norm(truth))
+
+    assert error(torque_between="averaged") < 0.3 * error()
+
+
+def test_streams_refuse_what_does_not_go_together() -> None:
+    with pytest.raises(SteelyardError, match="one by one"):
+        recursive(PLANT.robot, (), scheme="dynamic", torque_between="held")
+    with pytest.raises(SteelyardError, match="state one of them"):
+        recursive(PLANT.robot, (), scheme="momentum:torque=held", torque_between="sampled")
+
+
+def test_friction_that_turns_early_is_no_delay() -> None:
+    """MuJoCo's friction loss turns some 10 ms before the joint; that passed for a delay of 3 ms of the whole torque."""
+    pytest.importorskip("mujoco")
+    plant = Plant(500.0, 3, duration=5.0, name="ur10", engine="mujoco", soft=True)
+    study = Study.of(plant.robot, plant.sampled(), plant.terms, Preparation().for_rows(True, True))
+    found = delay_of(study.base, tuple(study.motions()))
+    assert found is not None
+    assert abs(found.delay_s) < 2e-4  # 3.4e-3 with the rows about reversals
+
+
+def test_a_load_is_weighed_the_right_way() -> None:
+    """A bare arm carries nothing; its logs tell that the torque is held, and that is what counts."""
+    held, bare = (Plant(250.0, seed, duration=6.0).held() for seed in (5, 6))
+
+    def load(between: str) -> np.ndarray:
+        how = Preparation(torque_between=between)  # type: ignore[arg-type]
+        return weigh(PLANT.robot, [held], [bare], terms=PLANT.terms, physical=False, preparation=how).load.parameters
+
+    assert load("auto") == pytest.approx(load("held"))
+    assert np.linalg.norm(load("auto")) < 0.5 * np.linalg.norm(load("averaged"))
