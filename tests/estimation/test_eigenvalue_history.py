@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from pinocchio_plants import Plant
+from torque_plants import Plant
 from typer.testing import CliRunner
 
 from steelyard import identify

@@ -117,7 +117,7 @@ def test_on_the_command_line(tmp_path) -> None:
     assert found["settings"]["known_friction"] == ["q1"]
     assert {p["class"] for p in found["parameters"] if p["name"].startswith("Fp")} == {"known"}
     assert not any(b["name"] in ("Fc1", "Fv1") for b in found["base_parameters"]["list"])
-    run = CliRunner().invoke(app, [*call, "--fit-shapes", "--terms", "rotor,viscous,coulomb,offset"])
+    run = CliRunner().invoke(app, [*call, "--tune", "--terms", "rotor,viscous,coulomb,offset"])
     assert run.exit_code == 0, run.output
     assert json.loads(run.output)["structure"]["steps"]
     run = CliRunner().invoke(app, [*call, "--friction", str(tmp_path / "nothing")])

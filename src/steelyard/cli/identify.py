@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # IdentifyOptions of the command that are arguments of `identify_files` by the same name.
 _PASSED_ON = (
     "scheme", "estimator", "physical", "prior", "velocity", "mask", "delay", "torque_between", "period", "holdout",
-    "holdout_blocks", "significant", "plain", "tune", "fit_shapes",
+    "holdout_blocks", "significant", "plain", "tune",
 )  # fmt: skip
 
 
@@ -79,7 +79,6 @@ class IdentifyOptions:
     tune: Annotated[
         bool, typer.Option("--tune", help="Search for more than --terms on LOG…; without them it is the default.")
     ] = False
-    fit_shapes: Annotated[bool, typer.Option("--fit-shapes", hidden=True, help="The older name of --tune.")] = False
     friction: Annotated[
         str, typer.Option(metavar="RUN", help="A run of `steelyard friction`, whose curves are taken off the torque.")
     ] = ""

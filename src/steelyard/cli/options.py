@@ -82,7 +82,7 @@ Velocity = Annotated[
 Delay = Annotated[float, typer.Option(metavar="S", help="How far the torques lag behind the positions, s.")]
 OpenDelay = Annotated[
     float | None,
-    typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as the logs show it."),
+    typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as logs show it."),
 ]
 BetweenSamples = Annotated[
     str,

@@ -34,6 +34,9 @@ class PredictOptions:
     cutoff: Annotated[
         float | None, typer.Option(metavar="HZ", help="Torques are compared below this; default by a rule.")
     ] = None
+    delay: Annotated[
+        float | None, typer.Option(metavar="S", help="How far torques lag behind positions, s; default: as in the run.")
+    ] = None
     to: Annotated[str, typer.Option(metavar="F,…", help="What to write for every log: {prediction_formats:,}.")] = "csv"
     described: opt.Described = opt.DESCRIBED
     end: opt.End = opt.END
@@ -43,7 +46,7 @@ class PredictOptions:
 @opt.taking(PredictOptions)
 def predict(o: PredictOptions) -> None:
     """Predict the torques of logged motions by a model, or by a bank of local ones, with 95 % bands."""
-    from steelyard.use._band_of import torque_band_of
+    from steelyard.use._band_of import torque_band_of, torque_delay_of
     from steelyard.use.predict import predict as predicted
 
     options: dict[str, Any] = {"names": _names(o.logs), "cutoff_hz": o.cutoff, "formats": opt.words(o.to)}
@@ -58,7 +61,8 @@ def predict(o: PredictOptions) -> None:
         model = o.described.model(o.model)
         logs = opt.logs_from(o.logs, model.robot, o.mapping)
         band = torque_band_of(o.model, model)
-        return predicted(model, logs, label=f"the model of {o.model}", band=band, **options)
+        late = torque_delay_of(o.model) if o.delay is None else o.delay
+        return predicted(model, logs, label=f"the model of {o.model}", band=band, delay=late, **options)
 
     o.end.deliver(made)
 

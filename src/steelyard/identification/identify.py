@@ -70,7 +70,6 @@ def identify(
     significant: bool = False,
     plain: bool = False,
     tune: bool = False,
-    fit_shapes: bool = False,
     known_friction: KnownCurves | None = None,
     controller: str | os.PathLike[str] | ControlLoop | None = None,
     names: Sequence[str] = (),
@@ -103,7 +102,6 @@ def identify(
             since no body has combinations of exactly zero, and the reduced fit stands beside it as `reduced`.
         plain: take the default terms as they are, without a search.
         tune: search from `terms` on, too, where they are given.
-        fit_shapes: the same as `tune`.
         known_friction: curves measured before, by joint or motor (`measure_friction`, or functions of velocity). They
             are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
             is left out.
@@ -124,9 +122,9 @@ def identify(
         estimator, physical=physical, controller=controller is not None, scheme=written.name,
         significant=significant, known_friction=known_friction is not None,
     )  # fmt: skip
-    if known_friction is not None and (tune or fit_shapes):
+    if known_friction is not None and tune:
         raise SteelyardError("--tune (in Python: tune) looks for friction itself; leave it or the known friction out.")
-    if plain and (tune or fit_shapes):
+    if plain and tune:
         raise SteelyardError("--plain takes the terms as they are, --tune (in Python: tune) searches; choose one.")
     logs = log if isinstance(log, Study) else as_sources(log, robot, mapping)
     judges = as_sources(validate, robot, mapping)
@@ -166,7 +164,7 @@ def identify(
         curves = rounded_as_seen(study, curves)
         study = replace(study, known_friction=curves)
     # Estimators that simulate take the terms as they are, and other schemes write the physics otherwise.
-    wants = tune or fit_shapes or (terms is None and not plain and known_friction is None)
+    wants = tune or (terms is None and not plain and known_friction is None)
     task = usual = _Task(study, settings, curves, loop, rotors_stated=terms is not None)
     structure = None
     if wants and torques:

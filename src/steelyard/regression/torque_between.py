@@ -22,7 +22,7 @@ from steelyard.signals.prepare import Motion
 _OTHER_DELAYS = 0.05
 # A delay is none of the three beyond so many standard errors, and beyond this part of a sample; one whose error is
 # larger than that part does not tell them apart.
-_ERRORS, _FAR = 3.0, 0.1
+_ERRORS, _FAR = 2.0, 0.1
 # The probability that a choice needs.
 _SURE = 0.95
 

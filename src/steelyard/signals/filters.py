@@ -127,20 +127,21 @@ def delayed(x: Array, samples: float) -> Array:
     return (earlier(x, rest) if rest else x)[at]
 
 
-def motion_band(position: Array, period: float, share: float = 0.999) -> float:
+def motion_band(position: Array, period: float, share: float = 0.999, trends: bool = False) -> float:
     """The frequency (Hz) below which `share` of the position's power lies, on the joint where it is highest.
 
     `position` `(samples, joints)` is sampled every `period` (s). A motion is where a joint goes: power of positions
     falls with the fourth power of frequency at a given acceleration, so that a line far above the motion (two clocks
     that beat, held rows, a mode of the structure), which may well hold most of the velocity's power, holds next to
     nothing of the position's. White noise, which the upper half of the spectrum shows, is taken off first.
+    With `trends` a trend counts as the slowest motion that a piece shows; otherwise it does not count.
     """
-    return float(motion_bands(position[..., None], period, share)[0])
+    return float(motion_bands(position[..., None], period, share, trends)[0])
 
 
-def motion_bands(positions: Array, period: float, share: float = 0.999) -> Array:
-    """The `motion_band` of each of many robots, whose `positions` are `(samples, joints, robots)`; `period` (s) and
-    `share` are as there."""
+def motion_bands(positions: Array, period: float, share: float = 0.999, trends: bool = False) -> Array:
+    """The `motion_band` of each of many robots, whose `positions` are `(samples, joints, robots)`; `period` (s), `share`
+    and `trends` are as there."""
     x = positions.reshape(len(positions), -1)
     t = np.linspace(-1.0, 1.0, len(x))[:, None]
     trend = placed_like(np.hstack([np.ones_like(t), t]), x)
@@ -150,8 +151,9 @@ def motion_bands(positions: Array, period: float, share: float = 0.999) -> Array
     frequency = placed_like(np.fft.rfftfreq(len(level), period), x)
     # Single lines of a noise spectrum reach several times its median; twenty times is beyond nearly all of them.
     lines = np.where(power > 20.0 * np.median(power[len(power) // 2 :], axis=0), power, 0.0)
-    # The trend over a short piece is a part of a slow motion: the slowest there is (by Parseval's theorem).
-    lines[0] = 0.5 * len(x) * np.sum(((line - line.mean(axis=0)) * window) ** 2, axis=0)
+    lines[0] = 0.0
+    if trends:  # by Parseval's theorem
+        lines[1] += 0.5 * len(x) * np.sum(((line - line.mean(axis=0)) * window) ** 2, axis=0)
     total = lines.sum(axis=0)
     growth = np.cumsum(lines, axis=0) / np.where(total > 0.0, total, 1.0)
     bands = frequency[np.argmax(growth >= share, axis=0)].reshape(positions.shape[1:])

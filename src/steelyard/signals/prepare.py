@@ -197,17 +197,18 @@ def chosen_cutoff(logs: Sequence[Log], settings: Preparation) -> float:
 
 
 def motion_frequency(logs: Sequence[Log]) -> float:
-    """Find the band of the motion [Hz]: the median over the longer pieces.
+    """Find the band of the motion [Hz]: the median over the longer pieces, in which a trend is a slow motion.
 
     Args:
         logs: Logs of one robot.
     """
     pieces = [_uniform(log, start, stop) for log in map(without_repeats, logs) for start, stop in _stretches(log)]
-    return float(np.median(_bands(pieces)))
+    return float(np.median(_bands(pieces, trends=True)))
 
 
-def _bands(pieces: Sequence[_Piece]) -> list[float]:
-    bands = [motion_band(pieces[k].q, pieces[k].period) for k in deciding([len(p.t) for p in pieces])]
+def _bands(pieces: Sequence[_Piece], trends: bool = False) -> list[float]:
+    longer = (pieces[k] for k in deciding([len(p.t) for p in pieces]))
+    bands = [motion_band(p.q, p.period, trends=trends) for p in longer]
     if not bands or max(bands) == 0.0:
         raise LogError("Nothing moves in the log; a motion is needed, or a cut-off by hand.")
     return bands

@@ -1,4 +1,4 @@
-"""`torque_band_of`: the band of a model, from the run of `identify` that the model comes from."""
+"""What the run of `identify` says of its model beside the numbers: the torque band, and the delay of the logs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ def torque_band_of(given: Any, model: Model) -> TorqueBand | None:
     held = getattr(given, "torque_band", None)
     if isinstance(held, TorqueBand):
         return held
-    if not isinstance(given, str | os.PathLike) or not Path(given).exists():
-        return None
-    folder = Path(given) if Path(given).is_dir() else Path(given).parent
-    if not (folder / RESULT).is_file() or not (folder / "covariance.csv").is_file():
+    folder = _run_of(given)
+    if folder is None or not (folder / "covariance.csv").is_file():
         return None
     root = read_json(folder / RESULT, ExportError, "identify anew")
     entry = root.value.get("torque_band") if isinstance(root.value, dict) else None
@@ -45,3 +43,31 @@ def torque_band_of(given: Any, model: Model) -> TorqueBand | None:
     if tuple(base.names) != names or [j.joint for j in joints] != used:
         return None
     return TorqueBand(joints, keys["cutoff_hz"].number(), base, covariance, model)
+
+
+def torque_delay_of(given: Any) -> float:
+    """Find how far the torques of the logs that a model comes from lag behind the positions [s]; 0 where unknown.
+
+    Args:
+        given: Where the model comes from, as in `torque_band_of`.
+    """
+    settings = getattr(given, "settings", None)
+    if settings is not None:
+        return float(getattr(settings.preparation, "delay", None) or 0.0)
+    folder = _run_of(given)
+    if folder is None:
+        return 0.0
+    field = read_json(folder / RESULT, ExportError, "identify anew")
+    for key in ("settings", "preparation", "delay"):
+        if not isinstance(field.value, dict) or field.value.get(key) is None:
+            return 0.0
+        field = field.inside(field.value[key], key)
+    return field.number(low=-1e6, high=1e6)
+
+
+def _run_of(given: Any) -> Path | None:
+    """The folder with the result of the run that a path belongs to."""
+    if not isinstance(given, str | os.PathLike) or not Path(given).exists():
+        return None
+    folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    return folder if (folder / RESULT).is_file() else None

@@ -27,7 +27,7 @@ from steelyard.signals.prepare import Motion, Preparation
 from steelyard.signals.read import AnyMapping
 from steelyard.signals.units import unit_size
 from steelyard.study import Study
-from steelyard.use._band_of import torque_band_of
+from steelyard.use._band_of import torque_band_of, torque_delay_of
 from steelyard.use.prediction_files import PREDICTION_FORMATS
 
 _DATES = 1e15
@@ -177,6 +177,7 @@ def predict(
     mapping: AnyMapping = None,
     formats: Sequence[str] = ("csv",),
     band: TorqueBand | None = None,
+    delay: float | None = None,
 ) -> Predictions:
     """The torques that a model expects along the motions of `logs`, and how far measured ones are off.
 
@@ -190,6 +191,7 @@ def predict(
         mapping: what the columns of files and frames mean, as in `read_log`.
         formats: what a run folder holds for every log: names in `PREDICTION_FORMATS` (csv, mcap, rrd).
         band: the 95 % band of a model; default: that of `by`, where it knows one.
+        delay: how far the torques of the logs lag behind the positions, s; default: as in the logs of `by`.
     """
     for kind in formats:
         PREDICTION_FORMATS[kind]
@@ -200,7 +202,8 @@ def predict(
         raise SteelyardError("There is no log to predict for; give at least one.")
     # A log without torques can be predicted for as well.
     complete = [log if log.tau is not None else replace(log, tau=np.zeros_like(log.q)) for log in logs]
-    study = Study.of(by.robot, complete, (), Preparation(cutoff_hz=cutoff_hz), needs_torque=False)
+    how = Preparation(cutoff_hz=cutoff_hz, delay=torque_delay_of(given) if delay is None else delay)
+    study = Study.of(by.robot, complete, (), how, needs_torque=False)
     called = [*names[: len(logs)], *(log_label(logs[k], f"log {k + 1}") for k in range(len(names), len(logs)))]
     out = [
         replace(

@@ -288,7 +288,7 @@ def _on_log(model: Model, log: Log, horizon: float, simulable: bool, how: Prepar
     slides = any(joint.kind == "prismatic" for joint in model.robot.joints)
     rms = {joint.joint: joint.rmse for joint in score.joints}
     torque = tuple(rms.get(joint, float("nan")) for joint in model.robot.joint_names)
-    moved = replayed(judged, [log], horizon, how.torque_between, delay) if simulable else None
+    moved = replayed(judged, [log], horizon, how.torque_between, how.delay or 0.0) if simulable else None
     reason = "" if moved is not None else "The model ran away, or the log is shorter than the horizon."
     replay = Way(
         f"open loop, {horizon:g} s", "rad, m" if slides else "rad",

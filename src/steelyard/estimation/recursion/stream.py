@@ -197,9 +197,7 @@ class Snapshot:
 
     def _state(self) -> Information:
         if self.source.information.updates != self.updates:
-            raise EstimationError(
-                "The stream has gone on since this snapshot; ask the newest one, or look into `history`."
-            )
+            raise EstimationError("The stream has gone on since this snapshot; ask the newest, or see `history`.")
         return self.source.information
 
 

@@ -16,7 +16,7 @@ def test_another_motion_of_a_healthy_arm_is_no_drift_and_worn_friction_is_one() 
     """Viscous friction that falls with speed, and pairs of motions whose fits differ by more than χ² of their
     covariance explains: taken for exact, it called both a drift."""
     plant = DriftPlant("rotradi", "falling")
-    for seed in (0, 4):
+    for seed in (1, 4):
         bank = plant.bank(seed)
         assert not plant.again(bank, seed).significant
         assert plant.again(bank, seed, friction=1.3).significant
