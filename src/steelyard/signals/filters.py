@@ -140,8 +140,14 @@ def motion_band(position: Array, period: float, share: float = 0.999, trends: bo
 
 
 def motion_bands(positions: Array, period: float, share: float = 0.999, trends: bool = False) -> Array:
-    """The `motion_band` of each of many robots, whose `positions` are `(samples, joints, robots)`; `period` (s), `share`
-    and `trends` are as there."""
+    """Compute the `motion_band` of each of many robots.
+
+    Args:
+        positions: Shape (samples, joints, robots) [rad, m].
+        period: Time between samples [s].
+        share: As in `motion_band`.
+        trends: As in `motion_band`.
+    """
     x = positions.reshape(len(positions), -1)
     t = np.linspace(-1.0, 1.0, len(x))[:, None]
     trend = placed_like(np.hstack([np.ones_like(t), t]), x)
