@@ -65,17 +65,16 @@ class Harm:
         moved = np.max(np.abs(moves[known]) / errors[known, None], axis=0, initial=0.0)
         return cls(repeated, clean, np.asarray(nrmse / max(float(np.sum(nrmse)), 1e-300)), np.asarray(moved))
 
-    def percent(self, suspect: int, value: float, of_log: bool) -> float:
+    def percent(self, suspect: int, value: float, everywhere: bool) -> float:
         """By how many per cent the torque error grows, mean over joints, if a suspect has a value.
 
         Args:
             suspect: Its number.
             value: Its value, in its unit.
-            of_log: Whether the log would be wrong, so that a sound log has it not; otherwise the description is, and
-                every log meets it.
+            everywhere: Whether every log has the mistake, as it has one of the description.
         """
         worse = self._grown(self.repeated[:, suspect], value)
-        return max(worse, self._grown(self.clean[:, suspect], value)) if of_log else worse
+        return worse if everywhere else max(worse, self._grown(self.clean[:, suspect], value))
 
     def sigmas(self, suspect: int, value: float) -> float:
         """By how many of its standard errors a value moves the parameter that it moves most.

@@ -185,11 +185,13 @@ class _Keeper:
             error, freedom = float(shown.error[k]), int(self.plain.freedom[k])
             wide = quantile(_LEVEL, freedom)
             value = combined(suspect, self.shifts.get(k, 0.0), float(shown.value[k]))
-            of_log, told = suspect.owner == "log", bool(plain.share[k] > 0.0 and error > 0.0)
+            described, told = suspect.owner == "description", bool(plain.share[k] > 0.0 and error > 0.0)
             ends = (value - wide * error, value + wide * error)
             far = max(map(abs, ends)) if told else np.inf
             near = min(map(abs, ends)) if ends[0] * ends[1] > 0.0 else 0.0
-            percent = [harm.percent(k, x, of_log) for x in (value, near, far)]
+            percent = [harm.percent(k, x, described) for x in (value, near, far)]
+            if self.judged is not None and k in self.shared:
+                percent[1] = harm.percent(k, near, True)
             sigmas = [harm.sigmas(k, x) for x in (value, far)]
             harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= HARM_SIGMAS
             answer: Answer = "refuted" if k in self.accepted else "confirmed" if harmless else "not testable"

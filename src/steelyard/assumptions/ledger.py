@@ -34,7 +34,8 @@ class Entry:
         gain_doubt_percent: Standard error of that.
         judged_gain_percent: The same on the logs that judge, with the estimate; None: there are none.
         harm_percent: By how many per cent the torque error on the logs that judge is worse for the estimate.
-        least_harm_percent: The same for the near end of the interval.
+        least_harm_percent: The same for the near end of the interval; where the logs that judge have the mistake as
+            well, on logs like them.
         most_harm_percent: The same for its far end; infinite where there is no estimate.
         sigmas: By how many of its standard errors the estimate moves the parameter that it moves most.
         most_sigmas: The same for the far end of the interval.

@@ -41,6 +41,13 @@ def against_assumptions(found: Identification) -> Iterator[Against]:
             yield "poor" if most else "usable", f"The logs refute an assumption. {entry.sentence}"
 
 
+def refuted_lines(found: Identification) -> Iterator[str]:
+    """Say which refuted assumptions do no harm on logs like these, but would on others."""
+    for entry in () if found.assumptions is None else found.assumptions.refuted:
+        if entry.torques_rest_on_it:
+            yield f"The logs refute an assumption; it does no harm on logs like these. {entry.sentence}"
+
+
 def conditions(found: Identification) -> str:
     """Name what predicted torques rest on and the logs cannot show; "": nothing, or nobody looked."""
     ledger = found.assumptions

@@ -13,7 +13,7 @@ from steelyard.assessment.score import MEANINGLESS, Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
-from steelyard.identification._assumed import against_assumptions, conditions
+from steelyard.identification._assumed import against_assumptions, conditions, refuted_lines
 from steelyard.identification._sense import against_sense
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def judge(found: Identification) -> Verdict:
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
     said = [] if not judged else [_about_data(error), *_about_extent(found, judged)]
     reasons = [*said, *(text for _, text in against), *_about_joints(names, errors), *_about_files(found)]
-    reasons += _about_model(found)
+    reasons += [*refuted_lines(found), *_about_model(found)]
     sentence = {
         "good": "The model can be trusted for the motions it was judged on.",
         "usable": "The model is usable, with the reservations below.",
