@@ -15,6 +15,7 @@ WITHIN = 4.0
 MISTAKES: dict[str, tuple[Change, str, str, float]] = {
     "torque a fifth too large": (of_torque(1, 1.2), "torque scale", "q2", 0.2),
     "torque turned round": (of_torque(1, -1.0), "torque scale", "q2", -2.0),
+    "torque of the last joint turned round": (of_torque(2, -1.0), "torque scale", "q3", -2.0),
     "zero off": (of_position(1, 0.1), "zero", "q2", 0.1),
     "gear ratio": (of_position(1, 0.0, 1.05), "gear ratio", "q2", 0.05),
     "clock": (of_clock(1.1), "clock scale", "", 0.1),

@@ -49,13 +49,15 @@ def leaves_torques(suspect: Suspect) -> bool:
     return suspect.kind not in ("torque scale", "torque coupling")
 
 
-def within_first_order(suspect: Suspect, value: float) -> bool:
-    """Tell whether a value is small enough for a column to say it.
+def makes_sense(suspect: Suspect, value: float) -> bool:
+    """Tell whether a value can be, and is small enough for a column to say it.
 
     Args:
         suspect: The suspect.
         value: Its value, in its unit; of a length, relative to a metre.
     """
+    if suspect.positive and value < 0.0:
+        return False
     return suspect.owner == "log" or abs(value) <= _FIRST_ORDER.get(suspect.unit, np.inf)
 
 

@@ -156,15 +156,31 @@ class Normals:
     @cached_property
     def left_out(self) -> Array:
         """Squared error on each block of the parameters fitted without its fold, weighted."""
-        matrices, rights, squares = self.blocks
+        return self._left_out(self.blocks[1])
+
+    def turned(self, equation: int) -> tuple[Array, Array]:
+        """Give the left-out errors if the torque of an equation had the other sign, and the parameters of that fit.
+
+        Args:
+            equation: Its number.
+        """
+        e, rights = self.rows.equations[equation], self.blocks[1].copy()
+        rights[:, e.columns] -= 2.0 * self.weights[equation] ** 2 * e.grams[:, :-1, -1]
+        always = np.arange(self.rows.rank)
+        whole = self.blocks[0][:, : self.rows.rank, : self.rows.rank].sum(axis=0)
+        return self._left_out(rights), _solved(whole, rights[:, always].sum(axis=0)[:, None])[:, 0]
+
+    def _left_out(self, rights: Array) -> Array:
+        rank = self.rows.rank
+        matrices, squares = self.blocks[0][:, :rank, :rank], self.blocks[2]
+        rights = rights[:, :rank]
         whole, right = matrices.sum(axis=0), rights.sum(axis=0)
-        always, none = np.arange(self.rows.rank), np.arange(0)
         out = np.zeros(self.rows.blocks)
         for fold in np.unique(self.rows.folds):
             mine = np.flatnonzero(self.rows.folds == fold)
-            x = _extended(whole - matrices[mine].sum(axis=0), right - rights[mine].sum(axis=0), always, none).fixed
+            x = _solved(whole - matrices[mine].sum(axis=0), (right - rights[mine].sum(axis=0))[:, None])[:, 0]
             for b in mine:
-                out[b] = squares[b] - x @ (2.0 * rights[b][always] - matrices[b][:, always][always] @ x)
+                out[b] = squares[b] - x @ (2.0 * rights[b] - matrices[b] @ x)
         return out
 
     def _gains(self, whole: Array, right: Array, always: Index, others: Index) -> Array:

@@ -132,3 +132,21 @@ def judged_gains(
     too = np.sum(gains[0], axis=0) > np.sum(gains[1], axis=0)
     better = np.where(too, gains[0], gains[1])
     return np.asarray(better.sum(axis=0)), doubt_of(better), too
+
+
+def judged_errors(rows: LedgerRows, parameters: Array, weights: Array, turned: int = -1) -> Array:
+    """Compute the squared error of parameters on each block of the logs that judge, weighted.
+
+    Args:
+        rows: Rows of the logs that judge.
+        parameters: Base parameters.
+        weights: 1/σ of every equation.
+        turned: Equation whose torque has the other sign; −1: none.
+    """
+    out = np.zeros(rows.blocks)
+    for e, (equation, weight) in enumerate(zip(rows.equations, weights, strict=True)):
+        own = np.flatnonzero(equation.columns < rows.rank)
+        x, sign = parameters[equation.columns[own]], -1.0 if e == turned else 1.0
+        gram = weight**2 * equation.grams
+        out += gram[:, -1, -1] - (2.0 * sign * gram[:, own, -1] - (gram[:, own][:, :, own] @ x)) @ x
+    return out

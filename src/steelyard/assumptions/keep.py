@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from steelyard.assumptions.correct import can_correct, combined, corrected, leaves_torques, within_first_order
+from steelyard.assumptions.correct import can_correct, combined, corrected, leaves_torques, makes_sense
 from steelyard.assumptions.estimates import Estimates, Normals, doubt_of
-from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, judged_gains
+from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, judged_errors, judged_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.rows import LedgerRows, ledger_rows
 from steelyard.assumptions.student import each_two_sided, quantile, two_sided
@@ -28,6 +28,8 @@ _JUDGING_ROWS = 600
 _STEPS, _SHORT = 4, 0.1
 # Gains that differ by less than this part are the same: columns are known to some per cent.
 _SAME = 0.05
+# Of a torque scale, whose number is one less than a factor.
+_OTHER_SIGN = -2.0
 # What changes with time in one log says nothing of another.
 _OF_TIME = ("drift", "load")
 
@@ -77,15 +79,57 @@ class _Keeper:
 
     def ledger(self) -> Ledger:
         """Accept suspects until none stands out, and write all down."""
+        while len(self.accepted) < _MOST and self._turn_one():
+            self.now = self.normals.estimates(self.accepted)
         while len(self.accepted) < _MOST and self._accept_one():
             self.now = self.normals.estimates(self.accepted)
         return Ledger(tuple(self._entries()), self.rows.blocks, int(max(e.count for e in self.rows.equations)))
+
+    def _turn_one(self) -> bool:
+        """Turn the sign of the torque by which left-out blocks gain most, if no suspect explains as much.
+
+        A sign is far from where a first order reaches, and is tried as a whole.
+        """
+        normals, before = self.normals, self.normals.left_out
+        scales = {s.joint: k for k, s in enumerate(self.rows.suspects) if s.kind == "torque scale" and s.joint}
+        used = np.flatnonzero(self.study.robot.torque_used)
+        places = [scales[self.study.robot.joint_names[j]] for j in used]
+        trials = [normals.turned(e) for e in range(len(used))]
+        gains = np.array([(before - left).sum() for left, _ in trials]) / max(float(before.sum()), 1e-300)
+        best = int(np.argmax(gains))
+        left, fit = trials[best]
+        doubt = float(doubt_of(before - left)) / max(float(before.sum()), 1e-300)
+        sure = quantile(1.0 - FALSE_REFUTATIONS / len(used), self.rows.blocks - 1)
+        if places[best] in self.accepted or gains[best] <= max(sure * doubt, float(np.max(self.now.total_gain))):
+            return False
+        judged = self._judged_turn(best, fit)
+        if judged is not None and judged[0] <= 0.0:
+            return False
+        k = places[best]
+        rows = self._rows({**self.shifts, k: _OTHER_SIGN}, self._with_parameters(self.model, fit))
+        if rows is None:
+            return False
+        self.shifts[k], self.model = _OTHER_SIGN, self._with_parameters(self.model, fit)
+        self.normals = Normals(rows)
+        self.accepted.append(k)
+        self.gains[k] = float(gains[best]), doubt, None if judged is None else judged[0]
+        self.shared += [k] if judged is None or judged[1] else []
+        return True
+
+    def _judged_turn(self, equation: int, fit: Array) -> tuple[float, bool] | None:
+        """By how much logs that judge gain by a fit with another sign, and whether theirs is to be turned as well."""
+        if self.judged is None:
+            return None
+        weights = 1.0 / np.maximum(self.rmse, 1e-12)
+        before = float(judged_errors(self.judged, self.now.fit[: self.rows.rank], weights).sum())
+        after = [float(judged_errors(self.judged, fit, weights, turned).sum()) for turned in (equation, -1)]
+        return (before - min(after)) / max(before, 1e-300), after[0] < after[1]
 
     def _accept_one(self) -> bool:
         """Accept the suspect that predicts left-out blocks best, if its estimate is not zero and others agree."""
         now, gains = self.now, self.now.total_gain
         standing = [k for k in self._significant(now) if k not in self.accepted and gains[k] > now.gain_doubt[k]]
-        standing = [k for k in standing if within_first_order(self.rows.suspects[k], float(now.value[k]))]
+        standing = [k for k in standing if makes_sense(self.rows.suspects[k], float(now.value[k]))]
         judged, agrees, too = self._agrees(now)
         standing = [k for k in standing if agrees[k]]
         if not standing:
@@ -159,6 +203,9 @@ class _Keeper:
     def _refitted(self, model: Model, now: Estimates, suspect: int) -> Model:
         """The model with the parameters that belong to an estimate."""
         beta = now.fit[: self.rows.rank] - now.moves[:, suspect] * now.value[suspect]
+        return self._with_parameters(model, beta)
+
+    def _with_parameters(self, model: Model, beta: Array) -> Model:
         theta, base = np.array(model.theta), self.study.base
         theta[list(base.independent)] += beta - base.values(theta)
         out = Model(model.robot, model.terms, theta)

@@ -107,10 +107,23 @@ class ModelledMotion:
     @cached_property
     def friction(self) -> Array:
         """The part of the torque that friction takes, along `dense`."""
+        return self.of_parameters(self.model.theta - self._carried)
+
+    @cached_property
+    def carried_torque(self) -> Array:
+        """The torque without friction, along `dense`.
+
+        How friction rounds off where a joint reverses is a guess of its terms. What smooths a torque or delays it
+        would be estimated from that guess, if friction were in its column.
+        """
+        return self.torque - self.friction
+
+    @cached_property
+    def _carried(self) -> Array:
+        """The parameters of links and of terms that take no energy; zero for friction."""
         theta, links = np.array(self.model.theta), self.model.robot.inertial_count
-        theta[:links] = 0.0
-        theta[links:] *= self.model.terms.per_parameter(lambda term, _: term.dissipative)
-        return self.of_parameters(theta)
+        theta[links:] *= [not dry for dry in self.model.terms.per_parameter(lambda term, _: term.dissipative)]
+        return theta
 
     def of_parameters(self, theta: Array) -> Array:
         """Compute the torque of other parameters along `dense`.
@@ -128,17 +141,17 @@ class ModelledMotion:
         return Placements(robot, m.q, m.dq, m.ddq, self.model.theta[: robot.inertial_count])
 
     def slope(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Differentiate the model's torque along `sparse` by a change of the motion, by central differences.
+        """Differentiate the torque without friction along `sparse` by a change of the motion, by central differences.
 
-        What friction remembers is held: a stop that is shifted with its joint is in the same state. In double
-        precision the error is some 1e-9 of the torque's scale, far below any noise.
+        In double precision the error is some 1e-9 of the torque's scale, far below any noise. Friction has parameters
+        of its own, which take up any scale; its shape at reversals is a guess that must not tell of scales.
 
         Args:
             q: Change of the positions, shape (samples, joints) or (joints,).
             dq: Change of the velocities.
             ddq: Change of the accelerations.
         """
-        m, theta = self.sparse, self.model.theta
+        m, theta = self.sparse, self._carried
         ends = [
             self.model.dynamics.inverse_dynamics(m.q + s * q, m.dq + s * dq, m.ddq + s * ddq, theta, m.history)
             for s in (_STEP, -_STEP)

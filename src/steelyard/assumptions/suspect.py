@@ -23,6 +23,7 @@ class Suspect:
         test: What would test it where these logs do not.
         owner: Whether the log would be wrong, or the description.
         other: Second joint of a coupling; "": there is none.
+        positive: Whether the number cannot be negative.
     """
 
     family: str
@@ -34,6 +35,7 @@ class Suspect:
     test: str
     owner: Owner = "log"
     other: str = ""
+    positive: bool = False
 
     @property
     def whole(self) -> str:

@@ -193,7 +193,7 @@ def _delays(robot: Robot) -> Iterator[Suspect]:
 
 
 def _delay_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    rate = along.dense.part_by_part(lambda x, m: np.gradient(x, m.filter.period, axis=0), along.torque)
+    rate = along.dense.part_by_part(lambda x, m: np.gradient(x, m.filter.period, axis=0), along.carried_torque)
     yield _all(-rate)
     for j in range(rate.shape[1]):
         yield {j: -rate[:, j]}
@@ -201,7 +201,8 @@ def _delay_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 def _smoothings(robot: Robot) -> Iterator[Suspect]:
     fix, test = "Log the torque unfiltered, or lower the cut-off (--cutoff).", "move faster, with more reversals"
-    yield Suspect("smoothing", "smoothing of the torques", "", "s²", "The torques are not filtered.", fix, test)
+    yield Suspect("smoothing", "smoothing of the torques", "", "s²", "The torques are not filtered.", fix, test,
+                  positive=True)  # fmt: skip
     for j in robot.joints:
         yield Suspect(
             "smoothing",
@@ -215,7 +216,7 @@ def _smoothings(robot: Robot) -> Iterator[Suspect]:
 
 
 def _smoothing_columns(along: ModelledMotion) -> Iterator[JointTorques]:
-    bend = along.dense.part_by_part(lambda x, m: _bend(x, m.filter.period), along.torque)
+    bend = along.dense.part_by_part(lambda x, m: _bend(x, m.filter.period), along.carried_torque)
     yield _all(bend)
     for j in range(bend.shape[1]):
         yield {j: bend[:, j]}
