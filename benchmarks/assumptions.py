@@ -34,7 +34,6 @@ from plants import different, motion, robot_of
 from scipy.ndimage import gaussian_filter1d
 
 from steelyard.assessment.score import score
-from steelyard.dynamics.model import Model
 from steelyard.errors import SteelyardError
 from steelyard.identification.identification import Identification
 from steelyard.identification.identify import identify
@@ -254,12 +253,11 @@ class Bench:
     def __init__(self, base: Base) -> None:
         self.base = base
         self.sound = identify(base.robot, base.fit, base.judge, files=False)
-        self._error = self._error_of(self.sound, base.robot)
+        self._error = self._error_of(self.sound)
 
-    def _error_of(self, found: Identification, robot: Robot) -> float:
-        model = Model(robot, found.model.terms, found.model.theta)
+    def _error_of(self, found: Identification) -> float:
         cutoff = self.sound.cutoff_hz
-        return score(model, self.base.witness, Preparation(), cutoff, cutoff).mean_nrmse_percent
+        return score(found.model, self.base.witness, Preparation(), cutoff, cutoff).mean_nrmse_percent
 
     def _moved(self, found: Identification) -> float:
         ours, theirs = (
@@ -280,7 +278,7 @@ class Bench:
             found = identify(robot, fit, judge, files=False)
         except SteelyardError as error:
             return Outcome(*key, 1.0, 0.0, "refused", "warned", refuted=(str(error),))
-        worse = self._error_of(found, robot) / self._error
+        worse = self._error_of(found) / self._error
         ledger = found.assumptions
         if ledger is None:
             return Outcome(*key, worse, self._moved(found), found.verdict.grade, "trusted")

@@ -118,16 +118,16 @@ def judged_gains(
     for equation, weight in zip(rows.equations, weights, strict=True):
         c = equation.columns
         own, others = np.flatnonzero(c < rank), np.flatnonzero(c >= rank)
-        alone = np.zeros((len(c), count))
-        alone[own] = -now.moves[c[own]] * now.value
-        both = alone.copy()
-        both[others, c[others] - rank] += now.value[c[others] - rank]
+        places = c[others] - rank
+        moved, value = -now.moves[c[own]] * now.value, now.value[places]
         for b in range(blocks):
             gram = weight**2 * equation.grams[b]
             rest = gram[:-1, -1] - gram[:-1, :-1] @ fit[c]
             before[b] += gram[-1, -1] - fit[c] @ (gram[:-1, -1] + rest)
-            for k, x in enumerate((both, alone)):
-                gains[k, b] += 2.0 * rest @ x - np.sum(x * (gram[:-1, :-1] @ x), axis=0)
+            alone = 2.0 * rest[own] @ moved - np.sum(moved * (gram[np.ix_(own, own)] @ moved), axis=0)
+            gains[:, b] += alone
+            across = np.sum(moved[:, places] * gram[np.ix_(own, others)], axis=0)
+            gains[0, b, places] += value * (2.0 * (rest[others] - across) - value * gram[others, others])
     gains /= max(float(before.sum()), 1e-300)
     too = np.sum(gains[0], axis=0) > np.sum(gains[1], axis=0)
     better = np.where(too, gains[0], gains[1])

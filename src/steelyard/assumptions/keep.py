@@ -130,6 +130,8 @@ class _Keeper:
         now, gains = self.now, self.now.total_gain
         standing = [k for k in self._significant(now) if k not in self.accepted and gains[k] > now.gain_doubt[k]]
         standing = [k for k in standing if makes_sense(self.rows.suspects[k], float(now.value[k]))]
+        if not standing:
+            return False
         judged, agrees, too = self._agrees(now)
         standing = [k for k in standing if agrees[k]]
         if not standing:
