@@ -145,12 +145,12 @@ class Ledger:
     @property
     def summary(self) -> str:
         """One line: what is confirmed, and what is not testable."""
-        parts = {
-            "confirmed": self.of("confirmed"),
-            "not testable": self.conditions,
-            "not testable, for parameters only": self.parameter_conditions,
-        }
-        return " · ".join(f"{words}: {self.named(some)}" for words, some in parts.items() if some)
+        parts = {"confirmed": self.of("confirmed"), "not testable": self.conditions}
+        out = [f"{words}: {self.named(some)}" for words, some in parts.items() if some]
+        if self.parameter_conditions:
+            families = dict.fromkeys(e.suspect.family for e in self.parameter_conditions)
+            out.append(f"not testable, where parameters alone matter: some {', '.join(families)}")
+        return " · ".join(out)
 
     def named(self, entries: Sequence[Entry]) -> str:
         """Name assumptions in few words: each family once, with its joints where it is not all of it.

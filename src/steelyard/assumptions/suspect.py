@@ -40,7 +40,7 @@ class Suspect:
     @property
     def whole(self) -> str:
         """What it is of, where it is not of one joint."""
-        return "all" if self.kind in self.family else self.kind
+        return "all" if self.family in ("torque scales", "delays", "smoothing") else self.kind
 
     @property
     def name(self) -> str:
