@@ -44,7 +44,7 @@ description. Harm is counted in two ways, each by the delivered error bars:
 None of either may end in "The model can be trusted", nor may a copy of the fitted log be taken for a judge. A fault
 in the judging log alone moves nothing and is of neither kind; the table tells what is said of it. The page is
 written by `benchmarks/faults.py`; `tests/faults` holds the faults, and runs some of each family with every `make
-test`.
+test`. [Faults of any size](assumptions.md) has curves from harmless to gross.
 
 **How far to trust these tables.** The checks' limits (of a delay, a lag, a zero, an overshoot, the certainty of a
 gain) were set with these two robots in sight, with the fifty sound logs, and with the sets of the

@@ -91,8 +91,8 @@ def test_the_page_has_its_sections(found: Identification) -> None:
     page = identification_report(found)
     titles = re.findall(r'<section id="[^"]+"><h2>(.*?)</h2>', page)
     assert titles == ["How well it predicts", "The files", "What next", "The robot", "Torque", "Residuals",
-                      "Data and excitation", "Cut-off", "Friction", "Parameters", "What the data support", "The model",
-                      "How it was done"]  # fmt: skip
+                      "Data and excitation", "Assumptions", "Cut-off", "Friction", "Parameters",
+                      "What the data support", "The model", "How it was done"]  # fmt: skip
     heads = re.findall(r'<figure class="plot"><h3>(.*?)</h3>', page)
     for over in ("time", "velocity", "position"):
         assert any(h.startswith(f"Residuals over {over}") for h in heads)

@@ -13,6 +13,7 @@ from steelyard.assessment.score import MEANINGLESS, Score
 from steelyard.check.explained import HIGH_CONDITION
 from steelyard.estimation.estimate import Result
 from steelyard.ground.numbers import number
+from steelyard.identification._assumed import against_assumptions, conditions, refuted_lines
 from steelyard.identification._sense import against_sense
 
 if TYPE_CHECKING:
@@ -77,17 +78,20 @@ def judge(found: Identification) -> Verdict:
     between = () if found.agreement is None else found.agreement.reasons
     against: list[Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
     against += [*_beside_its_own_fit(found, judged), *_bodies(found), *against_sense(found), *_known(found)]
+    against += against_assumptions(found)
     if not judged:
         against.append(("usable", NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
     said = [] if not judged else [_about_data(error), *_about_extent(found, judged)]
     reasons = [*said, *(text for _, text in against), *_about_joints(names, errors), *_about_files(found)]
-    reasons += _about_model(found)
+    reasons += [*refuted_lines(found), *_about_model(found)]
     sentence = {
         "good": "The model can be trusted for the motions it was judged on.",
         "usable": "The model is usable, with the reservations below.",
         "poor": "Do not use this model before the points below are mended.",
     }[grade]
+    if rests := conditions(found):
+        sentence += f" It rests on what these logs cannot show: {rests}."
     return Verdict(grade, sentence, tuple(reasons))
 
 

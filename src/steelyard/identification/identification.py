@@ -29,6 +29,7 @@ from steelyard.signals.prepare import Preparation
 
 if TYPE_CHECKING:
     from steelyard.assessment.torque_band import TorqueBand
+    from steelyard.assumptions.ledger import Ledger
     from steelyard.check import Check
     from steelyard.identification.agreement import Agreement
     from steelyard.identification.file_scores import FileScore
@@ -112,6 +113,8 @@ class Identification(Displayed):
     structure: FoundStructure | None = None
     # Of several logs: how far their own answers spread, which one disagrees, and by what; None: there was one.
     agreement: Agreement | None = None
+    # What the logs say of every number that the fit takes for granted; None: nobody looked.
+    assumptions: Ledger | None = None
     # Of friction that was known before: the fitted logs' mean error, % of the torque, if it is found in them instead.
     without_known_friction: float | None = None
     # What `check` says of the logs that were identified from (of long ones: their first piece, all channels), by name.

@@ -109,7 +109,7 @@ def identify(
             or a `ControlLoop`; for estimators that simulate the closed loop.
         names: of the logs to identify from, for tables and plots.
         validate_names: of the logs to judge by.
-        check: also look at the logs as `check_log` does, for the report.
+        check: also look at the logs as `check_log` does, and test what the fit assumes (`assumptions`).
         files: also fit the best model that each kind of robot file can hold, and score the files.
         mapping: what the columns of files and frames mean, as in `read_log`; None: they are recognised.
         progress: told how far it is (`steelyard.ground.progress`); None: nobody.
@@ -226,6 +226,10 @@ def identify(
         checks=tuple(zip(judged.names, check_study(as_checked(study)), strict=True)) if check else (),
         **(checked_judges(study, judged) if check and judges else {}),
     )
+    if check and torques and one_by_one and not curves:
+        from steelyard.identification._assumed import with_assumptions
+
+        found = with_assumptions(found, study, judged.judges)
     if files:
         from steelyard.identification.file_scores import with_files
 

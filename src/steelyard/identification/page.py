@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from steelyard.assessment.score import JointScore
+from steelyard.assumptions.page import assumptions_section, lines
 from steelyard.check.page import checked
 from steelyard.estimation.history_page import history_section
 from steelyard.ground.numbers import Known, number
@@ -60,6 +61,7 @@ def identification_report(
         torques_section(found),
         residuals_section(found),
         checked(found.checks, found.singular_values),
+        assumptions_section(found.assumptions),
         _band(found),
         _structure(found),
         friction_section(found),
@@ -230,6 +232,8 @@ def print_identification(
     say(console, bold(found.verdict.sentence))
     for reason in found.verdict.reasons:
         say(console, f" · {reason}")
+    for line in lines(found.assumptions):
+        say(console, f" · {line}")
     if found.reduced is not None:
         say(console, f" · {significance_sentence(found)}")
         gone = ", ".join(s.name for s in found.reduced.details["removals"].steps)

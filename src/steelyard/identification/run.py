@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steelyard.assumptions.ledger import Ledger
 from steelyard.dynamics.model import Model
 from steelyard.errors import ExportError
 from steelyard.estimation.linear.significance import Removals
@@ -108,6 +109,8 @@ _WHY_NULL = {
     "band/candidates/*/explained_in_octave": "There is no candidate below the lowest.",
     "structure": "There was no search: the terms were given, or this way of fitting has none.",
     "between_logs": "One log was identified from.",
+    "assumptions": "They were not asked for (check=False), or there are no torque rows that could test them.",
+    **{f"assumptions/entries/*/{name}": why for name, why in Ledger.why_null.items()},
     "error_without_known_friction_percent": "No friction was known before.",
     "base_parameters/condition_number": "It is infinite: the motion does not show all base parameters.",
     "base_parameters/list/*/relative_percent": "The value is zero.",
@@ -175,6 +178,7 @@ def result_json(
         "delay": None if found.delay is None else found.delay.to_json(),
         "structure": None if found.structure is None else found.structure.to_json(),
         "between_logs": None if found.agreement is None else found.agreement.to_json(),
+        "assumptions": None if found.assumptions is None else found.assumptions.to_json(),
         "error_without_known_friction_percent": found.without_known_friction,
         "verdict": asdict(found.verdict),
         "torque_error": found.torque_error.to_json(),

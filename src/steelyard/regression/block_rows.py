@@ -66,23 +66,24 @@ def in_step(motion: Motion) -> Motion:
     return replace(motion, keep=slice(start, stop, step - step % _THINNED if step > _THINNED else step))
 
 
-def stretches(motions: Sequence[Motion]) -> list[list[tuple[slice, Motion]]]:
+def stretches(motions: Sequence[Motion], enough: int = ENOUGH_ROWS) -> list[list[tuple[slice, Motion]]]:
     """Cut long motions into stretches.
 
     Args:
         motions: Prepared motions.
+        enough: Rows that are looked at.
 
     Returns:
         For each motion, the samples of every stretch and the stretch as a motion.
     """
     total = sum(m.rows for m in motions)
-    if total <= ENOUGH_ROWS:
+    if total <= enough:
         return [[(slice(0, len(m.t)), m)] for m in motions]
     out = []
     for m in motions:
         start, _, step = m.keep.indices(len(m.t))
         count = max(round(_STRETCHES * m.rows / total), 1)
-        length = max(m.rows * ENOUGH_ROWS // (total * count), 4)
+        length = max(m.rows * enough // (total * count), 4)
         lead = start + int(_LEAD * length) * step
         firsts = (k * m.rows // count for k in range(count))
         out.append([_cut(m, start + i * step, min(length, m.rows - i), lead, start) for i in firsts])

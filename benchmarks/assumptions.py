@@ -1,0 +1,428 @@
+"""Faults of any size, from harmless to gross: what the ledger of assumptions says of them, against what they cost.
+
+    STEELYARD_DATA=... python benchmarks/assumptions.py       # results/assumptions.json, docs/assumptions.md
+    python benchmarks/assumptions.py --bases simulated --healthy 20 --no-page
+    python benchmarks/assumptions.py --store build/assumptions.jsonl   # stopped, it goes on where it was
+
+A fault is planted into the log that is fitted to ("fit"), or into the one that judges as well ("both"), or into the
+description. Its cost is measured on a sound log of another motion (of real robots with one log: on the sound judge).
+The simulated arm is Pinocchio's, with friction written here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "faults")]
+
+import numpy as np
+from common import save
+from faults import Store
+from log_faults import both, clock, later, of_position, of_torque, of_velocity  # type: ignore[import-not-found]
+from oracles import PinocchioOracle  # type: ignore[import-not-found]
+from plants import different, motion, robot_of
+from scipy.ndimage import gaussian_filter1d
+
+from steelyard.assessment.score import score
+from steelyard.errors import SteelyardError
+from steelyard.identification.identification import Identification
+from steelyard.identification.identify import identify
+from steelyard.robot.robot import Robot
+from steelyard.robot.spatial import rotation_about
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+
+Array = np.ndarray
+Change = Callable[[Log], Log]
+# Harm: a sound log predicted so much worse, or a parameter moved by so many of its stated errors.
+WORSE, MOVED = 1.2, 2.0
+SIZES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """A robot with a log to fit to, one to judge by, and a sound one that shows what a fault did."""
+
+    name: str
+    robot: Robot
+    fit: Log
+    judge: Log
+    witness: Log
+
+
+@dataclass(frozen=True)
+class Family:
+    """A fault of a size: which suspect is its right name, the sizes, and what it does to a log or to a robot."""
+
+    name: str
+    kinds: tuple[str, ...]
+    joint: int | None
+    smallest: float
+    largest: float
+    log: Callable[[float], Change] | None = None
+    robot: Callable[[Robot, float], Robot] | None = None
+    number: Callable[[float], float] | None = None
+
+    def sizes(self, count: int) -> Array:
+        return np.geomspace(self.smallest, self.largest, count)
+
+
+def families(base: Base) -> Iterator[Family]:
+    """All faults; joints 2 and 3 carry weight, 5 is of the wrist."""
+    wrist = min(4, base.robot.dof - 1)
+
+    def same(x: float) -> float:
+        return x
+
+    for j in (1, 2, wrist):
+        yield Family("zero", ("zero",), j, 0.005, 0.5, lambda x, j=j: of_position(lambda q: q + x, j), number=same)
+    for j in (1, wrist):
+        yield Family("torque scale", ("torque scale",), j, 0.01, 0.8,
+                     lambda x, j=j: of_torque(lambda tau: (1.0 + x) * tau, j), number=same)  # fmt: skip
+        yield Family("gear ratio", ("gear ratio",), j, 0.003, 0.3, lambda x, j=j: geared(x, j), number=same)
+        yield Family("friction drift", ("friction drift",), j, 0.01, 0.5, lambda x, j=j: warming(x, j))
+        yield Family("torque drift", ("torque drift",), j, 0.01, 0.8, lambda x, j=j: drifting(x, j))
+    yield Family("clock", ("clock scale",), None, 0.005, 0.4,
+                 lambda x: both(clock(1.0 + x), of_velocity(lambda v: v / (1.0 + x))), number=same)  # fmt: skip
+    yield Family("delay", ("delay",), None, 0.001, 0.06, later, number=same)
+    yield Family("smoothing", ("smoothing of the torques", "smoothing of the torque"), None, 0.01, 0.3, smoothed)
+    yield Family("torque coupling", ("torque coupling",), wrist, 0.02, 1.0, lambda x: leaking(x, wrist))
+    yield Family("load in the second half", ("payload in the second half",), None, 0.05, 5.0,
+                 lambda x: loaded(base.robot, x))  # fmt: skip
+    yield Family("tilt of gravity", ("tilt of gravity about x", "tilt of gravity about y"), None, 0.003, 0.4,
+                 robot=lambda r, x: r.with_gravity(rotation_about(np.eye(3)[0], x) @ r.gravity))  # fmt: skip
+    places = ("shift along its axis", "first shift across", "second shift across")
+    yield Family("link length", places, 2, 0.002, 0.2, robot=lambda r, x: longer(r, 2, x))
+    tilts = ("first tilt of the axis", "second tilt of the axis")
+    yield Family("axis tilt", tilts, 2, 0.003, 0.4, robot=lambda r, x: tilted(r, 2, x))
+
+
+def progress(log: Log) -> Array:
+    return np.linspace(-0.5, 0.5, len(log))
+
+
+def warming(size: float, joint: int) -> Change:
+    """Friction of a joint that falls during the log, by `size` standard deviations of its torque."""
+
+    def change(log: Log) -> Log:
+        speed = np.gradient(log.q[:, joint], log.t)
+        rubs = np.tanh(gaussian_filter1d(speed, 3) / 0.05)
+        return of_torque(lambda tau: tau - size * np.std(tau) * progress(log) * rubs, joint)(log)
+
+    return change
+
+
+def drifting(size: float, joint: int) -> Change:
+    return lambda log: of_torque(lambda tau: tau + size * np.std(tau) * progress(log), joint)(log)
+
+
+def geared(size: float, joint: int) -> Change:
+    return both(of_position(lambda q: (1.0 + size) * q, joint), of_velocity(lambda v: (1.0 + size) * v, joint))
+
+
+def smoothed(seconds: float) -> Change:
+    """All torques through an even filter with this standard deviation."""
+    return lambda log: replace(log, tau=gaussian_filter1d(log.tau, seconds / np.median(np.diff(log.t)), axis=0))
+
+
+def leaking(size: float, joint: int) -> Change:
+    def change(log: Log) -> Log:
+        tau = np.array(log.tau)
+        tau[:, joint] += size * tau[:, joint - 1]
+        return replace(log, tau=tau)
+
+    return change
+
+
+def loaded(robot: Robot, mass: float) -> Change:
+    """A mass at the last link's frame from the middle of the log on."""
+
+    def change(log: Log) -> Log:
+        period = float(np.median(np.diff(log.t)))
+        q = gaussian_filter1d(log.q, 0.03 / period, axis=0)
+        dq = np.gradient(q, period, axis=0)
+        theta = np.zeros(robot.inertial_count)
+        theta[-10:-6] = mass * np.array([1.0, 0.0, 0.0, 0.05])
+        more = robot.dynamics.inverse_dynamics(q, dq, np.gradient(dq, period, axis=0), theta)
+        return replace(log, tau=log.tau + more * (progress(log) > 0.0)[:, None])
+
+    return change
+
+
+def longer(robot: Robot, link: int, size: float) -> Robot:
+    old = robot.links[link]
+    way = old.translation / max(float(np.linalg.norm(old.translation)), 1e-9)
+    way = way if np.any(way) else np.array([1.0, 0.0, 0.0])
+    return _with_link(robot, link, replace(old, translation=old.translation + size * way))
+
+
+def tilted(robot: Robot, link: int, size: float) -> Robot:
+    old = robot.links[link]
+    side = np.eye(3)[int(np.argmin(np.abs(old.axis)))]
+    return _with_link(robot, link, replace(old, rotation=old.rotation @ rotation_about(side, size)))
+
+
+def _with_link(robot: Robot, link: int, new: Any) -> Robot:
+    return replace(robot, links=(*robot.links[:link], new, *robot.links[link + 1 :]))
+
+
+# ---------------------------------------------------------------- bases
+
+
+def simulated(seed: int, spread: float = 0.2, name: str = "ur10") -> Base:
+    """An arm of Pinocchio's with links that are `spread` off the description, rotors, viscous and rounded friction."""
+    robot = robot_of(name)
+    rng = np.random.default_rng([seed, 7])
+    true = different(robot, rng, spread)
+    oracle = PinocchioOracle(true)
+    _, *states = motion(robot, rng, 10.0)
+    size = np.sqrt(np.mean(oracle.over("torque", *(x[::5] for x in states)) ** 2, axis=0))
+    size = np.maximum(size, 0.02 * size.max())
+    dry, viscous = rng.uniform(0.1, 0.25, (2, robot.dof)) * size
+    rotors = rng.uniform(0.02, 0.1, robot.dof) * size
+
+    def log(seconds: float) -> Log:
+        t, q, dq, ddq = (x[::2] for x in motion(robot, rng, seconds))
+        tau = oracle.over("torque", q, dq, ddq) + rotors * ddq + viscous * dq + dry * np.tanh(dq / 0.05)
+        tau = tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape)
+        return Log(robot.joint_names, t, q + 1e-6 * rng.normal(size=q.shape),
+                   dq=dq + 1e-4 * rng.normal(size=q.shape), tau=tau)  # fmt: skip
+
+    return Base("simulated", robot, log(40.0), log(30.0), log(30.0))
+
+
+def real(name: str) -> Base | None:
+    root = os.environ.get("STEELYARD_DATA")
+    if not root:
+        return None
+    from scoreboard_sets import CASES
+
+    from steelyard.robot.load import load_robot
+    from steelyard.signals.read import read_log
+
+    case = CASES[{"ur10e": "UR10e", "panda": "Panda", "tx40": "TX40, blocks"}[name]]
+    folder = Path(root) / case.folder
+    if not folder.is_dir():
+        return None
+    robot = load_robot(folder / "robot.urdf", snap=1e-4)
+    mapping = str(ROOT / "benchmarks" / "maps" / case.mapping) if case.mapping else None
+    logs = [read_log(folder / f"{n}.parquet", robot, mapping) for n in (*case.train, *case.test[:1])]
+    if case.holdout is not None:
+        fit, judge = case.holdout(logs[0])
+        return Base(name, robot, fit, judge, judge)
+    witness = read_log(folder / "ident__20_02_12-40sec_12harm.parquet", robot, mapping)
+    return Base(name, robot, logs[0], logs[1], witness)
+
+
+# ---------------------------------------------------------------- what comes of it
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fault did, and what was said: "detected", "conditional", "warned" (by something else) or "trusted"."""
+
+    base: str
+    family: str
+    where: str
+    joint: int | None
+    size: float
+    worse: float
+    moved: float
+    grade: str
+    said: str
+    estimate: float | None = None
+    inside: bool | None = None
+    refuted: tuple[str, ...] = ()
+
+    @property
+    def harmful(self) -> bool:
+        return self.worse > WORSE or self.moved > MOVED
+
+
+class Bench:
+    def __init__(self, base: Base) -> None:
+        self.base = base
+        self.sound = identify(base.robot, base.fit, base.judge, files=False)
+        self._error = self._error_of(self.sound)
+
+    def _error_of(self, found: Identification) -> float:
+        cutoff = self.sound.cutoff_hz
+        return score(found.model, self.base.witness, Preparation(), cutoff, cutoff).mean_nrmse_percent
+
+    def _moved(self, found: Identification) -> float:
+        ours, theirs = (
+            {n: (b, s) for n, b, s in zip(x.base.names, x.estimate.beta, x.estimate.standard_errors, strict=True)}
+            for x in (self.sound, found)
+        )
+        known = [n for n, (_, s) in ours.items() if n in theirs and s > 0.0]
+        away = (abs(theirs[n][0] - ours[n][0]) / np.hypot(ours[n][1], theirs[n][1]) for n in known)
+        return float(max(away, default=0.0))
+
+    def run(self, family: Family, size: float, where: str) -> Outcome:
+        base = self.base
+        change = family.log(size) if family.log else (lambda log: log)
+        robot = family.robot(base.robot, size) if family.robot else base.robot
+        fit, judge = change(base.fit), change(base.judge) if where == "both" else base.judge
+        key = (base.name, family.name, where, family.joint, float(size))
+        try:
+            found = identify(robot, fit, judge, files=False)
+        except SteelyardError as error:
+            return Outcome(*key, 1.0, 0.0, "refused", "warned", refuted=(str(error),))
+        worse = self._error_of(found) / self._error
+        ledger = found.assumptions
+        if ledger is None:
+            return Outcome(*key, worse, self._moved(found), found.verdict.grade, "trusted")
+        joint = "" if family.joint is None else base.robot.joint_names[family.joint]
+        mine = [e for e in ledger.entries if e.suspect.kind in family.kinds and joint in ("", e.suspect.joint)]
+        names = {e.suspect.name for e in mine}
+        refuted = {e.suspect.name for e in ledger.refuted} | {r for e in ledger.refuted for r in e.rivals}
+        grade = found.verdict.grade
+        said = "trusted" if grade == "good" else "warned"
+        if names & {e.suspect.name for e in ledger.of("not testable")}:
+            said = "conditional"
+        if names & refuted:
+            said = "detected"
+        estimate = inside = None
+        if family.number is not None and mine[0].interval is not None:
+            low, high = mine[0].interval
+            estimate, inside = mine[0].estimate, bool(low <= family.number(size) <= high)
+        return Outcome(*key, worse, self._moved(found), grade, said, estimate, inside,
+                       tuple(sorted(e.suspect.name for e in ledger.refuted)))  # fmt: skip
+
+
+def healthy(seed: int) -> dict[str, Any]:
+    """A sound simulated log of one of several arms; its description is 0 to 40 % off."""
+    names = ("ur10", "panda", "z1", "arm7", "rotradi")
+    rng = np.random.default_rng([seed, 11])
+    base = simulated(1000 + seed, float(rng.uniform(0.0, 0.4)), names[seed % len(names)])
+    found = identify(base.robot, base.fit, base.judge, files=False)
+    ledger = found.assumptions
+    assert ledger is not None
+    told = [e for e in ledger.entries if e.interval is not None]
+    return {
+        "robot": names[seed % len(names)],
+        "grade": found.verdict.grade,
+        "refuted": [e.suspect.name for e in ledger.refuted],
+        "harmful": [e.suspect.name for e in ledger.refuted if e.harmful],
+        "inside": [int(sum(e.interval[0] <= 0.0 <= e.interval[1] for e in told if e.interval)), len(told)],
+        "answers": {a: len(ledger.of(a)) for a in ("refuted", "confirmed", "not testable")},  # type: ignore[arg-type]
+    }
+
+
+HEAD = """# Faults of any size
+
+What the [ledger of assumptions](theory/assumptions.md) says of faults from harmless to gross. Each is planted in six
+sizes, a factor of some two to three apart, into the log that is fitted to, into that and the one that judges, or into
+the description, and `identify` is run with its defaults. *Cost*: by how much worse a sound log is predicted
+(simulated arm and UR10e: of a third motion). A fault does *harm* if that is 20 % or more, or if a base parameter
+moves by more than two stated errors, those of both models taken together.
+
+- *detected*: the right number is refuted, or named as a rival of what is;
+- *conditional*: the right number is named among what these logs cannot test;
+- *warned*: neither, but the model is not called good;
+- *trusted*: neither, and it is.
+
+The simulated arm is Pinocchio's UR10 with links 20 % off the description, rotors, viscous and rounded dry friction and
+2 % noise. `benchmarks/assumptions.py` makes the page; every run stands in `benchmarks/results/assumptions.json`. No
+size, limit or rate was chosen by these tables.
+"""
+BINS = ((0.0, 5.0), (5.0, 20.0), (20.0, 100.0), (100.0, np.inf))
+
+
+def page(outcomes: list[Outcome], sound: list[dict[str, Any]]) -> str:
+    parts = [HEAD, f"Run on {datetime.date.today().isoformat()}.", "## Harmful faults"]
+    lines = ["| robot | faults | harmful | detected | conditional | warned | trusted |", "|" + "---|" * 7]
+    for base in dict.fromkeys(o.base for o in outcomes):
+        mine = [o for o in outcomes if o.base == base]
+        bad = [o for o in mine if o.harmful]
+        counts = [sum(o.said == word for o in bad) for word in ("detected", "conditional", "warned", "trusted")]
+        lines.append(f"| {base} | {len(mine)} | {len(bad)} | {' | '.join(map(str, counts))} |")
+    parts.append("\n".join(lines))
+    missed = [o for o in outcomes if o.harmful and o.said == "trusted"]
+    if missed:
+        cost = [f"{100 * (o.worse - 1):.0f} %, {o.moved:.1f} σ" for o in missed]
+        named = (f"{o.base}: {o.family} {o.size:.3g} ({o.where}; {c})" for o, c in zip(missed, cost, strict=True))
+        parts.append("Trusted though they do harm: " + "; ".join(named) + ".")
+    parts.append(
+        "## By family and cost\nShares in per cent of detected / conditional / warned / trusted, and the count."
+    )
+    lines = ["| family | < 5 % | 5–20 % | 20–100 % | > 100 % |", "|---|---|---|---|---|"]
+    for family in dict.fromkeys(o.family for o in outcomes):
+        cells = []
+        for low, high in BINS:
+            some = [o for o in outcomes if o.family == family and low <= max(100.0 * (o.worse - 1.0), 0.0) < high]
+            shares = [100.0 * np.mean([o.said == w for o in some]) if some else 0.0
+                      for w in ("detected", "conditional", "warned", "trusted")]  # fmt: skip
+            cells.append(" / ".join(f"{x:.0f}" for x in shares) + f" ({len(some)})" if some else "–")
+        lines.append(f"| {family} | {' | '.join(cells)} |")
+    parts.append("\n".join(lines))
+    known = [o for o in outcomes if o.inside is not None and o.base == "simulated"]
+    near = [o for o in known if o.moved < 10.0]
+    if known:
+        parts.append(
+            f"## Intervals\nOf planted sizes on the simulated arm {np.mean([o.inside for o in known]):.0%} lie inside "
+            f"their 95 % intervals ({len(known)} cases), of those that move parameters by less than ten errors "
+            f"{np.mean([o.inside for o in near]):.0%} ({len(near)})."
+        )
+    if sound:
+        count = len(sound)
+        inside, told = np.sum([h["inside"] for h in sound], axis=0)
+        parts.append(
+            f"## Sound logs\n{count} simulated logs of five arms, descriptions 0 to 40 % off: "
+            f"{sum(bool(h['refuted']) for h in sound)} with something refuted, "
+            f"{sum(bool(h['harmful']) for h in sound)} with something that would lower the grade. "
+            f"{inside / told:.1%} of all {told} intervals hold zero. Good: "
+            f"{sum(h['grade'] == 'good' for h in sound)}.\n\n"
+            + "\n".join(f"- {h['robot']}: {', '.join(h['refuted'])}" for h in sound if h["refuted"])
+        )
+    return "\n\n".join(p.strip() for p in parts if p) + "\n"
+
+
+def run_base(base: Base, store: Store, sizes: int) -> list[Outcome]:
+    """Plant every fault of every size."""
+    start, bench, outcomes = time.time(), Bench(base), list[Outcome]()
+    for family in families(base):
+        for size in family.sizes(sizes):
+            for where in ("description",) if family.robot else ("fit", "both"):
+                key = f"{base.name}: {family.name} {family.joint} {size:.4g} {where}"
+                if key not in store.known:
+                    print(key, f"{time.time() - start:.0f} s", flush=True)
+                told = store.get(key, lambda f=family, s=float(size), w=where: asdict(bench.run(f, s, w)))  # type: ignore[misc]
+                outcomes.append(Outcome(**{**told, "refuted": tuple(told["refuted"])}))
+    return outcomes
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--bases", default="simulated,ur10e,panda,tx40")
+    options.add_argument("--sizes", type=int, default=SIZES)
+    options.add_argument("--healthy", type=int, default=60)
+    options.add_argument("--store", type=Path, help="a file that keeps what is done")
+    options.add_argument("--no-page", action="store_true")
+    given = options.parse_args()
+    store = Store(given.store)
+    outcomes: list[Outcome] = []
+    for name in given.bases.split(","):
+        base = simulated(0) if name == "simulated" else real(name)
+        if base is not None:
+            outcomes += run_base(base, store, given.sizes)
+    sound = [store.get(f"healthy {k}", lambda k=k: healthy(k)) for k in range(given.healthy)]  # type: ignore[misc]
+    text = page(outcomes, sound)
+    print(text)
+    if not given.no_page:
+        save("assumptions", {"faults": [asdict(o) for o in outcomes], "sound": sound})
+        (ROOT / "docs" / "assumptions.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""`keep_ledger`: estimate every assumption of a fit, and say which the logs refute, confirm, or cannot test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from steelyard.assumptions.correct import can_correct, combined, corrected, leaves_torques, makes_sense
+from steelyard.assumptions.estimates import Estimates, Normals, doubt_of
+from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, judged_errors, judged_gains
+from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
+from steelyard.assumptions.rows import LedgerRows, ledger_rows
+from steelyard.assumptions.student import each_two_sided, quantile, two_sided
+from steelyard.dynamics.model import Model
+from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.regression.block_grams import Mask
+from steelyard.signals.prepare import Motion
+from steelyard.study import Study
+
+# Probability with which an interval holds the number.
+_LEVEL = 0.95
+# Suspects that are accepted one after the other, at most; a log with more mistakes has no use for more names.
+_MOST = 6
+# Rows of the logs that judge: a root mean square is known to some per cent by then.
+_JUDGING_ROWS = 600
+# Steps of Gauss and Newton, and the part of its error below which a step is none.
+_STEPS, _SHORT = 4, 0.1
+# Gains that differ by less than this part are the same: columns are known to some per cent.
+_SAME = 0.05
+# Of a torque scale, whose number is one less than a factor.
+_OTHER_SIGN = -2.0
+# What changes with time in one log says nothing of another.
+_OF_TIME = ("drift", "load")
+
+
+def keep_ledger(
+    study: Study, model: Model, judges: Study, rmse: Array, nrmse: Array, standard_errors: Array
+) -> Ledger | None:
+    """Estimate all suspects of a fit on the rows it was made of; None where there are too few.
+
+    Args:
+        study: Study of the fit, with the terms of the model.
+        model: Fitted model.
+        judges: Study of the logs that judge; without logs those of the fit serve.
+        rmse: Torque error of every joint with a used torque on the logs that judge [N m, N].
+        nrmse: The same, relative to the torque's standard deviation.
+        standard_errors: Stated errors of the base parameters.
+    """
+    with one_blas_thread():
+        rows = ledger_rows(study, model)
+        if rows is None or rows.blocks < 4:
+            return None
+        judged = ledger_rows(judges, model, _JUDGING_ROWS) if judges.logs else None
+        return _Keeper(study, model, rows, judged, rmse, nrmse, standard_errors).ledger()
+
+
+@dataclass(eq=False)
+class _Keeper:
+    """The state of a ledger: what was accepted so far, and what it was accepted for."""
+
+    study: Study
+    model: Model
+    rows: LedgerRows
+    judged: LedgerRows | None
+    rmse: Array
+    nrmse: Array
+    standard_errors: Array
+    accepted: list[int] = field(default_factory=list)
+    rivals: dict[int, list[int]] = field(default_factory=dict)
+    gains: dict[int, tuple[float, float, float | None]] = field(default_factory=dict)
+    # What the motions were corrected by, and which accepted suspects the logs that judge have as well.
+    shifts: dict[int, float] = field(default_factory=dict)
+    shared: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.normals = Normals(self.rows)
+        self.plain = self.now = self.normals.estimates()
+
+    def ledger(self) -> Ledger:
+        """Accept suspects until none stands out, and write all down."""
+        while len(self.accepted) < _MOST and self._turn_one():
+            self.now = self.normals.estimates(self.accepted)
+        while len(self.accepted) < _MOST and self._accept_one():
+            self.now = self.normals.estimates(self.accepted)
+        return Ledger(tuple(self._entries()), self.rows.blocks, int(max(e.count for e in self.rows.equations)))
+
+    def _turn_one(self) -> bool:
+        """Turn the sign of the torque by which left-out blocks gain most, if no suspect explains as much.
+
+        A sign is far from where a first order reaches, and is tried as a whole.
+        """
+        normals, before = self.normals, self.normals.left_out
+        scales = {s.joint: k for k, s in enumerate(self.rows.suspects) if s.kind == "torque scale" and s.joint}
+        used = np.flatnonzero(self.study.robot.torque_used)
+        places = [scales[self.study.robot.joint_names[j]] for j in used]
+        trials = [normals.turned(e) for e in range(len(used))]
+        gains = np.array([(before - left).sum() for left, _ in trials]) / max(float(before.sum()), 1e-300)
+        best = int(np.argmax(gains))
+        left, fit = trials[best]
+        doubt = float(doubt_of(before - left)) / max(float(before.sum()), 1e-300)
+        sure = quantile(1.0 - FALSE_REFUTATIONS / len(used), self.rows.blocks - 1)
+        if places[best] in self.accepted or gains[best] <= max(sure * doubt, float(np.max(self.now.total_gain))):
+            return False
+        judged = self._judged_turn(best, fit)
+        if judged is not None and judged[0] <= 0.0:
+            return False
+        k = places[best]
+        rows = self._rows({**self.shifts, k: _OTHER_SIGN}, self._with_parameters(self.model, fit))
+        if rows is None:
+            return False
+        self.shifts[k], self.model = _OTHER_SIGN, self._with_parameters(self.model, fit)
+        self.normals = Normals(rows)
+        self.accepted.append(k)
+        self.gains[k] = float(gains[best]), doubt, None if judged is None else judged[0]
+        self.shared += [k] if judged is None or judged[1] else []
+        return True
+
+    def _judged_turn(self, equation: int, fit: Array) -> tuple[float, bool] | None:
+        """By how much logs that judge gain by a fit with another sign, and whether theirs is to be turned as well."""
+        if self.judged is None:
+            return None
+        weights = 1.0 / np.maximum(self.rmse, 1e-12)
+        before = float(judged_errors(self.judged, self.now.fit[: self.rows.rank], weights).sum())
+        after = [float(judged_errors(self.judged, fit, weights, turned).sum()) for turned in (equation, -1)]
+        return (before - min(after)) / max(before, 1e-300), after[0] < after[1]
+
+    def _accept_one(self) -> bool:
+        """Accept the suspect that predicts left-out blocks best, if its estimate is not zero and others agree."""
+        now, gains = self.now, self.now.total_gain
+        standing = [k for k in self._significant(now) if k not in self.accepted and gains[k] > now.gain_doubt[k]]
+        standing = [k for k in standing if makes_sense(self.rows.suspects[k], float(now.value[k]))]
+        if not standing:
+            return False
+        judged, agrees, too = self._agrees(now)
+        standing = [k for k in standing if agrees[k]]
+        if not standing:
+            return False
+        first = max(standing, key=lambda k: gains[k])
+        behind = now.gain[:, [first]] - now.gain[:, standing]
+        same = np.maximum(doubt_of(behind), _SAME * gains[first])
+        alike = [k for k, less, most in zip(standing, behind.sum(axis=0), same, strict=True) if less <= most]
+        # Of those that explain as much, one whose whole size can be tried; the others are named beside it.
+        alike.sort(key=lambda k: (not can_correct(self.rows.suspects[k]), -gains[k]))
+        others = sorted((k for k in standing if k not in alike), key=lambda k: -gains[k])
+        for best in (*alike, *others):
+            if not self._settles(best):
+                continue
+            self.rivals[best] = [k for k in alike if k != best] if best in alike else []
+            own = None if judged is None else float(judged[best])
+            self.gains[best] = float(gains[best]), float(now.gain_doubt[best]), own
+            self.accepted.append(best)
+            self.shared += [best] if too[best] else []
+            return True
+        return False
+
+    def _significant(self, now: Estimates) -> list[int]:
+        """Suspects whose estimates are not zero, with a family-wise rate of false alarms (Holm 1979)."""
+        told = np.flatnonzero((now.error > 0.0) & (now.share > 0.0))
+        p = each_two_sided(now.value[told] / now.error[told], now.freedom[told])
+        out = []
+        for rank, place in enumerate(np.argsort(p)):
+            if p[place] > FALSE_REFUTATIONS / (len(told) - rank):
+                break
+            out.append(int(told[place]))
+        return out
+
+    def _agrees(self, now: Estimates) -> tuple[Array | None, Mask, Mask]:
+        """Whether logs that judge are predicted better, too, by more than the doubt; without such logs all agree."""
+        count = len(self.rows.suspects)
+        if self.judged is None:
+            return None, np.ones(count, dtype=bool), np.ones(count, dtype=bool)
+        weights = 1.0 / np.maximum(self.rmse, 1e-12)
+        gains, doubt, too = judged_gains(self.judged, now, weights, self.shared)
+        of_time = np.array([s.family in _OF_TIME for s in self.rows.suspects])
+        return gains, np.where(of_time, gains > -doubt, gains > doubt), too
+
+    def _settles(self, suspect: int) -> bool:
+        """Correct the motions step by step, where that can be done; whether left-out blocks confirm the whole way."""
+        one = self.rows.suspects[suspect]
+        if not can_correct(one):
+            return True
+        value, now, normals, model = 0.0, self.now, self.normals, self.model
+        for _ in range(_STEPS):
+            step = float(now.value[suspect])
+            value = combined(one, value, step)
+            model = self._refitted(model, now, suspect)
+            rows = self._rows({**self.shifts, suspect: value}, model)
+            if rows is None or abs(1.0 + value) < _SHORT:
+                return False
+            normals = Normals(rows, self.normals.weights)
+            now = normals.estimates(self.accepted)
+            if abs(float(now.value[suspect])) < _SHORT * float(now.error[suspect]):
+                break
+        if leaves_torques(one):
+            if len(normals.left_out) != len(self.normals.left_out):
+                return False
+            gained = self.normals.left_out - normals.left_out
+            if gained.sum() <= doubt_of(gained):
+                return False
+        self.shifts[suspect] = value
+        self.normals, self.model = Normals(normals.rows), model
+        return True
+
+    def _refitted(self, model: Model, now: Estimates, suspect: int) -> Model:
+        """The model with the parameters that belong to an estimate."""
+        beta = now.fit[: self.rows.rank] - now.moves[:, suspect] * now.value[suspect]
+        return self._with_parameters(model, beta)
+
+    def _with_parameters(self, model: Model, beta: Array) -> Model:
+        theta, base = np.array(model.theta), self.study.base
+        theta[list(base.independent)] += beta - base.values(theta)
+        out = Model(model.robot, model.terms, theta)
+        vars(out)["dynamics"] = model.dynamics
+        return out
+
+    def _rows(self, shifts: dict[int, float], model: Model) -> LedgerRows | None:
+        def change(motion: Motion) -> Motion:
+            for k, value in shifts.items():
+                motion = corrected(self.study.robot, motion, self.rows.suspects[k], value)
+            return motion
+
+        return ledger_rows(self.study, model, change=change)
+
+    def _entries(self) -> list[Entry]:
+        final, plain = self.now, self.plain
+        judged = self.rows if self.judged is None else self.judged
+        harm = Harm.of(judged, plain.moves, self.rmse, self.nrmse, self.standard_errors)
+        of_judges = self._agrees(final)[0]
+        out = []
+        for k, suspect in enumerate(self.rows.suspects):
+            # A rival of what was accepted has its own estimate, as if it were the mistake.
+            shown = plain if any(k in others for others in self.rivals.values()) else final
+            error, freedom = float(shown.error[k]), int(self.plain.freedom[k])
+            wide = quantile(_LEVEL, freedom)
+            value = combined(suspect, self.shifts.get(k, 0.0), float(shown.value[k]))
+            described, told = suspect.owner == "description", bool(plain.share[k] > 0.0 and error > 0.0)
+            ends = (value - wide * error, value + wide * error)
+            far = max(map(abs, ends)) if told else np.inf
+            near = min(map(abs, ends)) if ends[0] * ends[1] > 0.0 else 0.0
+            percent = [harm.percent(k, x, described) for x in (value, near, far)]
+            if self.judged is not None and k in self.shared:
+                percent[1] = harm.percent(k, near, True)
+            sigmas = [harm.sigmas(k, x) for x in (value, far)]
+            harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= HARM_SIGMAS
+            answer: Answer = "refuted" if k in self.accepted else "confirmed" if harmless else "not testable"
+            own = None if of_judges is None else float(of_judges[k])
+            gain = self.gains.get(k, (float(final.total_gain[k]), float(final.gain_doubt[k]), own))
+            out.append(
+                Entry(
+                    suspect=suspect,
+                    answer=answer,
+                    estimate=value if told else None,
+                    standard_error=error if told else None,
+                    interval=ends if told else None,
+                    p=float(two_sided(np.array(value / error), freedom)) if told else 1.0,
+                    share=float(plain.share[k]),
+                    gain_percent=100.0 * gain[0],
+                    gain_doubt_percent=100.0 * gain[1],
+                    judged_gain_percent=None if gain[2] is None else 100.0 * gain[2],
+                    harm_percent=percent[0],
+                    least_harm_percent=percent[1],
+                    most_harm_percent=percent[2],
+                    sigmas=sigmas[0],
+                    most_sigmas=sigmas[1],
+                    rivals=tuple(self.rows.suspects[r].name for r in self.rivals.get(k, ())),
+                )
+            )
+        return out

@@ -1,0 +1,56 @@
+"""A three-joint arm that Pinocchio moves, with mistakes in its log that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from pinocchio_plants import Plant
+
+from steelyard.assumptions import Ledger, keep_ledger
+from steelyard.dynamics.model import Model
+from steelyard.parameters.terms import identification_terms
+from steelyard.signals.log import Log
+from steelyard.signals.prepare import Preparation
+from steelyard.study import Study
+
+Change = Callable[[Log], Log]
+
+
+@cache
+def plant(seed: int = 0, duration: float = 20.0) -> Plant:
+    return Plant(100.0, seed=seed, torque_noise=0.2, duration=duration)
+
+
+def of_torque(joint: int, factor: float) -> Change:
+    return lambda log: replace(log, tau=log.tau * np.where(np.arange(3) == joint, factor, 1.0))
+
+
+def of_position(joint: int, shift: float, factor: float = 1.0) -> Change:
+    mine = np.arange(3) == joint
+    return lambda log: replace(log, q=log.q * np.where(mine, factor, 1.0) + np.where(mine, shift, 0.0))
+
+
+def of_clock(factor: float) -> Change:
+    return lambda log: replace(log, t=log.t * factor)
+
+
+def unchanged(log: Log) -> Log:
+    return log
+
+
+def ledger(change: Change = unchanged, seed: int = 0, delay: float = 0.0, judged: bool = True) -> Ledger:
+    """The ledger of a fit with the usual terms to a log of the arm; another motion judges, with the same mistake."""
+    robot = plant(seed).robot
+    logs = [change(plant(seed + k).sampled(delay)) for k in (0, 1000)]
+    preparation = Preparation(cutoff_hz=8.0).for_rows(torques=True, one_by_one=True)
+    study = Study.of(robot, logs[0], identification_terms(robot), preparation)
+    model, left = study.quick_fit()
+    judges = study.judged_on([logs[1]] if judged else [])
+    errors = np.full(study.base.rank, np.inf)
+    found = keep_ledger(study, model, judges, left, left / np.std(logs[1].tau, axis=0), errors)
+    assert found is not None
+    assert isinstance(model, Model)
+    return found
