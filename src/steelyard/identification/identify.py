@@ -22,6 +22,7 @@ from steelyard.estimation.registry import check_use, fit_both, fit_by_name, make
 from steelyard.ground.arrays import Array
 from steelyard.ground.progress import Watch, tell_progress, watched
 from steelyard.ground.renamed import renamed
+from steelyard.identification._assumed import with_assumptions
 from steelyard.identification._doubt import doubted, motion_doubt
 from steelyard.identification._judged import as_checked, checked_judges, judge
 from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
@@ -87,8 +88,7 @@ def identify(
             study of it, made before, brings its preparation and what it has filtered.
         validate: logs to judge by, one or several; they take no part in any choice.
         terms: joint terms, by name ("viscous,coulomb", or a list) or as objects, which then stand as they are. Default:
-            rotor, viscous, Coulomb and offset, to which a search on the identification logs adds what each joint's
-            friction and drive need; see `_search.py`.
+            rotor, viscous, Coulomb and offset, and what a search on the identification logs adds (`_search.py`).
         scheme: how the physics is written: "dynamic" (τ = Y θ), "filtered-dynamic", "momentum", "energy", "power" or
             "filtered-power", with options as in "filtered-dynamic:cutoff_hz=1.5,order=2", or as an object.
         estimator: any name of `steelyard.estimation.ESTIMATORS`, settings behind it if any ("ekf:start=prior");
@@ -103,8 +103,7 @@ def identify(
         plain: take the default terms as they are, without a search.
         tune: search from `terms` on, too, where they are given.
         known_friction: curves measured before, by joint or motor (`measure_friction`, or functions of velocity). They
-            are taken off the torque, and the model has them as tables; of the default terms, friction of these joints
-            is left out.
+            are taken off the torque, and the model has them as tables in place of the default terms of friction.
         controller: what controlled the robot while it was logged: a file (`read_control_loop` says what stands in it)
             or a `ControlLoop`; for estimators that simulate the closed loop.
         names: of the logs to identify from, for tables and plots.
@@ -227,8 +226,6 @@ def identify(
         **(checked_judges(study, judged) if check and judges else {}),
     )
     if check and torques and one_by_one and not curves:
-        from steelyard.identification._assumed import with_assumptions
-
         found = with_assumptions(found, study, judged.judges)
     if files:
         from steelyard.identification.file_scores import with_files
