@@ -62,7 +62,7 @@ class Entry:
     @property
     def harmful(self) -> bool:
         """Whether the assumption is refuted, and beyond doubt by so much that it matters."""
-        return self.answer == "refuted" and self.least_harm_percent > HARM_PERCENT
+        return self.answer == "refuted" and not self.suspect.ambiguous and self.least_harm_percent > HARM_PERCENT
 
     @property
     def torques_rest_on_it(self) -> bool:

@@ -24,6 +24,7 @@ class Suspect:
         owner: Whether the log would be wrong, or the description.
         other: Second joint of a coupling; "": there is none.
         positive: Whether the number cannot be negative.
+        ambiguous: Whether sound logs look the same, so that it is told and lowers no grade.
     """
 
     family: str
@@ -36,6 +37,7 @@ class Suspect:
     owner: Owner = "log"
     other: str = ""
     positive: bool = False
+    ambiguous: bool = False
 
     @property
     def whole(self) -> str:

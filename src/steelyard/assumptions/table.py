@@ -200,19 +200,15 @@ def _delay_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 
 def _smoothings(robot: Robot) -> Iterator[Suspect]:
-    fix, test = "Log the torque unfiltered, or lower the cut-off (--cutoff).", "move faster, with more reversals"
-    yield Suspect("smoothing", "smoothing of the torques", "", "s²", "The torques are not filtered.", fix, test,
-                  positive=True)  # fmt: skip
+    # Noise of accelerations looks the same: a model that follows it is improved by smoothing.
+    fix = "Log the torque unfiltered and positions without noise, or lower the cut-off (--cutoff)."
+    test = "move faster, with more reversals"
+    whole = "The torques are not filtered, nor the motion noisy."
+    yield Suspect("smoothing", "smoothing of the torques", "", "s²", whole, fix, test, positive=True, ambiguous=True)
     for j in robot.joints:
-        yield Suspect(
-            "smoothing",
-            "smoothing of the torque",
-            j.name,
-            "s²",
-            f"The torque of '{j.name}' is not filtered.",
-            fix,
-            test,
-        )
+        own = f"The torque of '{j.name}' is not filtered, nor its motion noisy."
+        kind = "smoothing of the torque"
+        yield Suspect("smoothing", kind, j.name, "s²", own, fix, test, positive=True, ambiguous=True)
 
 
 def _smoothing_columns(along: ModelledMotion) -> Iterator[JointTorques]:
