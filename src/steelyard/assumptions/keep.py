@@ -243,7 +243,9 @@ class _Keeper:
                 percent[1] = harm.percent(k, near, True)
             sigmas = [harm.sigmas(k, x) for x in (value, far)]
             harmless = percent[2] <= HARM_PERCENT and sigmas[1] <= HARM_SIGMAS
-            answer: Answer = "refuted" if k in self.accepted else "confirmed" if harmless else "not testable"
+            # Of two that were accepted one after the other, the later may explain what the first was accepted for.
+            refuted = k in self.accepted and near > 0.0
+            answer: Answer = "refuted" if refuted else "confirmed" if harmless else "not testable"
             own = None if of_judges is None else float(of_judges[k])
             gain = self.gains.get(k, (float(final.total_gain[k]), float(final.gain_doubt[k]), own))
             out.append(

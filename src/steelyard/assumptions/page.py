@@ -45,12 +45,14 @@ def _row(e: Entry) -> tuple[TableCell, ...]:
     return e.suspect.name, e.answer, value, interval, e.suspect.unit, gain, e.harm_percent, most, ", ".join(e.rivals)
 
 
-def lines(ledger: Ledger | None) -> Iterator[str]:
+def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
     """Say what is refuted, then in one line what is confirmed and what is not testable.
 
     Args:
         ledger: All assumptions; None: nobody looked.
+        reasons: Sentences that stand above already; what they say of a refuted assumption is not repeated.
     """
     if ledger is not None:
-        yield from (f"Refuted: {e.sentence}" for e in ledger.refuted)
+        above = "\n".join(reasons)
+        yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.sentence not in above)
         yield f"Assumptions {ledger.summary}."

@@ -232,7 +232,7 @@ def print_identification(
     say(console, bold(found.verdict.sentence))
     for reason in found.verdict.reasons:
         say(console, f" · {reason}")
-    for line in lines(found.assumptions):
+    for line in lines(found.assumptions, found.verdict.reasons):
         say(console, f" · {line}")
     if found.reduced is not None:
         say(console, f" · {significance_sentence(found)}")
