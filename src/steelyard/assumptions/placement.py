@@ -54,7 +54,7 @@ class Placements:
         self.seats: list[Array] = []  # origins of those
         self.origins: list[Array] = []
         self.screws, self.velocities, self.accelerations = (list[Array]() for _ in range(3))
-        self.before: list[tuple[Array, Array]] = []  # velocity and acceleration of each link's parent
+        self.before: list[Array] = []  # acceleration of each link's parent
         for link in self.robot.links:
             x = link.ratio * q[:, link.coordinate] + link.offset
             if link.parent >= 0:
@@ -72,7 +72,7 @@ class Placements:
                 screw = np.hstack([axis, np.zeros((count, 3))])
             rate = link.ratio * dq[:, link.coordinate, None] * screw
             change = link.ratio * ddq[:, link.coordinate, None] * screw
-            self.before.append((v, a))
+            self.before.append(a)
             self.frames.append(frame)
             self.seats.append(seat)
             self.rotations.append(R)
@@ -83,7 +83,7 @@ class Placements:
 
     def _inward(self, theta: Array) -> None:
         """Inertias, their rates and forces of everything that a joint carries."""
-        self.inertias, self.rates, self.forces = (list[Array]() for _ in range(3))
+        self.inertias, self.rates, self.forces, self._turns = (list[Array]() for _ in range(4))
         for k, link in enumerate(self.robot.links):
             body = theta[10 * k : 10 * k + 10]
             if link.own_frame:
@@ -95,6 +95,7 @@ class Placements:
             self.forces.append(_apply(inertia, a) + force_product(v, momentum))
             # Twice B of the paper: v×* I − I v× + (I v) ×̄*, whose action on a screw s is v×*(I s) − I(v×s) + s×*(I v).
             turn = _motion_matrix(v)
+            self._turns.append(turn)
             self.rates.append(-np.swapaxes(turn, 1, 2) @ inertia - inertia @ turn + _momentum_matrix(momentum))
         for k in reversed(range(len(self.robot.links))):
             parent = self.robot.links[k].parent
@@ -120,10 +121,12 @@ class Placements:
         Returns:
             Shape (samples, joints, displacements).
         """
-        v, a = self.before[link]
-        turn = _motion_matrix(v)
-        first = turn @ screws
-        second = _motion_matrix(a) @ screws + turn @ first
+        parent = self.robot.links[link].parent
+        second = _motion_matrix(self.before[link]) @ screws
+        first = np.zeros_like(second)
+        if parent >= 0:  # the base stands
+            first = self._turns[parent] @ screws
+            second = second + self._turns[parent] @ first
         out = np.zeros((self.samples, self.robot.dof, screws.shape[2]))
         wrench = self.inertias[link] @ second + self.rates[link] @ first
         wrench = wrench + _momentum_matrix(self.forces[link]) @ screws
