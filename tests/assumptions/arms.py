@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from pinocchio_plants import Plant
+from torque_plants import Plant
 
 from steelyard.assumptions import Ledger, keep_ledger
 from steelyard.dynamics.model import Model
@@ -21,7 +21,7 @@ Change = Callable[[Log], Log]
 
 @cache
 def plant(seed: int = 0, duration: float = 20.0) -> Plant:
-    return Plant(100.0, seed=seed, torque_noise=0.2, duration=duration)
+    return Plant(100.0, seed=seed, torque_noise=0.008, duration=duration)
 
 
 def of_torque(joint: int, factor: float) -> Change:
