@@ -66,6 +66,16 @@ def test_descriptions_in_which_all_links_weigh_the_same_say_nothing(found: Ident
     assert not any("several times" in r for r in told.reasons)
 
 
+def test_placeholders_of_a_description_say_nothing(found: Identification) -> None:
+    """A kilogram about the joint, alike in all directions, beside links that were weighed."""
+    blocks = found.robot.inertial_parameters.reshape(-1, 10).copy()
+    blocks[2] = 1e-3 * blocks[2, 0] * np.array([1.0, 0.0, 0.0, 0.0, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01])
+    blocks[2, 0] = found.robot.inertial_parameters[20] / 6.0
+    described = found.robot.with_inertial_parameters(blocks)
+    told = judge(replace(found, robot=described))
+    assert not any(f"'{found.robot.link_names[2]}'" in r and "several times" in r for r in told.reasons)
+
+
 def test_an_arm_that_its_drives_cannot_hold_or_move_is_not_trusted(found: Identification) -> None:
     weak = replace(found.robot, joints=tuple(replace(j, effort=1.0) for j in found.robot.joints))
     told = judge(replace(found, robot=weak))

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.parameters.inertial import INERTIAL_NAMES
 from steelyard.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def against_sense(found: Identification) -> Iterator[Against]:
 
 def _masses(robot: Robot, masses: Array) -> Iterator[Against]:
     described = robot.inertial_parameters[::10]
-    counted = described > COUNTS * described.sum()
+    counted = (described > COUNTS * described.sum()) & ~_is_ball(robot)
     if 2 * np.max(np.unique(described[counted], return_counts=True)[1], initial=0) > np.sum(counted) > 2:
         return  # most weigh the same: nobody has weighed them
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -60,6 +62,13 @@ def _masses(robot: Robot, masses: Array) -> Iterator[Against]:
             f"Links weigh several times more or less than described ({named}): check the torques' scale and the clock, "
             "or the description.",
         )
+
+
+def _is_ball(robot: Robot) -> NDArray[np.bool_]:
+    """Mark links that are described as balls about their joints, as no link is built: placeholders."""
+    bodies = dict(zip(INERTIAL_NAMES, robot.inertial_parameters.reshape(-1, 10).T, strict=True))
+    centred = [bodies[name] == 0.0 for name in ("mx", "my", "mz", "Ixy", "Ixz", "Iyz")]
+    return np.asarray(np.all([*centred, bodies["Ixx"] == bodies["Iyy"], bodies["Ixx"] == bodies["Izz"]], axis=0))
 
 
 def _weight(found: Identification) -> Iterator[Against]:
