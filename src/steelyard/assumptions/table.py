@@ -146,14 +146,19 @@ def _scale_columns(along: ModelledMotion) -> Iterator[JointTorques]:
         yield {j: along.torque[:, j]}
 
 
-def _leaks(robot: Robot) -> Iterator[Suspect]:
+def _couplings(robot: Robot, quantity: str) -> Iterator[Suspect]:
+    """Neighbours of which one's torque or position may hold a part of the other's."""
     for i, j in _neighbours(robot):
         a, b = robot.joint_names[i], robot.joint_names[j]
         yield Suspect(
-            "couplings", "torque coupling", a, "", f"The torque of '{a}' holds nothing of '{b}'s.",
+            "couplings", f"{quantity} coupling", a, "", f"The {quantity} of '{a}' holds nothing of '{b}'s.",
             "State the coupling of the drives (coupling, side) in the mapping.",
             "move one of the two joints at a time", other=b,
         )  # fmt: skip
+
+
+def _leaks(robot: Robot) -> Iterator[Suspect]:
+    return _couplings(robot, "torque")
 
 
 def _leak_columns(along: ModelledMotion) -> Iterator[JointTorques]:
@@ -162,13 +167,7 @@ def _leak_columns(along: ModelledMotion) -> Iterator[JointTorques]:
 
 
 def _shafts(robot: Robot) -> Iterator[Suspect]:
-    for i, j in _neighbours(robot):
-        a, b = robot.joint_names[i], robot.joint_names[j]
-        yield Suspect(
-            "couplings", "position coupling", a, "", f"The position of '{a}' holds nothing of '{b}'s.",
-            "State the coupling of the drives (coupling, side) in the mapping.",
-            "move one of the two joints at a time", other=b,
-        )  # fmt: skip
+    return _couplings(robot, "position")
 
 
 def _shaft_columns(along: ModelledMotion) -> Iterator[JointTorques]:
