@@ -12,9 +12,9 @@ from steelyard.assumptions.rows import LedgerRows
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Mask
 
-# A torque error on logs that judge that is worse by so many per cent is harm.
+# Harm: the torque error on the judging logs grows by more than this [%],
 HARM_PERCENT = 20.0
-# So is a parameter that moves by so many of its standard errors: its stated 95 % no longer hold.
+# or a parameter moves by more than this [standard errors], beyond its stated 95 % interval.
 HARM_SIGMAS = 2.0
 # What changes a torque by less than this part of its error, per unit, changes nothing but rounding.
 _NOTHING = 1e-6

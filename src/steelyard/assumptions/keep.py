@@ -24,7 +24,7 @@ _LEVEL = 0.95
 _MOST = 6
 # Rows of the logs that judge: a root mean square is known to some per cent by then.
 _JUDGING_ROWS = 600
-# Steps of Gauss and Newton, and the part of its error below which a step is none.
+# Gauss-Newton steps at most, and the share of the standard error below which a step ends them.
 _STEPS, _SHORT = 4, 0.1
 # Gains that differ by less than this part are the same: columns are known to some per cent.
 _SAME = 0.05

@@ -2,7 +2,8 @@
 
 A held torque acts half a sample after its stamp, an averaged one belongs to half a sample before it. The delay of the
 torque behind the motion is known to some hundredths of a millisecond (`regression/delay.py`): it tells which of
-the three a log holds, as long as there is no other delay. A delay that is none of the three is left to `--delay`.
+the three a log holds, as long as there is no other delay. A delay that is none of the three is taken
+off where all joints share it (`choose_cutoff`), or stated with `--delay`.
 """
 
 from __future__ import annotations
