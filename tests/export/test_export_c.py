@@ -116,7 +116,7 @@ def test_names_cannot_break_out_of_a_comment(tmp_path):
 def test_friction_that_remembers_has_its_state_in_a_struct(tmp_path: Path) -> None:
     """Two stops, one under load: from relaxed stops on, sample by sample, as the definition says."""
     robot = load_robot("szabo3r")
-    remembering = (StopElement(width=0.003), LoadedStop(width=0.05), LoadedCoulomb(smooth=0.1), Lag())
+    remembering = (StopElement(width=0.003), LoadedStop(width=0.05, load_limit=2.0), LoadedCoulomb(smooth=0.1), Lag())
     bound = terms(robot, "rotor", "viscous", *remembering)
     theta = np.r_[robot.inertial_parameters, np.linspace(0.1, 0.3, len(bound))]
     model = Model(robot, bound, theta)

@@ -9,7 +9,19 @@ import pytest
 
 from steelyard.dynamics.model import Model
 from steelyard.identification.identify import identify
-from steelyard.parameters import Coulomb, Lag, LoadedCoulomb, Ripple, Spring, StopElement, Stribeck, Viscous, terms
+from steelyard.parameters import (
+    Coulomb,
+    Lag,
+    LoadedCoulomb,
+    LoadedTerm,
+    RigidLoad,
+    Ripple,
+    Spring,
+    StopElement,
+    Stribeck,
+    Viscous,
+    terms,
+)
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.regression.block_grams import BlockGrams, Weighted
 from steelyard.regression.block_rows import ENOUGH_ROWS, in_step, stretches, tables
@@ -82,6 +94,21 @@ def test_the_planted_friction_is_found(kind: str) -> None:
     assert kind in kinds or (kind == "stribeck" and "viscous-saturating" in kinds)
     assert error_percent(found.model, plant(kind)) < 0.5 * error_percent(fixed.model, plant(kind))
     assert found.possible
+
+
+def test_friction_under_load_ends_where_the_log_ends() -> None:
+    """The limit is the largest load of the log, and a motion of three times the speed gets no more friction."""
+    found = identify(ROBOT, log("coulomb-loaded"), check=False)
+    limits = {c.index: t.load_limit for t, c in found.model.terms.placed if isinstance(t, LoadedTerm)}
+    assert limits
+    _, q, dq, ddq = motion(0, 40.0)
+    shown = np.max(np.abs(plant("coulomb-loaded").rigid_torque(q, dq, ddq)), axis=0)
+    # Noise and the low-pass move the peak of a load by some per cent.
+    np.testing.assert_allclose(list(limits.values()), shown[list(limits)], rtol=0.05)
+    fast = found.model.terms.along(q, 3.0 * dq, None, found.model.rigid_torque(q, 3.0 * dq, 9.0 * ddq))
+    for k, (along, c) in enumerate(found.model.terms.history):
+        if isinstance(along, RigidLoad):
+            assert np.max(fast[:, k]) == limits[c.index]
 
 
 def test_a_jump_is_found_as_a_jump_and_nothing_is_added() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from simulation.simulated_robots import double_pendulum
-from term_roads import Swings, arm, log_of
+from term_roads import Swings, arm, comes_back_from_a_file, is_the_same_in_c, log_of
 
 import steelyard as sy
 from steelyard.dynamics.model import Model
@@ -113,14 +114,48 @@ def test_what_a_drive_carries_does_the_work_of_the_joints() -> None:
     np.testing.assert_allclose(loads, np.abs(np.linalg.solve(matrix.T, tau.T).T), rtol=0.0, atol=1e-12)
 
 
-def test_forward_dynamics_undoes_the_torque_under_load() -> None:
-    model = arm("rotor", "viscous", "stop:width=0.02", "stop-loaded", "coulomb-loaded")
+@pytest.mark.parametrize(
+    "loads",
+    [
+        ("stop-loaded", "coulomb-loaded"),
+        ("stop-loaded:load_limit=4", "coulomb-loaded:load_limit=4"),
+        ("stop-loaded:load_limit=3", "coulomb-loaded:load_limit=8"),
+        ("stop-loaded:load_limit=5", "coulomb-loaded"),
+    ],
+)
+def test_forward_dynamics_undoes_the_torque_under_load(loads: tuple[str, ...]) -> None:
+    model = arm("rotor", "viscous", "stop:width=0.02", *loads)
     theta = np.where([p.unit == "1" for p in model.dynamics.parameters], 0.2, 1.0) * model.theta
     model = Model(model.robot, model.terms, theta)
     q, dq, ddq = Swings().sample(H * np.arange(2000))
     past = model.dynamics.history(q, dq, ddq, model.theta)
     again = model.acceleration(q, dq, model.torque(q, dq, ddq), past)
     np.testing.assert_allclose(again, ddq, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["stop-loaded", "coulomb-loaded"])
+def test_friction_under_load_is_constant_beyond_its_limit_and_unchanged_below(kind: str) -> None:
+    free, limited = arm(kind), arm(f"{kind}:load_limit=4")
+    q, dq, ddq = Swings().sample(H * np.arange(3000))
+    rigid = free.rigid_torque(q, dq, ddq)
+    rubs, held = (model.torque(q, dq, ddq) - rigid for model in (free, limited))
+    light = np.abs(rigid) <= 4.0
+    assert 0.2 < np.mean(light) < 0.8
+    np.testing.assert_allclose(held[light], rubs[light], rtol=0.0, atol=1e-12)
+    # Friction under load is proportional to it, so beyond the limit it is that at the limit.
+    np.testing.assert_allclose(held[~light], (4.0 / np.abs(rigid) * rubs)[~light], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["stop-loaded", "coulomb-loaded"])
+def test_files_and_c_code_hold_the_limit_of_a_load(kind: str, tmp_path: Path) -> None:
+    comes_back_from_a_file(f"{kind}:load_limit=4", tmp_path)
+    is_the_same_in_c(f"{kind}:load_limit=4", tmp_path)
+
+
+def test_a_limit_that_is_no_load_is_refused() -> None:
+    for limit in (-1.0, np.inf, np.nan):
+        with pytest.raises(SteelyardError, match="limit of a load"):
+            LoadedCoulomb(load_limit=limit)
 
 
 def test_parameters_of_several_stops_are_told_apart_by_what_differs() -> None:

@@ -87,7 +87,8 @@ def test_a_joint_stands_under_gravity_below_its_level_and_falls_above_it() -> No
 
 def test_the_torque_of_a_simulated_motion_is_the_one_that_made_it() -> None:
     robot = double_pendulum()
-    loaded = (LoadedStop(width=0.05), LoadedCoulomb(smooth=0.05))
+    # Joints carry up to 33 and 10 N m here, so that both limits are passed on the way.
+    loaded = (LoadedStop(width=0.05, load_limit=8.0), LoadedCoulomb(smooth=0.05, load_limit=4.0))
     every = terms(robot, Rotor(), Viscous(), StopElement(width=0.02), *loaded)
     values = [0.3, 0.2, 0.5, 0.4, 2.0, 1.0, 0.08, 0.06, 0.05, 0.07]
     model = Model(robot, every, np.r_[robot.inertial_parameters, values])

@@ -16,6 +16,7 @@ from steelyard import terms
 from steelyard.dynamics import Model
 from steelyard.dynamics.evaluate import Evaluator
 from steelyard.dynamics.momentum import momentum_balance
+from steelyard.parameters import LoadedStop
 from steelyard.robot import Robot, load_robot
 from steelyard.watch.batch import SampleBatch
 from steelyard.watch.observer import MomentumObserver
@@ -31,7 +32,7 @@ def nominal(robot: Robot) -> Model:
 def rubbing_arm() -> Model:
     """An arm whose friction is all that friction can be: dry, rounded, remembering, and under load."""
     robot = make_tree(11, 6, chain=True)
-    made = terms(robot, "rotor", "viscous", "coulomb", "offset", "stop", "stop-loaded")
+    made = terms(robot, "rotor", "viscous", "coulomb", "offset", "stop", LoadedStop(load_limit=5.0))
     values = [3.0] * 6 + [2.0] * 6 + [4.0] * 6 + [0.1] * 6 + [1.5] * 6 + [0.05] * 6
     return Model(robot, made, np.concatenate([robot.inertial_parameters, values]))
 
@@ -81,7 +82,7 @@ def test_terms_stand_where_the_regressors_put_them() -> None:
     rigid = model.rigid_torque(q, dq, ddq)
     signals, stops = np.zeros((30, len(model.terms.history))), iter(s.T)
     for k, (along, c) in enumerate(model.terms.history):
-        signals[:, k] = np.abs(rigid[:, c.index]) if along.of_torque else next(stops)
+        signals[:, k] = np.minimum(np.abs(rigid[:, c.index]), 5.0) if along.of_torque else next(stops)
     D = dynamics.remainder_regressor(q, dq, signals) @ model.theta
     np.testing.assert_allclose(found[:, :6], dynamics.momentum_regressor(q, dq) @ model.theta, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(found[:, 6:], D, rtol=1e-11, atol=1e-10)

@@ -2,7 +2,8 @@
 
 One pass leaves, for every block of time, the Gram matrix of the rows over the usual columns and all candidates of a
 joint; every structure is then a small system of equations. Candidates stand on their terms (`Term.candidates`); nearly
-all of them saturate and have a sign, so that they cannot run away on a motion that is faster or larger than the logs'.
+all of them saturate and have a sign, so that they cannot run away on a motion that is faster, larger or heavier than
+the logs'.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import numpy as np
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
 from steelyard.ground.progress import steps, tell_progress
+from steelyard.identification._load_range import largest_loads
 from steelyard.identification._search_doubt import doubt_of
 from steelyard.identification._search_offers import ROUNDINGS, Offer, term_text
 from steelyard.identification._search_told import STAGE, tell_chosen, tell_step, tried, why
 from steelyard.identification.structure import FoundStructure, StructureStep
 from steelyard.parameters.friction import DryTerm
-from steelyard.parameters.history import Lag
+from steelyard.parameters.history import Lag, LoadedTerm
 from steelyard.parameters.term import TERMS, Excited, Term
 from steelyard.parameters.terms import Terms
 from steelyard.regression.block_grams import BlockGrams, Fits, Index, Mask, Weighted
@@ -63,7 +65,7 @@ class Search:
     """The state of a search: what is offered, the sums over the rows, and the structure so far."""
 
     def __init__(self, study: Study, reference: Model) -> None:
-        self.study, self.robot, self.base = study, study.robot, study.base
+        self.study, self.robot, self.base, self.reference = study, study.robot, study.base, reference
         self.used = [int(j) for j in np.flatnonzero(self.robot.torque_used)]
         self.names = [self.robot.joint_names[j] for j in self.used]
         beginnings = ((k, m) for k in range(len(study.beginnings)) for m in study.first_motions(k))
@@ -90,7 +92,7 @@ class Search:
             out = standstill_rows(study.dynamics, motion)
             for at, part in some:
                 made = next(known, None) or tables(study.dynamics, self.base, rows, part)
-                self._take_in(made, part, None if out is None else ~out[at][part.keep], reference, next(label))
+                self._take_in(made, part, None if out is None else ~out[at][part.keep], next(label))
         self.deviations = self.grams.deviations
         self.structure = np.arange(size) < self.base.rank
         self.tried = 1
@@ -98,12 +100,10 @@ class Search:
         # Where the search is, for whoever watches it.
         self.way, self.round, self.share = "usual rounding", 0, 0.0
 
-    def _take_in(
-        self, made: Sequence[Array], motion: Motion, moving: Mask | None, reference: Model, labels: Index
-    ) -> None:
+    def _take_in(self, made: Sequence[Array], motion: Motion, moving: Mask | None, labels: Index) -> None:
         """The rows `made` of a motion, those in which each joint is `moving`."""
         fewer = thinned(motion)
-        rigid = reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
+        rigid = self.reference.rigid_torque(fewer.q, fewer.dq, fewer.ddq)
         for e, table in enumerate(made):
             stays = slice(None) if moving is None else moving[:, self.used[e]]
             self.grams.add(e, table[stays], self._candidates(fewer, rigid, e)[stays], labels[stays])
@@ -180,6 +180,7 @@ class Search:
             ways.append((self._percent(self.grams.left_out(kept)), self.structure, self.steps, sums, kept, self.way))
         after, self.structure, self.steps, sums, kept, self.way = min(ways, key=lambda way: float(np.mean(way[0])))
         self._widen_lags(kept.x[0])
+        self._limit_loads()
         terms = self._terms()
         doubt = doubt_of(self, terms, sums, kept)
         found = FoundStructure(
@@ -328,6 +329,19 @@ class Search:
         for offers in self.offers:
             offers[:] = [
                 replace(o, term=o.term.as_far_as_a_shift(late)) if isinstance(o.term, Lag) else o for o in offers
+            ]
+
+    def _limit_loads(self) -> None:
+        """Let friction under load grow up to the largest load of the logs: beyond it nobody has seen it."""
+        chosen = [o for offers in self.offers for o in offers if self.structure[o.columns].all()]
+        if not any(isinstance(o.term, LoadedTerm) for o in chosen):
+            return
+        largest = largest_loads(self.study, self.reference)
+        for joint, offers in zip(self.used, self.offers, strict=True):
+            limit = float(largest[joint])
+            offers[:] = [
+                replace(o, term=replace(o.term, load_limit=limit)) if isinstance(o.term, LoadedTerm) else o
+                for o in offers
             ]
 
     def _terms(self) -> Terms:

@@ -33,5 +33,6 @@ class Offer:
 
 def term_text(term: Term) -> str:
     """A candidate for people: its name, and the options that tell it from others of its kind."""
-    options = ", ".join(f"{k} {v:.3g}" for k, v in term.options.items() if isinstance(v, float))
+    told = {k: v for k, v in term.options.items() if isinstance(v, float) and k != "load_limit"}
+    options = ", ".join(f"{k} {v:.3g}" for k, v in told.items())
     return f"{term.kind} ({options})" if options else term.kind

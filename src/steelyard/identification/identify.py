@@ -26,6 +26,7 @@ from steelyard.identification._assumed import with_assumptions
 from steelyard.identification._doubt import doubted, motion_doubt
 from steelyard.identification._judged import as_checked, checked_judges, judge
 from steelyard.identification._known_friction import error_without, known_terms, rounded_as_seen
+from steelyard.identification._load_range import limited_loads, same_loads
 from steelyard.identification._verdict import judge as verdict_of
 from steelyard.identification.agreement import agreement_of
 from steelyard.identification.identification import Identification, IdentificationSettings
@@ -47,9 +48,7 @@ if TYPE_CHECKING:
     from steelyard.friction.known import KnownCurves, Rounded
 
 
-# Terms that go by what a joint carries are fitted again where the model carries something else than it was told, by
-# more than this part (root mean square): its friction would be off by as much.
-_SAME_LOAD = 0.05
+# Terms that go by what a joint carries are fitted again where the model carries something else than it was told.
 _MOST_REFITS = 3
 
 
@@ -342,15 +341,9 @@ def _settled(task: _Task, fit: _Fit) -> tuple[_Task, _Fit]:
     """The fit by what the joints carry in the fit itself, where that is not what the reference said."""
     for _ in range(_MOST_REFITS):
         found, study = task.model(fit.chosen), task.study
-        if study.carrier is None:
+        if study.carrier is None or same_loads(study, found, study.carrier):
             break
-        away = total = 0.0
-        for m in (m for k in range(len(study.beginnings)) for m in study.first_motions(k)):
-            carried, said = (model.rigid_torque(m.q, m.dq, m.ddq) for model in (found, study.carrier))
-            away, total = away + np.sum((carried - said) ** 2, axis=0), total + np.sum(carried**2, axis=0)
-        if np.all(away <= _SAME_LOAD**2 * total):
-            break
-        task = replace(task, study=replace(study, reference=found))
+        task = replace(task, study=study.with_terms(limited_loads(study, found), found))
         fit = _fit(task)
     return task, fit
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array, quick_length
-from steelyard.ground.scalars import Scalar, sign, tanh
+from steelyard.ground.scalars import Scalar, minimum, sign, tanh
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.parameters.term import TERMS, Along, Column, Excited, Simple, Term
 
@@ -75,15 +75,20 @@ class Stop(Along):
 
 @dataclass(frozen=True)
 class RigidLoad(Along):
-    """What the coordinate carries: the size of the torque of links and rotors, N m or N."""
+    """What the coordinate carries: the size of the torque of links and rotors, N m or N, at most `limit` (0: any)."""
 
     of_torque: ClassVar[bool] = True
+    limit: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.limit) and self.limit >= 0.0):
+            raise SteelyardError(f"The limit of a load is positive (N m, N), or 0 for none, not {self.limit:g}.")
 
     def signal(self, u: Array, rigid: Array, period: float | None) -> Array:
-        return np.abs(rigid)
+        return np.asarray(self.steady(0.0, np.abs(rigid)))
 
     def steady(self, du: Scalar, load: Scalar) -> Scalar:
-        return load
+        return minimum(load, self.limit) if self.limit > 0.0 else load
 
     def random(self, rng: np.random.Generator, count: int) -> Array:
         return rng.uniform(0.0, 30.0, count)
@@ -140,14 +145,26 @@ def _band_limited(x: Array, cutoff_hz: float, period: float) -> Array:
 class RememberingTerm(Term):
     """A term whose force depends on signals along the motion; `force` is that of a steady motion under unit load.
 
-    A force that depends on `RigidLoad` is proportional to it, so that a simulation can solve for it.
+    A force that depends on `RigidLoad` is proportional to that signal, so that a simulation can solve for it.
     """
 
     @abstractmethod
     def force_along(self, u: Scalar, du: Scalar, history: Sequence[Scalar]) -> Sequence[Scalar]: ...
 
     def force(self, u: Scalar, du: Scalar) -> Sequence[Scalar]:
-        return self.force_along(u, du, [along.steady(du, 1.0) for along in self.history])
+        signals = [1.0 if isinstance(along, RigidLoad) else along.steady(du, 1.0) for along in self.history]
+        return self.force_along(u, du, signals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedTerm(RememberingTerm):
+    """Friction that grows with what the joint carries up to `load_limit` (N m, N; 0: without end), and then stays."""
+
+    load_limit: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.history
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,12 +212,15 @@ class StopElement(_StopTerm):
 
 @TERMS.register("stop-loaded")
 @dataclass(frozen=True, kw_only=True)
-class LoadedStop(_StopTerm):
-    """Friction that remembers and grows with what the joint carries: mum·abs(τ_rigid)·s, s as in `stop`."""
+class LoadedStop(_StopTerm, LoadedTerm):
+    """Friction that remembers and grows with what the joint carries: mum·abs(τ_rigid)·s, s as in `stop`.
+
+    abs(τ_rigid) counts up to `load_limit` (N m, N; 0: without end).
+    """
 
     @property
     def history(self) -> tuple[Along, ...]:
-        return (Stop(self.width), RigidLoad())
+        return (Stop(self.width), RigidLoad(self.load_limit))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -212,8 +232,11 @@ class LoadedStop(_StopTerm):
 
 @TERMS.register("coulomb-loaded")
 @dataclass(frozen=True, kw_only=True)
-class LoadedCoulomb(RememberingTerm):
-    """Dry friction that grows with what the joint carries: muc·abs(τ_rigid)·sign(u̇), rounded by `smooth`."""
+class LoadedCoulomb(LoadedTerm):
+    """Dry friction that grows with what the joint carries: muc·abs(τ_rigid)·sign(u̇), rounded by `smooth`.
+
+    abs(τ_rigid) counts up to `load_limit` (N m, N; 0: without end).
+    """
 
     dry: ClassVar[bool] = True
     rounds: ClassVar[str] = "smooth"
@@ -221,7 +244,7 @@ class LoadedCoulomb(RememberingTerm):
 
     @property
     def history(self) -> tuple[Along, ...]:
-        return (RigidLoad(),)
+        return (RigidLoad(self.load_limit),)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -163,13 +163,13 @@ class Terms:
             _pass_on(out, c, c.slope(q), values, first)
         return out
 
-    def loaded(self, q: Vector, dq: Vector, history: Vector) -> list[tuple[Coordinate, int, Scalar]]:
-        """The force per unit of load of every parameter that the load multiplies, with coordinate and column."""
+    def loaded(self, q: Vector, dq: Vector, history: Vector) -> list[tuple[Coordinate, int, Scalar, RigidLoad]]:
+        """The force per unit of load of every parameter that the load multiplies, with coordinate, column and load."""
         _, unit = self.unloaded(history)
         return [
-            (c, first + k, value)
+            (c, first + k, value, load)
             for first, term, c in self._walk()
-            if any(isinstance(a, RigidLoad) for a in term.history)
+            for load in (a for a in term.history if isinstance(a, RigidLoad))
             for k, value in enumerate(self._forces(term, c, q, dq, unit))
         ]
 

@@ -40,30 +40,38 @@ _MOST_ROUNDS = 30
 
 @dataclass(frozen=True, eq=False)
 class _Element:
-    """A stop on a coordinate: its level is Σ of its parameters (`held`), those under load (`loaded`) times that."""
+    """A stop on a coordinate: its level is Σ of its parameters (`held`), those under load (`loaded`) times that.
+
+    Parameters are given by column and share, those under load with what counts of it.
+    """
 
     coordinate: Coordinate
     width: float
     held: tuple[tuple[int, float], ...]
-    loaded: tuple[tuple[int, float], ...]
+    loaded: tuple[tuple[int, float, RigidLoad], ...]
     remembers: bool
 
 
 def _elements(model: Model) -> list[_Element]:
     """The stops of all terms that remember; terms under load without a stop are dry. Lag belongs to the measurement."""
-    found: dict[tuple[str, int, float, bool], tuple[Coordinate, list[tuple[int, float]], list[tuple[int, float]]]] = {}
+    held: dict[tuple[str, int, float, bool], list[tuple[int, float]]] = {}
+    loaded: dict[tuple[str, int, float, bool], list[tuple[int, float, RigidLoad]]] = {}
+    coordinates: dict[tuple[str, int, float, bool], Coordinate] = {}
     first = model.robot.inertial_count
     for term, c in model.terms.placed:
         stop = next((a for a in term.history if isinstance(a, Stop)), None)
-        carried = any(isinstance(a, RigidLoad) for a in term.history)
-        if stop is not None or carried:
-            width = _DRY_WIDTH if stop is None else stop.width
-            _, held, loaded = found.setdefault((c.side, c.index, width, stop is not None), (c, [], []))
-            (loaded if carried else held).extend(_shares(term, first))
+        load = next((a for a in term.history if isinstance(a, RigidLoad)), None)
+        if stop is not None or load is not None:
+            key = c.side, c.index, _DRY_WIDTH if stop is None else stop.width, stop is not None
+            coordinates[key] = c
+            if load is None:
+                held.setdefault(key, []).extend(_shares(term, first))
+            else:
+                loaded.setdefault(key, []).extend((k, x, load) for k, x in _shares(term, first))
         first += len(term.columns)
     return [
-        _Element(c, width, tuple(held), tuple(loaded), remembers)
-        for (_, _, width, remembers), (c, held, loaded) in found.items()
+        _Element(c, key[2], tuple(held.get(key, ())), tuple(loaded.get(key, ())), key[3])
+        for key, c in coordinates.items()
     ]
 
 
@@ -109,9 +117,8 @@ class MemoryStepper(ImplicitStepper):
         self._sticks, self._smoothing = sticks, smoothing
         self.elements = _elements(model)
         self._dry = plant.dry.directions
-        sums = [[sum(model.theta[c] * x for c, x in part) for part in (e.held, e.loaded)] for e in self.elements]
-        self._held: Array = np.array([held for held, _ in sums] + [0.0] * len(self._dry), dtype=float)
-        self._under_load: Array = np.array([loaded for _, loaded in sums], dtype=float)
+        held = [sum(model.theta[c] * x for c, x in e.held) for e in self.elements]
+        self._held: Array = np.array(held + [0.0] * len(self._dry), dtype=float)
         self._loaded = any(e.loaded for e in self.elements)
         self._count = len(self.elements) + len(self._dry)
         self.width = np.array([e.width for e in self.elements] + [_DRY_WIDTH] * len(self._dry))
@@ -151,7 +158,8 @@ class MemoryStepper(ImplicitStepper):
         K = self._held.copy()
         for k, e in enumerate(self.elements):
             if e.loaded:
-                K[k] += abs(float(e.coordinate.torque(list(q), list(carried)))) * self._under_load[k]
+                size = abs(float(e.coordinate.torque(list(q), list(carried))))
+                K[k] += sum(self.model.theta[c] * x * float(load.steady(0.0, size)) for c, x, load in e.loaded)
         K[len(self.elements) :] = np.where(s[len(self.elements) :] >= 0.0, up, down)
         return np.asarray(np.maximum(K, 0.0))
 

@@ -60,7 +60,7 @@ class Memory:
                 self.state[stop] = u[-1], past[-1, k]
                 stop += 1
             elif isinstance(along, RigidLoad):
-                past[:, k] = np.abs(c.torque(postures, list(load.T)))
+                past[:, k] = along.signal(u, c.torque(postures, list(load.T)), None)
         return np.asarray(self._model.dynamics.inverse_dynamics(q, dq, still, self._model.theta, past))
 
     def with_memory(self, theta: Array) -> Model:
