@@ -176,22 +176,29 @@ class _Keeper:
         return gains, np.where(of_time, gains > -doubt, gains > doubt), too
 
     def _settles(self, suspect: int) -> bool:
-        """Correct the motions step by step, where that can be done; whether left-out blocks confirm the whole way."""
+        """Fit a suspect by Gauss and Newton's steps; whether left-out blocks confirm the whole way.
+
+        Each step makes the columns anew with the parameters that belong to the estimate, and corrects the motions where
+        that can be done: the parameters of a fit without the suspect have taken up a part of it.
+        """
         one = self.rows.suspects[suspect]
-        if not can_correct(one):
-            return True
+        moves = can_correct(one)
         value, now, normals, model = 0.0, self.now, self.normals, self.model
         for _ in range(_STEPS):
             step = float(now.value[suspect])
-            value = combined(one, value, step)
+            value = combined(one, value, step) if moves else 0.0
             model = self._refitted(model, now, suspect)
-            rows = self._rows({**self.shifts, suspect: value}, model)
+            rows = self._rows({**self.shifts, suspect: value} if moves else self.shifts, model)
             if rows is None or abs(1.0 + value) < _SHORT:
                 return False
             normals = Normals(rows, self.normals.weights)
             now = normals.estimates(self.accepted)
-            if abs(float(now.value[suspect])) < _SHORT * float(now.error[suspect]):
+            left = float(now.value[suspect]) - (0.0 if moves else step)
+            if abs(left) < _SHORT * float(now.error[suspect]):
                 break
+        if not moves:
+            self.normals, self.model = Normals(normals.rows), model
+            return True
         if leaves_torques(one):
             if len(normals.left_out) != len(self.normals.left_out):
                 return False

@@ -15,6 +15,7 @@ from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array
 from steelyard.regression.block_grams import Index, Mask
 from steelyard.regression.block_rows import in_step, labels, stretches, tables
+from steelyard.regression.delay import beside_reversals
 from steelyard.regression.observe import standstill_rows, with_history
 from steelyard.regression.rows import Rows
 from steelyard.signals.prepare import Motion
@@ -113,6 +114,7 @@ def _rows_of_motions(
     traced = Rows.kept(study.dynamics, base.independent)
     A: list[list[Array]] = [[] for _ in used]
     moving: list[Mask] = []
+    stretched = [part for some in parts for _, part in some]
     for (_, motion), some in zip(numbered, parts, strict=True):
         still = standstill_rows(study.dynamics, motion)
         for at, part in some:
@@ -121,8 +123,8 @@ def _rows_of_motions(
             free = np.ones((part.rows, robot.dof), dtype=bool)
             moving.append(free if still is None else ~still[at][part.keep])
     spans = [ends[k] for (k, _), some in zip(numbered, parts, strict=True) for _ in some]
-    joined = columns_of(ModelledMotion([part for some in parts for _, part in some], model, spans))
-    suspects, free = suspects_of(robot), np.concatenate(moving)
+    joined = columns_of(ModelledMotion(stretched, model, spans))
+    suspects, free = suspects_of(robot), np.concatenate(moving) & beside_reversals(stretched)
     equations = []
     for e, joint in enumerate(used):
         own = joined[:, joint]

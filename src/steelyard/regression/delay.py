@@ -152,14 +152,26 @@ def _fit(dynamics: Dynamics, base: BaseParameters, motions: Sequence[Motion]) ->
     for e, (equation, part) in enumerate(zip(data.equations, parts, strict=True)):
         A[e][:, equation.among(base.independent)[1]] = np.vstack([a for a, _ in part])
     joints = tuple(dynamics.robot.joint_index(e.name) for e in data.equations)
-    used = np.vstack([_beside_reversals(m) for m in motions])[:, list(joints)].T
-    used |= np.mean(used, axis=1, keepdims=True) < 1.0 - _MOST_LOST
+    used = beside_reversals(motions)[:, list(joints)].T
     A, y = A * used[:, :, None], y * used
     beta, weights = _weighted(A, y)
     theta = np.zeros(len(base.parameters))
     theta[list(base.independent)] = beta
     rates = np.vstack([_rates(dynamics, m, theta) for m in motions])[:, list(joints)].T
     return _delays(A, y - A @ beta, rates * used, weights, joints)
+
+
+def beside_reversals(motions: Sequence[Motion]) -> NDArray[np.bool_]:
+    """Mark the rows that are far from every reversal of a joint; a joint that would lose most of them keeps all.
+
+    Args:
+        motions: Prepared motions.
+
+    Returns:
+        Shape (rows of all motions, joints).
+    """
+    far = np.vstack([_beside_reversals(m) for m in motions])
+    return np.asarray(far | (np.mean(far, axis=0) < 1.0 - _MOST_LOST))
 
 
 def _beside_reversals(motion: Motion) -> NDArray[np.bool_]:
