@@ -20,6 +20,8 @@ from steelyard.signals.log import Log
 _WINDOW, _PIECE = 256, 64
 # Of the window's variance of positions, what may be left between a copy and its source: interpolation and rounding.
 _SAME_PATH = 1e-2
+# The same where the path is known at some points only: ten samples of a window beside the right ones make 0.02.
+_NEAR = 0.25
 # Mean cosine between the phases of two torques at one frequency: 1 of copies; of independent noise 0 ± 0.25 in a piece
 # (16 frequencies), and the median over pieces and joints is nearer to 0. Half-way lies the limit.
 _SAME_NOISE = 0.5
@@ -27,6 +29,12 @@ _SAME_NOISE = 0.5
 _STARTS = 40
 # Points of the fitted path that are looked at, and points of a window by which it is laid on it.
 _POINTS, _ANCHORS, _NEAREST = 5_000, 6, 5
+
+# Windows of the same path and another noise after which a copy has ended.
+_MOST_MISSED = 2
+
+# From a window's time to the source's: time of the window's first sample [s], and speed.
+Line = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -103,12 +111,12 @@ def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], floa
     if min(len(judged), len(fitted)) < _PIECE:
         return [], 0.0
     windows, source = list(_windows(judged, fitted)), _Source(fitted)
-    lines: list[tuple[float, float] | None] = [None] * len(windows)
+    lines: list[Line | None] = [None] * len(windows)
     for k in range(0, len(windows), max(1, len(windows) // _STARTS)):
-        if lines[k] is None and (line := source.line(windows[k])) is not None:
-            lines[k] = line
-            for step in (-1, 1):
-                _follow(source, windows, lines, k, step)
+        if lines[k] is None:
+            chains = (_chain(source, windows, k, line) for line in source.lines(windows[k]))
+            for place, line in next(filter(None, chains), {}).items():
+                lines[place] = line
     ranges = _joined([w.rows for w, line in zip(windows, lines, strict=True) if line is not None])
     speeds = [line[1] for line in lines if line is not None]
     return ranges, float(np.median(speeds)) if speeds else 0.0
@@ -153,18 +161,23 @@ class _Source:
         self.points = np.linspace(0, len(log) - 1, min(len(log), _POINTS)).astype(int)
         self.path = np.abs(log.q[self.points]) / self.scale
 
-    def line(self, window: _Window) -> tuple[float, float] | None:
-        """Find the line from a window's time to the source's, (start, speed), where the window is a copy."""
+    def lines(self, window: _Window) -> Iterator[Line]:
+        """Find lines along which a window has the source's path and noise, the likeliest first."""
         size = float(np.sum(np.var(window.q / self.scale, axis=0)))
         if size < 1e-8:
-            return None  # it stands, and lies on the path wherever that stands
-        for guess in self._guesses(window):
-            if (line := self.settled(window, guess)) is not None:
-                return line
-        return None
+            return  # it stands, and lies on the path wherever that stands
+        for guess in self._guesses(window, size):
+            line = self.settled(window, guess)
+            if line is not None and _same_noise(self.cosines(window, line)):
+                yield line
 
-    def _guesses(self, window: _Window) -> Iterator[tuple[float, float]]:
-        """Lines on which some points of the window lie next to the path, the nearest first."""
+    def _guesses(self, window: _Window, size: float) -> Iterator[Line]:
+        """Lines on which some points of the window lie next to the path, the nearest first.
+
+        Args:
+            window: The window.
+            size: Variance of its positions, in the path's scale.
+        """
         anchors = np.linspace(0, len(window.t) - 1, _ANCHORS).astype(int)
         x = np.abs(window.q[anchors]) / self.scale
         apart = np.sum((self.path[None] - x[:, None]) ** 2, axis=2)
@@ -176,10 +189,11 @@ class _Source:
             places = np.clip(np.searchsorted(clock, start + speed * (times - times[0])), 0, len(clock) - 1)
             scores.append(float(np.sum(apart[np.arange(_ANCHORS), places])))
         for k in np.argsort(scores)[:3]:
-            yield lines[k]
+            if scores[k] < _NEAR * _ANCHORS * size:
+                yield lines[k]
 
-    def settled(self, window: _Window, guess: tuple[float, float]) -> tuple[float, float] | None:
-        """Settle a line by Gauss and Newton's steps on the positions; None where path or noise are not the same."""
+    def settled(self, window: _Window, guess: Line) -> Line | None:
+        """Settle a line by Gauss and Newton's steps on the positions; None where the path is not the same."""
         start, speed = guess
         since = window.t - window.t[0]
         size = float(np.sum(np.var(window.q / self.scale, axis=0)))
@@ -196,34 +210,48 @@ class _Source:
         inside = (times >= self.t[0] - 1e-9) & (times <= self.t[-1] + 1e-9)
         if not (left < _SAME_PATH * max(size, 1e-8) and np.mean(inside) > 0.5):
             return None
-        return (start, speed) if self.same_noise(window, (start, speed)) else None
+        return start, speed
 
-    def same_noise(self, window: _Window, line: tuple[float, float]) -> bool:
-        """Tell whether the torques of a window have the noise of the source along a line."""
+    def cosines(self, window: _Window, line: Line) -> list[float]:
+        """Compare the phases of a window's torques with those of the source along a line, piece by piece."""
         theirs = _at(line[0] + line[1] * (window.t - window.t[0]), self.t, self.tau)
-        cosines = []
-        for mine, its in zip(window.tau.T, theirs.T, strict=True):
-            for k in range(0, len(mine) - _PIECE + 1, _PIECE // 2):
-                if (found := _phases_alike(mine[k : k + _PIECE], its[k : k + _PIECE])) is not None:
-                    cosines.append(found)
-        return bool(cosines) and float(np.median(cosines)) > _SAME_NOISE
-
-
-def _follow(
-    source: _Source, windows: Sequence[_Window], lines: list[tuple[float, float] | None], k: int, step: int
-) -> None:
-    """Try the line of a copied window on its neighbours, as far as they are copies."""
-    while 0 <= k + step < len(windows) and lines[k + step] is None:
-        start, speed = lines[k] or (0.0, 0.0)
-        guess = start + speed * (windows[k + step].t[0] - windows[k].t[0]), speed
-        # A window that stands has no path of its own to settle by.
-        found = source.settled(windows[k + step], guess) or (
-            guess if source.same_noise(windows[k + step], guess) else None
+        pairs = (
+            (mine[k : k + _PIECE], its[k : k + _PIECE])
+            for mine, its in zip(window.tau.T, theirs.T, strict=True)
+            for k in range(0, len(mine) - _PIECE + 1, _PIECE // 2)
         )
-        if found is None:
-            return
-        k += step
-        lines[k] = found
+        return [found for x, y in pairs if (found := _phases_alike(x, y)) is not None]
+
+
+def _same_noise(cosines: Sequence[float]) -> bool:
+    return bool(cosines) and float(np.median(cosines)) > _SAME_NOISE
+
+
+def _chain(source: _Source, windows: Sequence[_Window], k: int, line: Line) -> dict[int, Line] | None:
+    """Follow the line of a window over its neighbours; None where they show another run of the same motion.
+
+    Where all joints reverse, friction's jumps alone can make two runs alike in a window. Its neighbours tell.
+    """
+    chain, seen = {k: line}, source.cosines(windows[k], line)
+    for step in (-1, 1):
+        at, (start, speed), missed = k, line, 0
+        while 0 <= at + step < len(windows) and missed < _MOST_MISSED:
+            guess = start + speed * (windows[at + step].t[0] - windows[at].t[0]), speed
+            at += step
+            settled = source.settled(windows[at], guess)
+            # A window that stands has no path of its own to settle by.
+            start, speed = settled or guess
+            cosines = source.cosines(windows[at], (start, speed))
+            if _same_noise(cosines):
+                chain[at], missed = (start, speed), 0
+            elif settled is None:
+                break
+            else:
+                missed += 1
+            seen += cosines
+            if not _same_noise(seen):
+                return None
+    return chain
 
 
 def _phases_alike(x: Array, y: Array) -> float | None:
