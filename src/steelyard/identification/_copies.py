@@ -1,93 +1,286 @@
-"""Is the log that judges a copy of one that was fitted to? The noise on its torques tells.
+"""Which parts of a log that judges are copies of a log that was fitted to? The noise on the torques tells.
 
-Two logs of one motion, played twice, have the same positions and torques but for noise. A copy has the same noise too,
-whatever its clock shows, however many of its rows were left out, and even under some noise of its own.
+Two logs of one motion, played twice, have the same path and torques but for noise. A copy has the same noise too,
+whatever its clock shows: shifted, slower, backwards, mirrored, thinned, spliced with something else, under some noise of
+its own. Each window of the judging log is laid on the fitted one by the path alone, not by time; then the phases of the
+torques' finest frequencies are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.signals.log import Log
 
-# Of the positions' variance, what may be left between two records of one motion.
-_SAME_MOTION = 1e-3
-# Correlation of the torques' fine structure: of two records of one motion it is nought, of copies one.
+# Samples of a window, and of the four to seven pieces of it whose spectra are compared.
+_WINDOW, _PIECE = 256, 64
+# Of the window's variance of positions, what may be left between a copy and its source: interpolation and rounding.
+_SAME_PATH = 1e-2
+# The same where the path is known at some points only: ten samples of a window beside the right ones make 0.02.
+_NEAR = 0.25
+# Mean cosine between the phases of two torques at one frequency: 1 of copies; of independent noise 0 ± 0.25 in a piece
+# (16 frequencies), and the median over pieces and joints is nearer to 0. Half-way lies the limit.
 _SAME_NOISE = 0.5
-_MOST = 20_000  # samples that are looked at
+# Windows from which a search starts; what lies between a copied one and the next is tried with its neighbour's line.
+_STARTS = 40
+# Points of the fitted path that are looked at, and points of a window by which it is laid on it.
+_POINTS, _ANCHORS, _NEAREST = 5_000, 6, 5
+
+# Windows of the same path and another noise after which a copy has ended.
+_MOST_MISSED = 2
+
+# From a window's time to the source's: time of the window's first sample [s], and speed.
+Line = tuple[float, float]
 
 
-def copied_from(judged: Log, fitted: Sequence[tuple[str, Log]]) -> str | None:
-    """The name of the first log of `fitted` (name, log) that `judged` repeats, noise and all, or None."""
-    for name, log in fitted:
-        if log is judged or _copy(judged, log):
-            return name
-    return None
+@dataclass(frozen=True)
+class Copy:
+    """What of a judging log repeats a fitted one.
+
+    Attributes:
+        log: Name of the log that judges.
+        source: Name of the fitted log.
+        share: Part of the judging log's samples, 0 to 1.
+        speed: Speed of the copy over that of its source; negative: backwards.
+        cut: Whether the rest of the log still judges.
+    """
+
+    log: str
+    source: str
+    share: float
+    speed: float
+    cut: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What was seen, what came of it, and what to do."""
+        much = "" if self.share > 0.995 else f"{100 * self.share:.0f} % of "
+        how = " backwards" if self.speed < 0.0 else ""
+        how += "" if 0.99 < abs(self.speed) < 1.01 else f" at {abs(self.speed):.2g} times its speed"
+        result = "that part judges nothing" if self.cut else "it judges nothing"
+        return (
+            f"{much}'{self.log}' repeats the log '{self.source}' that was fitted to{how}, noise and all: {result}. "
+            "Give --validate a log of another run."
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """As plain values."""
+        return {"log": self.log, "of": self.source, "share": self.share, "speed": self.speed, "rest_judges": self.cut}
 
 
-def _copy(a: Log, b: Log) -> bool:
-    if a.tau is None or b.tau is None or a.joints != b.joints or min(len(a), len(b)) < 32:
-        return False
-    return any(_alike(a, b, shift) for shift in _shifts(a, b))
+def find_copy(name: str, judged: Log, fitted: Sequence[tuple[str, Log]]) -> tuple[Copy, list[tuple[int, int]]] | None:
+    """Find out what of a log that judges repeats fitted ones, and which ranges of samples do not.
+
+    Args:
+        name: Name of the log that judges.
+        judged: The log.
+        fitted: Logs that were fitted to, each with its name.
+    """
+    same, most, source, speed = np.zeros(len(judged), dtype=bool), 0, "", 1.0
+    for other, log in fitted:
+        ranges, rate = copied_ranges(judged, log)
+        for first, last in ranges:
+            same[first:last] = True
+        if (count := sum(last - first for first, last in ranges)) > most:
+            most, source, speed = count, other, rate
+    if not most:
+        return None
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], ~same, [False]]).astype(np.int8)))
+    rest = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    return Copy(name, source, float(np.mean(same)), speed), rest
 
 
-def _shifts(a: Log, b: Log) -> Iterable[float]:
-    """By how many seconds `a` is to be moved to lie on `b`, where its positions then do; the likeliest first."""
-    period = float(np.median(np.diff(b.t)))
-    first, last = a.segments[int(np.argmax([stop - start for start, stop in a.segments]))]
-    last = min(last, first + _MOST)
-    times = np.arange(a.t[first], a.t[last - 1], period)
-    clock = np.arange(b.t[0], b.t[min(len(b), 2 * _MOST) - 1], period)
-    if len(times) < 16 or len(clock) < 16:
-        return
-    # A piece in the middle: a copy may begin before or end after what it was copied from.
-    third = len(times) // 3
-    times = times[third : third + max(16, min(third, 1000))]
-    if len(times) > len(clock):
-        return
-    x, y = (np.column_stack([np.interp(t, log.t, c) for c in log.q.T]) for t, log in ((times, a), (clock, b)))
-    spread = np.maximum(np.std(y, axis=0), 1e-9)
-    x, y = x / spread, y / spread
-    apart = _apart(x, y)
-    power = max(float(np.sum((x - x.mean(axis=0)) ** 2)), 1e-12)
-    best = int(np.argmin(apart))
-    if apart[best] < _SAME_MOTION * power:
-        middle = clock[best] - times[0]
-        # Between two samples of the clock lies the true shift: that of stamps which then coincide.
-        near = np.argsort(np.abs(b.t - (times[0] + middle)))[:5]
-        start = int(np.argmin(np.abs(a.t - times[0])))
-        yield from (float(b.t[k] - a.t[start]) for k in near)
+def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], float]:
+    """Find the samples of a log that repeat another one, noise and all.
+
+    Args:
+        judged: Log that is to judge.
+        fitted: Log that was fitted to.
+
+    Returns:
+        Half-open ranges of samples of `judged`, and the speed of the copy over that of its source (0: no copy).
+    """
+    if judged is fitted:
+        return [(0, len(judged))], 1.0
+    if judged.tau is None or fitted.tau is None or judged.joints != fitted.joints:
+        return [], 0.0
+    if min(len(judged), len(fitted)) < _PIECE:
+        return [], 0.0
+    windows, source = list(_windows(judged, fitted)), _Source(fitted)
+    lines: list[Line | None] = [None] * len(windows)
+    for k in range(0, len(windows), max(1, len(windows) // _STARTS)):
+        if lines[k] is None:
+            chains = (_chain(source, windows, k, line) for line in source.lines(windows[k]))
+            for place, line in next(filter(None, chains), {}).items():
+                lines[place] = line
+    ranges = _joined([w.rows for w, line in zip(windows, lines, strict=True) if line is not None])
+    speeds = [line[1] for line in lines if line is not None]
+    return ranges, float(np.median(speeds)) if speeds else 0.0
 
 
-def _apart(x: Array, y: Array) -> Array:
-    """Σ|x − y|² with x laid on y from each sample of it on."""
-    n, m = len(x), len(y)
-    size = 1 << (n + m).bit_length()
-    product = np.fft.irfft(np.fft.rfft(y, size, axis=0) * np.conj(np.fft.rfft(x, size, axis=0)), size, axis=0)
-    common = product[: m - n + 1].sum(axis=1)
-    squares = np.append(0.0, np.cumsum(np.sum(y**2, axis=1)))
-    return np.asarray(np.maximum(squares[n:] - squares[: m - n + 1] + float(np.sum(x**2)) - 2.0 * common, 0.0))
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """Samples of a judging log on a clock no finer than the fitted log's."""
+
+    rows: tuple[int, int]
+    t: Array
+    q: Array
+    tau: Array
 
 
-def _alike(a: Log, b: Log, shift: float) -> bool:
-    """Whether the torques agree in what changes from one sample to the next, at most joints."""
+def _windows(a: Log, b: Log) -> Iterator[_Window]:
     assert a.tau is not None
-    assert b.tau is not None
-    times = a.t + shift
-    inside = np.flatnonzero((times >= b.t[0]) & (times <= b.t[-1]))[:_MOST]
-    if len(inside) < 32:
-        return False
-    there = np.clip(np.searchsorted(b.t, times[inside]), 1, len(b) - 1)
-    there -= (times[inside] - b.t[there - 1] < b.t[there] - times[inside]).astype(int)
-    # Rows of `a` that follow one another, held against the rows of `b` at these times.
-    mine, theirs = a.tau[inside], b.tau[there]
-    shares = []
-    for x, y in zip(mine.T, theirs.T, strict=True):
-        u, v = np.diff(x, 2), np.diff(y, 2)
-        size = float(np.linalg.norm(u) * np.linalg.norm(v))
-        if size > 0.0:
-            shares.append(float(u @ v) / size)
-    return bool(shares) and float(np.median(shares)) > _SAME_NOISE
+    periods = [float(np.median(np.diff(log.t))) for log in (a, b)]
+    every = max(1, round(periods[1] / periods[0]))
+    for start, stop in a.segments:
+        count = max(1, (stop - start) // (every * _WINDOW))
+        edges = np.linspace(start, stop, count + 1).astype(int)
+        for first, last in zip(edges[:-1], edges[1:], strict=True):
+            rows = slice(first, last, every)
+            if len(a.t[rows]) >= _PIECE:
+                yield _Window((int(first), int(last)), a.t[rows], a.q[rows], a.tau[rows])
+
+
+class _Source:
+    """A fitted log as a path with torques along it.
+
+    Args:
+        log: The log.
+    """
+
+    def __init__(self, log: Log) -> None:
+        assert log.tau is not None
+        self.t, self.q, self.tau = log.t, log.q, log.tau
+        self.rate = np.gradient(log.q, log.t, axis=0)
+        # A mirrored joint has the same size; which joints are mirrored is seen once the window lies on the path.
+        self.scale = np.maximum(np.std(log.q, axis=0), 1e-9)
+        self.points = np.linspace(0, len(log) - 1, min(len(log), _POINTS)).astype(int)
+        self.path = np.abs(log.q[self.points]) / self.scale
+
+    def lines(self, window: _Window) -> Iterator[Line]:
+        """Find lines along which a window has the source's path and noise, the likeliest first."""
+        size = float(np.sum(np.var(window.q / self.scale, axis=0)))
+        if size < 1e-8:
+            return  # it stands, and lies on the path wherever that stands
+        for guess in self._guesses(window, size):
+            line = self.settled(window, guess)
+            if line is not None and _same_noise(self.cosines(window, line)):
+                yield line
+
+    def _guesses(self, window: _Window, size: float) -> Iterator[Line]:
+        """Lines on which some points of the window lie next to the path, the nearest first.
+
+        Args:
+            window: The window.
+            size: Variance of its positions, in the path's scale.
+        """
+        anchors = np.linspace(0, len(window.t) - 1, _ANCHORS).astype(int)
+        x = np.abs(window.q[anchors]) / self.scale
+        apart = np.sum((self.path[None] - x[:, None]) ** 2, axis=2)
+        clock, times = self.t[self.points], window.t[anchors]
+        ends = [_least(apart[k]) for k in (0, -1)]
+        lines = [(clock[i], (clock[j] - clock[i]) / (times[-1] - times[0])) for i in ends[0] for j in ends[1] if i != j]
+        scores = []
+        for start, speed in lines:
+            places = np.clip(np.searchsorted(clock, start + speed * (times - times[0])), 0, len(clock) - 1)
+            scores.append(float(np.sum(apart[np.arange(_ANCHORS), places])))
+        for k in np.argsort(scores)[:3]:
+            if scores[k] < _NEAR * _ANCHORS * size:
+                yield lines[k]
+
+    def settled(self, window: _Window, guess: Line) -> Line | None:
+        """Settle a line by Gauss and Newton's steps on the positions; None where the path is not the same."""
+        start, speed = guess
+        since = window.t - window.t[0]
+        size = float(np.sum(np.var(window.q / self.scale, axis=0)))
+        left = np.inf
+        for _ in range(8):
+            times = start + speed * since
+            q, rate = _at(times, self.t, self.q), _at(times, self.t, self.rate)
+            signs = np.where(np.sum(q * window.q, axis=0) < 0.0, -1.0, 1.0)
+            rest, slope = (window.q - signs * q) / self.scale, signs * rate / self.scale
+            left = float(np.mean(np.sum(rest**2, axis=1)))
+            columns = np.column_stack([slope.ravel(), (slope * since[:, None]).ravel()])
+            step = np.linalg.lstsq(columns, rest.ravel(), rcond=None)[0]
+            start, speed = start + step[0], speed + step[1]
+        inside = (times >= self.t[0] - 1e-9) & (times <= self.t[-1] + 1e-9)
+        if not (left < _SAME_PATH * max(size, 1e-8) and np.mean(inside) > 0.5):
+            return None
+        return start, speed
+
+    def cosines(self, window: _Window, line: Line) -> list[float]:
+        """Compare the phases of a window's torques with those of the source along a line, piece by piece."""
+        theirs = _at(line[0] + line[1] * (window.t - window.t[0]), self.t, self.tau)
+        pairs = (
+            (mine[k : k + _PIECE], its[k : k + _PIECE])
+            for mine, its in zip(window.tau.T, theirs.T, strict=True)
+            for k in range(0, len(mine) - _PIECE + 1, _PIECE // 2)
+        )
+        return [found for x, y in pairs if (found := _phases_alike(x, y)) is not None]
+
+
+def _same_noise(cosines: Sequence[float]) -> bool:
+    return bool(cosines) and float(np.median(cosines)) > _SAME_NOISE
+
+
+def _chain(source: _Source, windows: Sequence[_Window], k: int, line: Line) -> dict[int, Line] | None:
+    """Follow the line of a window over its neighbours; None where they show another run of the same motion.
+
+    Where all joints reverse, friction's jumps alone can make two runs alike in a window. Its neighbours tell.
+    """
+    chain, seen = {k: line}, source.cosines(windows[k], line)
+    for step in (-1, 1):
+        at, (start, speed), missed = k, line, 0
+        while 0 <= at + step < len(windows) and missed < _MOST_MISSED:
+            guess = start + speed * (windows[at + step].t[0] - windows[at].t[0]), speed
+            at += step
+            settled = source.settled(windows[at], guess)
+            # A window that stands has no path of its own to settle by.
+            start, speed = settled or guess
+            cosines = source.cosines(windows[at], (start, speed))
+            if _same_noise(cosines):
+                chain[at], missed = (start, speed), 0
+            elif settled is None:
+                break
+            else:
+                missed += 1
+            seen += cosines
+            if not _same_noise(seen):
+                return None
+    return chain
+
+
+def _phases_alike(x: Array, y: Array) -> float | None:
+    """Mean cosine between the phases of two signals in the upper half of their frequencies; None: nothing is there."""
+    # Differences take away what is smooth, which would leak into the frequencies above.
+    u, v = (np.fft.rfft(np.diff(z, 3) * np.hanning(len(z) - 3)) for z in (x, y))
+    product = (u * np.conj(v))[len(u) // 2 :]
+    size = np.abs(product)
+    if np.max(size) <= 1e-20 * max(float(np.var(x) * np.var(y)), 1e-300):
+        return None
+    return abs(float(np.mean(np.real(product) / np.maximum(size, 1e-300))))
+
+
+def _at(times: Array, clock: Array, x: Array) -> Array:
+    return np.column_stack([np.interp(times, clock, column) for column in x.T])
+
+
+def _least(x: Array) -> Array:
+    """Places of the least local minima."""
+    padded = np.concatenate([[np.inf], x, [np.inf]])
+    places = np.flatnonzero((padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]))
+    return places[np.argsort(x[places])[:_NEAREST]]
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if out and out[-1][1] == first:
+            out[-1] = (out[-1][0], last)
+        else:
+            out.append((first, last))
+    return out

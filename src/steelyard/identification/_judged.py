@@ -10,22 +10,38 @@ from steelyard.assessment.score import Score, score_models, score_reduced
 from steelyard.check.check import check_study
 from steelyard.dynamics.model import Model
 from steelyard.ground.progress import tell_progress
-from steelyard.identification._copies import copied_from
+from steelyard.identification._copies import Copy, find_copy
 from steelyard.parameters.terms import identification_terms
+from steelyard.signals.excerpt import part_of
 from steelyard.signals.given import log_label
+from steelyard.signals.log import Log
 from steelyard.signals.source import Source
 from steelyard.study import Study
 
 
+# Independent values of the error, two in a period of the cut-off, from which a root mean square is known to 10 %.
+_ENOUGH = 50
+
+
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The scores of all models by name, log by log."""
+    """The scores of all models by name, log by log, and what of the logs that judge was copied from fitted ones."""
 
     cutoff_hz: float
     names: tuple[str, ...]
     judges: Study
     identification: dict[str, tuple[Score, ...]]
     validation: dict[str, tuple[Score, ...]]
+    copies: tuple[Copy, ...] = ()
+
+    @property
+    def independent(self) -> Study:
+        """The logs that judge, but for those that are copies."""
+        copied = {copy.log for copy in self.copies if not copy.cut}
+        if not copied:
+            return self.judges
+        labels = [s.log for s in self.validation["model"]]
+        return self.judges.judged_on([x for x, n in zip(self.judges.logs, labels, strict=True) if n not in copied])
 
 
 def judge(
@@ -35,10 +51,12 @@ def judge(
     validate: Sequence[Source],
     names: Sequence[str],
     validate_names: Sequence[str],
+    find_copies: bool = True,
 ) -> Judged:
     """Score `models`, of which "model" is the delivered one, on the logs of `study` and on those to `validate` by.
 
-    Their `names` and `validate_names` are for tables; `score_cutoff_hz` is of the scores' own filter.
+    Their `names` and `validate_names` are for tables; `score_cutoff_hz` is of the scores' own filter. With
+    `find_copies`, parts of judging logs that repeat fitted ones are cut off, where enough is left to judge by.
     """
     tell_progress("Judging", 0.75)
     cutoff_hz = score_cutoff_hz or study.cutoff_hz
@@ -63,14 +81,36 @@ def judge(
         return score_reduced(models, study.base, seen, study.first_motions(number), cutoff_hz, name)
 
     identification = _scores(own, labels, of_own)
-    judges = study.judged_on(validate)
+    judges, judging_labels = study.judged_on(validate), _labels(validate_names, validate, "validation")
+    copies: tuple[Copy, ...] = ()
+    if find_copies:
+        judges, copies = _without_copies(judges, judging_labels, list(zip(labels, study.beginnings, strict=True)))
     unseen = judging(judges)
 
     def of_other(models: Sequence[Model], number: int, name: str) -> tuple[Score, ...]:
         return score_models(models, unseen.motions_of(unseen.logs[number]), cutoff_hz, name)
 
-    validation = _scores(others, _labels(validate_names, validate, "validation"), of_other)
-    return Judged(cutoff_hz, tuple(labels), judges, identification, validation)
+    validation = _scores(others, judging_labels, of_other)
+    return Judged(cutoff_hz, tuple(labels), judges, identification, validation, copies)
+
+
+def _without_copies(
+    judges: Study, labels: Sequence[str], fitted: Sequence[tuple[str, Log]]
+) -> tuple[Study, tuple[Copy, ...]]:
+    """Cut off what repeats fitted logs, where the rest of a log is long enough to judge by."""
+    logs, copies = list(judges.logs), []
+    for k, (label, log) in enumerate(zip(labels, judges.beginnings, strict=True)):
+        if (found := find_copy(label, log, fitted)) is None:
+            continue
+        copy, ranges = found
+        # Of a log that is streamed only the beginning is compared, and all of it is in doubt.
+        rest = part_of(log, ranges) if logs[k] is log else None
+        if rest is not None:
+            left = [m for m in judges.motions_of(rest) if m.long_enough]
+            if 2.0 * judges.cutoff_hz * sum(m.t[-1] - m.t[0] for m in left) >= _ENOUGH:
+                copy, logs[k] = replace(copy, cut=True), rest
+        copies.append(copy)
+    return (judges.judged_on(logs) if any(c.cut for c in copies) else judges), tuple(copies)
 
 
 def as_checked(study: Study) -> Study:
@@ -80,14 +120,11 @@ def as_checked(study: Study) -> Study:
     return replace(study, terms=identification_terms(study.robot), known_friction={})
 
 
-def checked_judges(study: Study, judged: Judged) -> dict[str, Any]:
-    """The checks of the logs to judge by, and which of them are copies."""
+def checked_judges(judged: Judged) -> dict[str, Any]:
+    """The checks of the logs to judge by, and what of them is copied."""
     names = [s.log for s in judged.validation["model"]]
-    fitted = list(zip(judged.names, study.beginnings, strict=True))
-    copies = tuple(
-        (n, c) for n, one in zip(names, judged.judges.beginnings, strict=True) if (c := copied_from(one, fitted))
-    )
-    return {"judged_checks": tuple(zip(names, check_study(as_checked(judged.judges)), strict=True)), "copies": copies}
+    checks = tuple(zip(names, check_study(as_checked(judged.judges)), strict=True))
+    return {"judged_checks": checks, "copies": judged.copies}
 
 
 def _scores(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -50,6 +50,9 @@ LONG_LAG, COMMON_LAG = 0.035, 0.01  # s, of one joint and of most
 NOT_JUDGED_BY_OTHERS = (
     "No data was kept for validation: the scores are of the data the model was fitted to, and flatter it."
 )
+NOTHING_INDEPENDENT = (
+    "Nothing independent judges the model: the scores are of the data it was fitted to, and flatter it."
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,6 @@ NOT_JUDGED = Verdict("poor", "Nothing has been judged yet.", ())
 
 def judge(found: Identification) -> Verdict:
     """The grade of what was `found`: what its scores allow, less whatever else is known against it."""
-    copied = dict(found.copies)
     error = found.torque_error
     judged = found.judging_scores if error.unseen else ()
     # Where a joint stands, friction is whatever holds it, which no model can know.
@@ -76,11 +78,15 @@ def judge(found: Identification) -> Verdict:
     if np.median(errors) > POOR:
         grade = "poor"
     between = () if found.agreement is None else found.agreement.reasons
-    against: list[Against] = [*_copied(copied), *_logs(found), *(("usable", text) for text in between)]
+    against: list[Against] = [
+        *(("usable", copy.sentence) for copy in found.copies),
+        *_logs(found),
+        *(("usable", text) for text in between),
+    ]
     against += [*_beside_its_own_fit(found, judged), *_bodies(found), *against_sense(found), *_known(found)]
     against += against_assumptions(found)
     if not judged:
-        against.append(("usable", NOT_JUDGED_BY_OTHERS))
+        against.append(("usable", NOTHING_INDEPENDENT if found.copies else NOT_JUDGED_BY_OTHERS))
     grade = max((grade, *(cap for cap, _ in against)), key=GRADES.index)
     said = [] if not judged else [_about_data(error), *_about_extent(found, judged)]
     reasons = [*said, *(text for _, text in against), *_about_joints(names, errors), *_about_files(found)]
@@ -118,11 +124,6 @@ def _about_extent(found: Identification, judged: Sequence[Score]) -> Iterator[st
 
 # What speaks against a model: the best grade that it leaves, and why.
 Against = tuple[Grade, str]
-
-
-def _copied(copies: Mapping[str, str]) -> Iterator[Against]:
-    for name, source in copies.items():
-        yield "usable", f"'{name}' repeats the log '{source}' that was fitted to, noise and all, and judges nothing."
 
 
 def _logs(found: Identification) -> Iterator[Against]:

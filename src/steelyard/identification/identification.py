@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from steelyard.assessment.torque_band import TorqueBand
     from steelyard.assumptions.ledger import Ledger
     from steelyard.check import Check
+    from steelyard.identification._copies import Copy
     from steelyard.identification.agreement import Agreement
     from steelyard.identification.file_scores import FileScore
     from steelyard.identification.format_models import FormatModel
@@ -121,8 +122,8 @@ class Identification(Displayed):
     checks: tuple[tuple[str, Check], ...] = ()
     # The same of the logs that it is judged by.
     judged_checks: tuple[tuple[str, Check], ...] = ()
-    # Logs to judge by that repeat one that was fitted to: the names of both.
-    copies: tuple[tuple[str, str], ...] = ()
+    # Logs to judge by that repeat one that was fitted to, as a whole or in part.
+    copies: tuple[Copy, ...] = ()
     # For every kind of robot file the best model that it can hold, and how the written file predicts.
     formats: tuple[FormatModel, ...] = ()
     files: tuple[FileScore, ...] = ()
@@ -148,7 +149,7 @@ class Identification(Displayed):
     @property
     def judging_scores(self) -> tuple[Score, ...]:
         """The scores on logs that took no part in the fit; where there are none, those on the fitted logs."""
-        copies = {name for name, _ in self.copies}
+        copies = {copy.log for copy in self.copies if not copy.cut}
         return tuple(s for s in self.validation if s.log not in copies) or self.identification
 
     @property

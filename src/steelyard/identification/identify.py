@@ -195,7 +195,7 @@ def identify(
         "free": task.model(fit.free),
         "reduced": None if fit.reduced is None else task.model(fit.reduced),
     }
-    judged = judge(study, models, score_cutoff_hz, judges, names, validate_names)
+    judged = judge(study, models, score_cutoff_hz, judges, names, validate_names, find_copies=check)
     found = Identification(
         robot=study.robot,
         settings=settings,
@@ -222,10 +222,10 @@ def identify(
         structure=structure,
         agreement=agreement_of(study, judged.names, fit.free),
         checks=tuple(zip(judged.names, check_study(as_checked(study)), strict=True)) if check else (),
-        **(checked_judges(study, judged) if check and judges else {}),
+        **(checked_judges(judged) if check and judges else {}),
     )
     if check and torques and one_by_one and not curves:
-        found = with_assumptions(found, study, judged.judges)
+        found = with_assumptions(found, study, judged.independent)
     if files:
         from steelyard.identification.file_scores import with_files
 

@@ -207,7 +207,7 @@ def result_json(
         "significance": _significance(found),
         "check": [{"log": name, **check.to_json()} for name, check in found.checks],
         "check_of_validation": [{"log": name, **check.to_json()} for name, check in found.judged_checks],
-        "copies": [{"log": name, "of": source} for name, source in found.copies],
+        "copies": [copy.to_json() for copy in found.copies],
         "identification": [s.to_json() for s in found.identification],
         "validation": [s.to_json() for s in found.validation],
         "validation_of_the_free_fit": [s.to_json() for s in found.free_validation],

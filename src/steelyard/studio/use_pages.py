@@ -86,7 +86,7 @@ def trust_html(run: ShelvedRun) -> Html:
 
 
 def _trust(result: Mapping[str, Any]) -> Html:
-    repeated = {copy["log"] for copy in result.get("copies", ())}
+    repeated = {copy["log"] for copy in result.get("copies", ()) if not copy.get("rest_judges")}
     others = [score for score in result["validation"] if score["log"] not in repeated]
     judged = (others or result["identification"])[0]
     before = {j["joint"]: moving_error(j) for s in result["nominal"][:1] for j in s["joints"]}
