@@ -1,4 +1,4 @@
-"""A log that judges is recognised where it repeats the fitted one, and left alone where a robot played a motion twice."""
+"""A judging log that repeats the fitted one is recognised; a motion that a robot played twice is no copy."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 
 from steelyard.errors import LogError, SteelyardError
-from steelyard.signals.excerpt import moving_ranges, part_of
+from steelyard.signals.excerpt import joined_ranges, moving_ranges, part_of
 from steelyard.signals.log import Log
 from steelyard.signals.source import LogFile, Source, border_of
 
@@ -76,18 +76,7 @@ def _blocks(log: Log, start: float, seconds: float, every: int) -> tuple[list[tu
     blocks = [(int(a), int(b)) for a, b in itertools.pairwise(edges)]
     judged = [b for b in blocks if number[b[0]] % every == every - 1]
     used = [b for b in blocks if number[b[0]] % every != every - 1]
-    return _joined(used), judged
-
-
-def _joined(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbouring blocks as one."""
-    out: list[tuple[int, int]] = []
-    for a, b in blocks:
-        if out and out[-1][1] == a:
-            out[-1] = (out[-1][0], b)
-        else:
-            out.append((a, b))
-    return out
+    return joined_ranges(used), judged
 
 
 def _both(log: Log, used: list[tuple[int, int]], judged: list[tuple[int, int]]) -> tuple[Log, Log]:

@@ -1,19 +1,22 @@
 """Which parts of a log that judges are copies of a log that was fitted to? The noise on the torques tells.
 
 Two logs of one motion, played twice, have the same path and torques but for noise. A copy has the same noise too,
-whatever its clock shows: shifted, slower, backwards, mirrored, thinned, spliced with something else, under some noise of
-its own. Each window of the judging log is laid on the fitted one by the path alone, not by time; then the phases of the
-torques' finest frequencies are compared.
+whatever its clock shows: shifted, slower, backwards, mirrored, thinned, spliced with something else, or under
+some noise of its own. The path alone, not time, lays each window of the judging log on the fitted one. Then the phases of the torques'
+finest frequencies are compared.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.signals.excerpt import joined_ranges
 from steelyard.signals.log import Log
 
 # Samples of a window, and of the four to seven pieces of it whose spectra are compared.
@@ -117,7 +120,7 @@ def copied_ranges(judged: Log, fitted: Log) -> tuple[list[tuple[int, int]], floa
             chains = (_chain(source, windows, k, line) for line in source.lines(windows[k]))
             for place, line in next(filter(None, chains), {}).items():
                 lines[place] = line
-    ranges = _joined([w.rows for w, line in zip(windows, lines, strict=True) if line is not None])
+    ranges = joined_ranges([w.rows for w, line in zip(windows, lines, strict=True) if line is not None])
     speeds = [line[1] for line in lines if line is not None]
     return ranges, float(np.median(speeds)) if speeds else 0.0
 
@@ -139,7 +142,7 @@ def _windows(a: Log, b: Log) -> Iterator[_Window]:
     for start, stop in a.segments:
         count = max(1, (stop - start) // (every * _WINDOW))
         edges = np.linspace(start, stop, count + 1).astype(int)
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in itertools.pairwise(edges):
             rows = slice(first, last, every)
             if len(a.t[rows]) >= _PIECE:
                 yield _Window((int(first), int(last)), a.t[rows], a.q[rows], a.tau[rows])
@@ -269,18 +272,8 @@ def _at(times: Array, clock: Array, x: Array) -> Array:
     return np.column_stack([np.interp(times, clock, column) for column in x.T])
 
 
-def _least(x: Array) -> Array:
+def _least(x: Array) -> NDArray[np.intp]:
     """Places of the least local minima."""
     padded = np.concatenate([[np.inf], x, [np.inf]])
     places = np.flatnonzero((padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]))
-    return places[np.argsort(x[places])[:_NEAREST]]
-
-
-def _joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for first, last in ranges:
-        if out and out[-1][1] == first:
-            out[-1] = (out[-1][0], last)
-        else:
-            out.append((first, last))
-    return out
+    return np.asarray(places[np.argsort(x[places])[:_NEAREST]], dtype=np.intp)

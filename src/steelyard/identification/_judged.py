@@ -18,7 +18,6 @@ from steelyard.signals.log import Log
 from steelyard.signals.source import Source
 from steelyard.study import Study
 
-
 # Independent values of the error, two in a period of the cut-off, from which a root mean square is known to 10 %.
 _ENOUGH = 50
 

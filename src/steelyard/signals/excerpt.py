@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,17 @@ from steelyard.signals.standing import STANDING_SHARE
 
 # Stand-stills shorter than this (s) are reversals.
 SHORTEST = 0.5
+
+
+def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join half-open index ranges that follow one another without a gap."""
+    out: list[tuple[int, int]] = []
+    for first, last in ranges:
+        if out and out[-1][1] == first:
+            out[-1] = (out[-1][0], last)
+        else:
+            out.append((first, last))
+    return out
 
 
 def part_of(log: Log, ranges: list[tuple[int, int]]) -> Log | None:
