@@ -2,8 +2,8 @@
 
 Two logs of one motion, played twice, have the same path and torques but for noise. A copy has the same noise too,
 whatever its clock shows: shifted, slower, backwards, mirrored, thinned, spliced with something else, or under
-some noise of its own. The path alone, not time, lays each window of the judging log on the fitted one. Then the phases of the torques'
-finest frequencies are compared.
+some noise of its own. The path alone, not time, lays each window of the judging log on the fitted one. Then
+the phases of the torques' finest frequencies are compared.
 """
 
 from __future__ import annotations

@@ -20,7 +20,11 @@ SHORTEST = 0.5
 
 
 def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join half-open index ranges that follow one another without a gap."""
+    """Join index ranges that follow one another without a gap.
+
+    Args:
+        ranges: Half-open ranges of samples, in order.
+    """
     out: list[tuple[int, int]] = []
     for first, last in ranges:
         if out and out[-1][1] == first:
