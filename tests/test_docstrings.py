@@ -1,10 +1,10 @@
 """Every argument of every public function is documented, with its unit where it has one.
 
-Public is a function of a module, or a method of a class of a module, none of whose folders, file, class or own name
-begins with an underscore. An argument is documented where its name stands in backticks, or before a colon in an
-`Args:` block: in the function's docstring, in its class's, or in those of a base class that states the same method.
-The items of papers have one signature, which `Paper` documents; a command's arguments are documented by the help of its
-options, which `tests/cli/test_commands.py` asks for.
+A function is public if no folder, file, class or function name on its path begins with an underscore. A function with
+two or more arguments documents them in an `Args:` block. A sentence may name a single argument in backticks.
+The block may be in the docstring of the function, of its class, or of a base class that defines the same method.
+The items of papers have one signature, which `Paper` documents. The help of the options documents the arguments of a
+command (`tests/cli/test_commands.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,41 @@ import pytest
 from sources import parsed
 
 PACKAGE = Path(__file__).parent.parent / "src" / "steelyard"
+
+# Rooms whose docstrings still name arguments in backticks inside sentences. The list must become empty.
+PENDING = {
+    "assessment",
+    "assumptions",
+    "check",
+    "cli",
+    "compare",
+    "cutoff.py",
+    "demo.py",
+    "dynamics",
+    "errors.py",
+    "estimation",
+    "excitation",
+    "export",
+    "fleet",
+    "friction",
+    "ground",
+    "identification",
+    "local",
+    "papers",
+    "parameters",
+    "payload",
+    "project.py",
+    "regression",
+    "rehearse",
+    "report",
+    "robot",
+    "signals",
+    "simulation",
+    "studio",
+    "study.py",
+    "use",
+    "watch",
+}
 
 # Of the methods that Python itself names, those that people call with arguments of our choosing.
 OURS = {"__init__", "__call__"}
@@ -106,8 +141,8 @@ def texts(function: Function) -> Iterator[str]:
                 yield ast.get_docstring(owner) or ""
 
 
-def documented(name: str, text: str) -> bool:
-    if re.search(rf"`\*{{0,2}}{name}`", text):
+def documented(name: str, text: str, in_backticks: bool) -> bool:
+    if in_backticks and re.search(rf"`\*{{0,2}}{name}`", text):
         return True
     _, block, lines = text.partition("Args:\n")
     return bool(block) and re.search(rf"^ +([*\w]+, )*\**{name}(, [*\w]+)*:", lines, re.MULTILINE) is not None
@@ -126,7 +161,8 @@ def promised(function: Function) -> set[str]:
 def missing(function: Function) -> list[str]:
     known, stated = list(texts(function)), promised(function)
     names = [name for name in arguments(function.definition) if name not in stated]
-    return [name for name in names if not any(documented(name, text) for text in known)]
+    in_backticks = len(names) < 2 or function.room in PENDING
+    return [name for name in names if not any(documented(name, text, in_backticks) for text in known)]
 
 
 def gaps(room: str) -> list[str]:
@@ -154,7 +190,13 @@ def test_a_missing_argument_is_seen() -> None:
     )
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    assert missing(Function("", "", definition, None)) == ["rate"]
+    assert missing(Function("", "", definition, None)) == ["mass", "rate"]
+
+
+def test_a_single_argument_may_be_named_in_the_sentence() -> None:
+    definition = ast.parse('def one(mass):\n    """Weigh a `mass` [kg]."""\n').body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    assert missing(Function("", "", definition, None)) == []
 
 
 def test_what_a_base_class_documents_need_not_be_said_again() -> None:
@@ -163,4 +205,4 @@ def test_what_a_base_class_documents_need_not_be_said_again() -> None:
     assert isinstance(owner, ast.ClassDef)
     definition = owner.body[0]
     assert isinstance(definition, ast.FunctionDef)
-    assert missing(Function("", "", definition, owner)) == ["ddu"]
+    assert missing(Function("parameters", "", definition, owner)) == ["ddu"]
