@@ -11,9 +11,9 @@ from steelyard.assumptions.estimates import Estimates, Normals, doubt_of
 from steelyard.assumptions.harm import HARM_PERCENT, HARM_SIGMAS, Harm, judged_errors, judged_gains
 from steelyard.assumptions.ledger import FALSE_REFUTATIONS, Answer, Entry, Ledger
 from steelyard.assumptions.rows import LedgerRows, ledger_rows
-from steelyard.assumptions.student import each_two_sided, quantile, two_sided
 from steelyard.dynamics.model import Model
 from steelyard.ground.arrays import Array, one_blas_thread
+from steelyard.ground.student import each_two_sided, quantile, two_sided
 from steelyard.regression.block_grams import Mask
 from steelyard.signals.prepare import Motion
 from steelyard.study import Study

@@ -71,14 +71,20 @@ class Entry:
 
     @property
     def sentence(self) -> str:
-        """What is refuted, by how much, and what to do."""
+        """Value, cost and remedy of a refuted assumption."""
+        if self.estimate is None:
+            return f"{self.suspect.assumption} Not testable: {self.suspect.test}."
+        return f"{self.evidence} {self.suspect.fix}"
+
+    @property
+    def evidence(self) -> str:
+        """Value and cost of a refuted assumption; empty without an estimate."""
         s, unit = self.suspect, f" {self.suspect.unit}" if self.suspect.unit else ""
         if self.estimate is None or self.standard_error is None:
-            return f"{s.assumption} Not testable: {s.test}."
+            return ""
         value = f"{self.estimate:+.3g} ± {number(1.96 * self.standard_error, 2)}{unit}"
         others = f" (or {', '.join(self.rivals)}, which explain the same)" if self.rivals else ""
-        cost = f"costs {number(self.harm_percent, 2)} % of the torque error"
-        return f"{s.name}: {value}{others}; {cost}. {s.fix}"
+        return f"{s.name}: {value}{others}; costs {number(self.harm_percent, 2)} % of the torque error."
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

@@ -54,5 +54,5 @@ def lines(ledger: Ledger | None, reasons: Sequence[str] = ()) -> Iterator[str]:
     """
     if ledger is not None:
         above = "\n".join(reasons)
-        yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.sentence not in above)
+        yield from (f"Refuted: {e.sentence}" for e in ledger.refuted if e.evidence not in above)
         yield f"Assumptions {ledger.summary}."

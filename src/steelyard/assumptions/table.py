@@ -281,12 +281,16 @@ def _gravities(robot: Robot) -> Iterator[Suspect]:
 def _gravity_columns(along: ModelledMotion) -> Iterator[JointTorques]:
     g = np.asarray(along.model.robot.gravity)
     yield _all(along.placements.pulled(g))
-    for axis in _level(g):
+    for axis in level_axes(g):
         yield _all(along.placements.pulled(np.cross(axis, g)))
 
 
-def _level(g: Array) -> tuple[Array, Array]:
-    """Two horizontal axes; of gravity along −z, those of x and y."""
+def level_axes(g: Array) -> tuple[Array, Array]:
+    """Compute the two horizontal axes that tilts of gravity are about; for gravity along −z those of x and y.
+
+    Args:
+        g: Gravity in the base frame [m/s²].
+    """
     size = float(np.linalg.norm(g))
     down = g / size if size > 0.0 else np.array([0.0, 0.0, -1.0])
     x = np.eye(3)[0] if abs(down[0]) < 0.9 else np.eye(3)[1]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steelyard.ground.arrays import Array
+from steelyard.parameters.terms import identification_terms
 from steelyard.regression.base_parameters import BaseParameters
 from steelyard.regression.observe import observe
 from steelyard.robot.robot import Robot
@@ -20,15 +23,18 @@ class Evidence:
     """States and torques at the rows that remain after filtering, and y = A β of every joint whose torque is used.
 
     `A[e]` has the columns `columns[e]` of the base parameters (places in β). `joints[e]` is the joint of equation e.
+    `moving` marks the rows in which a joint does not stand. `usual` are base parameters with terms without memory.
     """
 
     robot: Robot
     base: BaseParameters
+    usual: BaseParameters
     motions: tuple[Motion, ...]
     q: Array
     dq: Array
     ddq: Array
     tau: Array
+    moving: NDArray[np.bool_]
     joints: tuple[int, ...]
     columns: tuple[Array, ...]
     A: tuple[Array, ...]
@@ -58,11 +64,13 @@ def gather(study: Study, number: int) -> Evidence:
     return Evidence(
         robot=robot,
         base=base,
+        usual=_usual(study).base,
         motions=motions,
         q=_rows([m.q[m.keep] for m in motions]),
         dq=_rows([m.dq[m.keep] for m in motions]),
         ddq=_rows([m.ddq[m.keep] for m in motions]),
         tau=_rows([m.filter(m.tau, m.keep) for m in motions]),
+        moving=_rows([_moving(m) for m in motions]),
         joints=tuple(robot.joint_index(e.name) for e in data.equations),
         columns=tuple(np.array(e.among(base.independent)[1]) for e in data.equations),
         A=tuple(np.concatenate([a for a, _ in part]) for part in parts),
@@ -70,7 +78,17 @@ def gather(study: Study, number: int) -> Evidence:
     )
 
 
-def _rows(pieces: Sequence[Array]) -> Array:
+def _usual(study: Study) -> Study:
+    return replace(study, terms=identification_terms(study.robot)) if study.terms.history else study
+
+
+def _moving(motion: Motion) -> NDArray[np.bool_]:
+    if motion.standing is None:
+        return np.ones_like(motion.q[motion.keep], dtype=bool)
+    return ~motion.standing[motion.keep]
+
+
+def _rows(pieces: Sequence[Any]) -> Any:
     return np.concatenate(pieces) if pieces else np.empty((0, 0))
 
 

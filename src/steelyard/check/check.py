@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from steelyard.assumptions.ledger import Ledger
 from steelyard.check._artefacts import (
     check_computed,
     check_drop_outs,
@@ -16,23 +17,23 @@ from steelyard.check._artefacts import (
     check_overshoot,
 )
 from steelyard.check._channels import STILL, check_channels, check_limits, check_rounding, check_times
+from steelyard.check._coupled import check_coupled
 from steelyard.check._delay import check_delay, check_velocity
-from steelyard.check._description import States, check_description, check_gravity
+from steelyard.check._description import check_scale
 from steelyard.check._evidence import Evidence, Fit, gather
-from steelyard.check._mistakes import check_together
-from steelyard.check._witness import check_coupled, check_witness
-from steelyard.check._zeros import check_clock, check_zeros
+from steelyard.check.assumed import findings_of, ledger_of_log
 from steelyard.check.excitation import Excitation, excitation_of
 from steelyard.check.explained import (
+    check_contradiction,
     check_explained,
     check_motion,
     check_warming,
     free_fits,
-    friction_power,
     friction_share,
-    giving,
 )
 from steelyard.check.harm import FATAL, Grade, advices, by_harm, verdict
+from steelyard.check.left_out import LeftOutFits
+from steelyard.check.mistakes import find_mistakes
 from steelyard.check.pictures import FindingPicture, pictures_of
 from steelyard.errors import LogError, StructureError
 from steelyard.ground.arrays import one_blas_thread
@@ -63,10 +64,25 @@ _OF_THE_MOTION = ("rank", "condition", "hidden", "motionless")
 
 @dataclass(frozen=True, repr=False)
 class Check(Outcome, Displayed):
-    """What was found: entries from checks, what the motion can show (None if the log is too broken to tell), and, for
-    pages, `pictures` of what is wrong by the findings' keys."""
+    """Result of a check of a log.
 
-    why_null: ClassVar = {"excitation": "The log is too broken to say what its motion shows."}
+    Attributes:
+        robot: Name of the robot.
+        source: File of the log.
+        grade: Whether the log can be identified from.
+        verdict: The grade in a sentence.
+        advice: Remedies, the most urgent first.
+        entries: All findings.
+        excitation: Base parameters that the motion shows; None if the log is too broken.
+        pictures: Evidence of findings for pages, by their keys.
+        assumptions: Test of what a fit to this log takes for granted; None if the log is too short or too broken.
+    """
+
+    why_null: ClassVar = {
+        "excitation": "The log is too broken to say what its motion shows.",
+        "assumptions": "The log is too short or too broken to test them, or `identify` tests them with all its logs.",
+        **{f"assumptions/entries/*/{name}": why for name, why in Ledger.why_null.items()},
+    }
 
     robot: str
     source: str
@@ -76,6 +92,7 @@ class Check(Outcome, Displayed):
     entries: tuple[Finding, ...]
     excitation: Excitation | None
     pictures: Mapping[str, FindingPicture] = field(default_factory=dict, compare=False)
+    assumptions: Ledger | None = field(default=None, compare=False)
 
     def of(self, kind: str) -> tuple[Finding, ...]:
         """The entries of one `kind`."""
@@ -109,9 +126,9 @@ class Check(Outcome, Displayed):
         return out
 
     def to_json(self) -> dict[str, Any]:
-        made = explained(replace(self, pictures={}))
-        del made["pictures"]
-        return made
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "pictures"}
+        parts["assumptions"] = None if self.assumptions is None else self.assumptions.to_json()
+        return explained(parts, self.why_null)
 
     def files(self) -> Mapping[str, Content]:
         from steelyard.check.kept import evidence_file
@@ -155,7 +172,8 @@ def check_log(
         study = Study.of(robot, log, terms, preparation)
     except LogError as error:
         return _unprepared(as_logged(robot, [log]), log, error)
-    return check_study(study)[0]
+    with one_blas_thread():
+        return _check(study, 0, assumptions=True)
 
 
 def _check_long(robot: Robot, log: Source, terms: TermsLike | None, preparation: Preparation | None) -> Check:
@@ -210,15 +228,20 @@ def check_study(study: Study) -> tuple[Check, ...]:
         return tuple(_check(study, number) for number in numbers)
 
 
-def _check(study: Study, number: int) -> Check:
+def _check(study: Study, number: int, assumptions: bool = False) -> Check:
     log = study.beginnings[number]
     entries = _of_channels(study.robot, log)
-    seen, rows = None, None
+    seen, rows, ledger = None, None, None
     if not _spoilt(entries):
         more, seen, rows = _look(study, number)
+        # A fit to channels that are mixed up says nothing of smaller mistakes.
+        if assumptions and rows is not None and not any(e.severity == "problem" for e in more):
+            ledger = ledger_of_log(study, rows[0])
+            more = [*more, *findings_of(ledger, study.robot)]
         entries = _without_echoes([*entries, *more])
     pictures = pictures_of(entries, study.robot, log, *(rows or ()))
-    return _told(study.robot, log, entries, seen, study.later(number), pictures)
+    made = _told(study.robot, log, entries, seen, study.later(number), pictures)
+    return replace(made, assumptions=ledger)
 
 
 def _unprepared(robot: Robot, log: Log, error: LogError) -> Check:
@@ -298,8 +321,9 @@ def _look(study: Study, number: int) -> tuple[list[Finding], Excitation | None, 
         message = f"After filtering {min(len(y) for y in seen.y)} rows remain for {seen.base.rank} base parameters."
         return [*velocity, Finding("short", "problem", message, "Log a longer motion.")], None, None
     fits = free_fits(seen)
-    excitation = excitation_of(seen, fits)
-    mixed_up = _against_physics(seen, fits)
+    left_out = LeftOutFits(seen)
+    excitation = replace(excitation_of(seen, fits), floors=left_out.floors)
+    mixed_up = _against_physics(seen, left_out)
     motion = list(check_motion(robot, excitation))
     if any(e.severity == "problem" for e in (*velocity, *mixed_up)):
         # What a motion shows is judged by a fit, and a fit to torques that are not the robot's shows nothing.
@@ -321,35 +345,12 @@ def _unfit(error: StructureError) -> Finding:
     return Finding("short", "problem", str(error), "Log a longer motion.")
 
 
-def _against_physics(seen: Evidence, fits: Mapping[int, Fit]) -> list[Finding]:
-    """Gravity, order, sign and scale: the explanation that mends most comes first and keeps the others silent."""
+def _against_physics(seen: Evidence, fits: LeftOutFits) -> list[Finding]:
+    """Gravity, order, signs and scale: a mistake that is found keeps its consequences silent."""
     echoes = list(check_echo(seen))
     if not echoes and seen.robot.has_inertia:
         echoes = list(check_computed(seen))
-    if echoes:
-        return echoes
-    coupled = list(check_coupled(seen))
-    if coupled:
-        return coupled
-    powers = friction_power(seen, fits)
-    giving_energy = list(giving(seen, fits, powers))
-    if not seen.robot.has_inertia:
-        return giving_energy or list(check_together(seen, fits)) or list(check_witness(seen, fits))
-    every = len(giving_energy) == len(powers) > 0
-    tilted = [] if every else list(check_gravity(States.of(seen)))
-    if tilted:
-        return tilted
-    found = list(check_description(seen, powers))
-    if any(e.kind == "order" for e in found):
+    if found := echoes or find_mistakes(fits) or list(check_coupled(seen)):
         return found
-    named = {e.joint for e in found if e.kind == "sign"}
-    found = [*found, *(e for e in giving_energy if e.joint not in named)]
-    if any(e.severity == "problem" for e in found):
-        return found
-    between = list(check_together(seen, fits))
-    if any(e.severity == "problem" for e in between):
-        # What mends most says it; that a single joint's torque looks too large is the same seen from elsewhere.
-        return [*(e for e in found if e.kind != "torque_scale"), *between]
-    if not any(e.severity == "warning" for e in (*found, *between)):
-        between = [*between, *check_witness(seen, fits)]
-    return [*found, *between, *(list(check_zeros(seen, fits)) or check_clock(seen))]
+    scale = list(check_scale(seen)) if seen.robot.has_inertia else []
+    return [*scale, *check_contradiction(seen.robot, fits)]

@@ -66,7 +66,7 @@ class Excitation:
     """`rank` of `count` base columns; cond₂ of those columns, rows weighted by 1/σ of their joint.
 
     `condition_number` is with columns of unit length, `unscaled_condition_number` as they stand; None: infinite.
-    `floors` are, by joint, what a fit to its torque alone leaves (root mean square, N m or N).
+    `floors` are, by joint, the torque errors of fits to this log on the blocks that they left out (rms, N m or N).
     """
 
     why_null: ClassVar = {
@@ -117,7 +117,6 @@ def excitation_of(seen: Evidence, fits: Mapping[int, Fit]) -> Excitation:
         unscaled_condition_number=float(plain[0] / plain[-1]) if full else None,
         joints=tuple(_motion(seen, k, parameters) for k in range(seen.robot.dof)),
         parameters=parameters,
-        floors={seen.robot.joints[j].name: float(np.sqrt(np.mean(f.residual**2))) for j, f in fits.items()},
     )
 
 

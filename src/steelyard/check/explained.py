@@ -1,4 +1,4 @@
-"""Does a joint's motion explain its torque at all, and does its friction take energy rather than give it?"""
+"""Whether the motion explains the torques, joint by joint and together, and what the motion can show."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence, Fit, fit
 from steelyard.check.excitation import Excitation, JointMotion
+from steelyard.check.left_out import LeftOutFits
 from steelyard.friction.drift import drift_of
 from steelyard.robot.robot import Joint, Robot
 from steelyard.signals.log import Finding
@@ -16,8 +17,9 @@ from steelyard.signals.log import Finding
 _MOST_ROWS = 4000
 # More than half of a torque's variance unexplained by any rigid body with any friction: it is not this joint's torque.
 UNEXPLAINED = 0.5
-# Negative friction by so many standard errors is no accident.
-CERTAIN = 6.0
+# Error on left-out blocks of one fit to all joints, over that of a fit to one of them. It is mostly below 1 on sound
+# logs, since shared parameters are better known; at 2, three quarters of the squares come from the contradiction.
+_CONTRADICTION = 2.0
 # cond₂ of the weighted, scaled base columns: beyond 100 the worst combination is a hundred times less certain.
 HIGH_CONDITION = 100.0
 
@@ -51,20 +53,6 @@ def friction_columns(seen: Evidence) -> list[list[int]]:
     return out
 
 
-def friction_power(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
-    """Power that each joint's friction takes by `fits` to what was `seen`, in standard errors; below 0 it gives."""
-    out: dict[int, float] = {}
-    rows = seen.thinned(_MOST_ROWS)
-    for e, (joint, columns) in enumerate(zip(seen.joints, friction_columns(seen), strict=True)):
-        found = fits[joint]
-        usable = [k for k in columns if np.isfinite(found.errors[k])]
-        shares = np.mean(seen.A[e][rows][:, usable] * seen.dq[rows, joint][:, None], axis=0)
-        error = float(np.linalg.norm(found.errors[usable] * shares))
-        if error > 0.0:
-            out[joint] = float(found.values[usable] @ shares) / error
-    return out
-
-
 def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     """Standard deviation of each joint's friction by `fits` against that of the torque `seen`."""
     out: dict[int, float] = {}
@@ -74,18 +62,29 @@ def friction_share(seen: Evidence, fits: Mapping[int, Fit]) -> dict[int, float]:
     return out
 
 
-def giving(seen: Evidence, fits: Mapping[int, Fit], powers: Mapping[int, float]) -> Iterator[Finding]:
-    """Joints `seen` whose friction gives energy (`powers`) though `fits` explain their torque: a sign is wrong."""
-    for joint, power in powers.items():
-        if power < -CERTAIN and fits[joint].left < UNEXPLAINED:
-            yield wrong_sign(seen.robot.joints[joint].name, "its friction would give energy instead of taking it")
+def check_contradiction(robot: Robot, fits: LeftOutFits) -> Iterator[Finding]:
+    """Report joints that contradict one another.
 
+    All joints share the parameters of the links. On left-out blocks one fit to all of them predicts a torque as well as
+    a fit to its joint alone, or better, unless the rigid bodies of the description cannot explain them together.
 
-def wrong_sign(name: str, reason: str) -> Finding:
-    """That the torque of the joint `name` has the wrong sign, for this `reason`, and what to do about it."""
-    advice = f"Turn the sign of the torque of '{name}' (sign.torque, or torque_constants, in the mapping)."
-    message = f"The torque of '{name}' has the wrong sign: {reason}."
-    return Finding("sign", "problem", message, advice, name, fix={"sign.torque": {name: -1.0}})
+    Args:
+        robot: Robot of the log.
+        fits: Fits of the log.
+    """
+    if len(fits.seen.joints) < 2:
+        return
+    together, alone = (np.where(fits.live, x.sum(axis=0), 1.0) for x in (fits.together, fits.alone))
+    excess = np.sqrt(together / np.maximum(alone, 1e-300))
+    worst = int(np.argmax(excess))
+    if excess[worst] > _CONTRADICTION:
+        name = robot.joints[fits.seen.joints[worst]].name
+        message = (
+            f"The joints contradict one another: one fit to all of them predicts the torque of '{name}' "
+            f"{excess[worst]:.1f} times worse than a fit to this joint alone."
+        )
+        advice = f"Check zero, sign, scale and unit of '{name}' and its neighbours, and whether a spring acts there."
+        yield Finding("inconsistent", "warning", message, advice, name)
 
 
 # What the excitation means: joints that hardly move, parameters that do not show, and which joint should move.

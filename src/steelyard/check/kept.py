@@ -39,7 +39,8 @@ def read_checks(folder: Path) -> list[tuple[str, Check]]:
     for k, one in enumerate(logs):
         if not isinstance(one.value, Mapping):
             raise SteelyardError(f"{folder / RESULT}: holds no check of log {k + 1}; {_REMEDY}.")
-        known = {key: x for key, x in one.value.items() if key not in (WHY_NULL, "command", "log")}
+        # What the ledger refutes stands among the findings; its table is for programs.
+        known = {key: x for key, x in one.value.items() if key not in (WHY_NULL, "command", "log", "assumptions")}
         check = build(Check, Field(known, str(folder / RESULT), error=SteelyardError), others=True)
         if k < len(pictures):
             check = replace(check, pictures={key: build(FindingPicture, x) for key, x in pictures[k].items()})

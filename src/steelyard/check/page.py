@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from steelyard.assumptions.page import assumptions_section, lines
 from steelyard.check import Check, Checks, Excitation
 from steelyard.check.harm import MOST_ADVICES, by_harm
 from steelyard.check.pictures import FindingPicture
@@ -52,6 +53,8 @@ def print_check(found: Check, out: Console) -> None:
     ranked = by_harm(found.entries)
     rows: list[list[str | Text]] = [[Text(e.severity, _COLOURS.get(e.severity, "")), e.message] for e in ranked]
     out.print(table("Findings", ["", "what was found"], rows))
+    for line in lines(found.assumptions, [e.message for e in ranked]):
+        say(out, line)
     say(out, bold(found.verdict))
     for k, advice in enumerate(found.advice):
         say(out, f" {k + 1}. {advice}")
@@ -198,7 +201,9 @@ def _next(logs: Sequence[str], worst: Check) -> Html:
 
 def _log(name: str, found: Check) -> list[Html]:
     pieces = [callout(_GRADES[found.grade], f"{name}: {found.verdict}")]
-    return [*pieces, *findings_html(found), in_order(found), *motion_html(name, found)]
+    section = assumptions_section(found.assumptions)
+    assumed = [] if section is None else [section.body]
+    return [*pieces, *findings_html(found), in_order(found), *motion_html(name, found), *assumed]
 
 
 def findings_html(found: Check, more: Callable[[Finding], str] = lambda _: "") -> list[Html]:

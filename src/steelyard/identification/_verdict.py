@@ -18,6 +18,7 @@ from steelyard.identification._sense import against_sense
 
 if TYPE_CHECKING:
     from steelyard.identification.identification import Identification
+    from steelyard.signals.log import Finding
 
 Grade = Literal["good", "usable", "poor"]
 
@@ -33,8 +34,8 @@ HARMLESS = (
     "isolated", "remark", "position_limit", "velocity_limit", "torque_limit", "velocity_delay", "dead_velocity",
     "warming", "position_steps", "frozen",
 )  # fmt: skip
-# The model's error on a log that it did not see, over that of a fit to each of its joints alone. Fitted anew, logs of
-# ten real arms lose 10–50 % of their error, hence ratios of 1.1 to 2; beyond, parameters differ between the logs.
+# The model's error on a log that it did not see, over that of a fit to that log on blocks that the fit leaves out.
+# Fitted anew, logs of ten real arms lose 10–50 % of their error, hence ratios of 1.1 to 2; beyond, parameters differ.
 BEYOND_NOISE = 2.5
 NEGLIGIBLE = 1.0  # percent of the torque's standard deviation
 # Percent by which the sum of squares may rise for the sake of a robot that can exist. On our sets, with the usual
@@ -127,35 +128,35 @@ Against = tuple[Grade, str]
 
 
 def _logs(found: Identification) -> Iterator[Against]:
-    """What `check` found wrong with the logs: first those that were fitted to."""
-    for name, check in found.checks:
-        for entry in check.complaints:
-            if entry.severity == "problem":
-                yield "poor", f"{name}: {entry.message} {entry.advice}".rstrip()
-            elif entry.kind not in HARMLESS:
-                yield "usable", f"{name}: {entry.message} {entry.advice}".rstrip()
-    for name, check in found.judged_checks:
-        for entry in check.complaints:
-            if entry.severity == "problem" or entry.kind not in HARMLESS:
-                yield "usable", f"{name}, which judges: {entry.message} {entry.advice}".rstrip()
+    """What `check` found wrong with the logs, once for all logs that share it: first those that were fitted to."""
+    for checks, role, worst in ((found.checks, "", "poor"), (found.judged_checks, ", to judge by", "usable")):
+        alike: dict[str, tuple[Finding, list[str]]] = {}
+        for name, check in checks:
+            for entry in check.complaints:
+                if entry.severity == "problem" or entry.kind not in HARMLESS:
+                    alike.setdefault(f"{entry.severity} {entry.key}", (entry, []))[1].append(name)
+        for entry, names in alike.values():
+            grade: Grade = "poor" if entry.severity == "problem" and worst == "poor" else "usable"
+            yield grade, f"{', '.join(names)}{role}: {entry.message} {entry.advice}".rstrip()
 
 
 def _beside_its_own_fit(found: Identification, judged: Sequence[Score]) -> Iterator[Against]:
-    """Joints whose torque the model predicts much worse than a fit to that log alone does."""
+    """Joints whose torque the model predicts much worse than a fit to the judging log itself."""
     floors = {name: c.excitation.floors for name, c in found.judged_checks if c.excitation is not None}
     ratios: dict[str, float] = {}
     for score in judged:
         for joint in score.joints:
             floor = floors.get(score.log, {}).get(joint.joint, 0.0)
             if floor > 0.0 and joint.nrmse_percent > NEGLIGIBLE:
-                ratios[joint.joint] = max(ratios.get(joint.joint, 0.0), joint.rmse / floor)
+                error = joint.moving.get("rmse", joint.rmse)
+                ratios[joint.joint] = max(ratios.get(joint.joint, 0.0), error / floor)
     worse = {name: ratio for name, ratio in ratios.items() if ratio > BEYOND_NOISE}
     if worse:
         named = ", ".join(f"'{name}' {ratio:.1f}" for name, ratio in worse.items())
         yield (
             "usable",
-            f"The judging log's torques are missed by several times what noise and friction explain ({named}): it and "
-            "the fitted one disagree by far more than the error bars say.",
+            f"A fit to the judging log alone predicts parts of it that it leaves out several times better ({named}): it "
+            "and the fitted log disagree by far more than the error bars say.",
         )
 
 

@@ -339,7 +339,7 @@ def _within_bounds(x: Array, inverse: Array, bounded: Mask) -> tuple[Array, Arra
     Columns go one by one and do not come back, which is enough to compare structures.
     """
     while np.any(outside := bounded & (x < 0.0)):
-        worst = np.flatnonzero(outside)[np.argmin(x[outside] / np.sqrt(np.diag(inverse)[outside]))]
+        worst = np.flatnonzero(outside)[np.argmin(x[outside] / np.sqrt(np.maximum(np.diag(inverse)[outside], 1e-300)))]
         column = inverse[:, worst] / inverse[worst, worst]
         x = x - column * x[worst]
         inverse = inverse - np.outer(column, inverse[worst])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from steelyard.assumptions.student import quantile, two_sided
+from steelyard.ground.student import quantile, two_sided
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 8, 19, 20, 39])

@@ -1,0 +1,83 @@
+"""The ledger of assumptions for a log alone: what a plain fit to it takes for granted, and findings about that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from steelyard.assumptions.keep import keep_ledger
+from steelyard.assumptions.ledger import Entry, Ledger
+from steelyard.assumptions.table import level_axes
+from steelyard.check._evidence import Evidence
+from steelyard.check.corrections import coupled_motors, wrong_clock, wrong_scale, wrong_zero
+from steelyard.ground.arrays import Array
+from steelyard.robot.robot import Robot
+from steelyard.signals.log import Finding, Severity
+from steelyard.study import Study
+
+# Growth of the torque error [%] from which on most of it is due to the assumption.
+_MOST_OF_THE_ERROR = 100.0
+# `check_delay` and `check_warming` look at these more closely.
+_ELSEWHERE = ("delay", "smoothing", "friction drift")
+
+
+def ledger_of_log(study: Study, seen: Evidence) -> Ledger | None:
+    """Test what weighted least squares with the usual terms takes for granted; None if the log is too short.
+
+    Args:
+        study: Study of one log.
+        seen: Its prepared rows.
+    """
+    opening = study.opening
+    model, rmse = opening.quick_fit()
+    deviations = np.array([np.std(y) for y in seen.y])
+    if not np.all(deviations > 0.0):
+        return None
+    # Parameters have no stated errors here: only the torque counts as harm.
+    unknown = np.zeros(seen.base.rank)
+    return keep_ledger(opening, model, opening.judged_on([]), rmse, 100.0 * rmse / deviations, unknown)
+
+
+def findings_of(ledger: Ledger | None, robot: Robot) -> Iterator[Finding]:
+    """Report the assumptions that a log refutes.
+
+    Args:
+        ledger: Ledger of the log.
+        robot: Robot of the log.
+    """
+    for entry in () if ledger is None else ledger.refuted:
+        if entry.suspect.kind in _ELSEWHERE or entry.estimate is None or entry.standard_error is None:
+            continue
+        finding = _correction(entry, entry.estimate, robot)
+        severity: Severity = "note"
+        if entry.harmful:
+            severity = "problem" if entry.least_harm_percent > _MOST_OF_THE_ERROR else "warning"
+        yield replace(finding, severity=severity, message=entry.evidence, fix=finding.fix if entry.harmful else None)
+
+
+def _correction(entry: Entry, value: float, robot: Robot) -> Finding:
+    suspect = entry.suspect
+    name, kind = suspect.joint, suspect.kind
+    if kind == "zero":
+        return wrong_zero(name, -value)
+    if kind == "torque scale" and name:
+        return wrong_scale(name, 1.0 / (1.0 + value))
+    if kind == "clock scale":
+        return wrong_clock(1.0 + value)
+    if kind == "torque coupling" and abs(abs(value) - 1.0) < 2.0 * (entry.standard_error or 0.0):
+        return coupled_motors(name, suspect.other, -float(np.sign(value)))
+    if suspect.family == "gravity":
+        gravity = _turned_gravity(np.asarray(robot.gravity, dtype=float), kind, value)
+        return Finding("gravity", "problem", "", suspect.fix, fix={"gravity": [round(float(x), 3) for x in gravity]})
+    return Finding(kind.replace(" ", "_"), "problem", "", suspect.fix, name or None)
+
+
+def _turned_gravity(gravity: Array, kind: str, value: float) -> Array:
+    if kind == "size of gravity":
+        return gravity * (1.0 + value)
+    axis = level_axes(gravity)["xy".index(kind[-1])]
+    size = np.linalg.norm(gravity)
+    turned = gravity + value * np.cross(axis, gravity)
+    return np.asarray(turned * size / np.linalg.norm(turned))

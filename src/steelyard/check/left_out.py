@@ -1,0 +1,209 @@
+"""`LeftOutFits`: parameters fitted to a log, as it is or corrected, and judged by the blocks that a fit leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from steelyard.check._evidence import Evidence
+from steelyard.check.gravity import gravity_regressor
+from steelyard.ground.arrays import Array
+from steelyard.regression.block_grams import BlockGrams, Mask, Weighted
+from steelyard.regression.block_rows import BLOCKS, nonnegative
+from steelyard.regression.rows import Rows
+
+# Rows that are looked at, and parts of every left-out block, between which errors are compared.
+_ROWS, _PARTS = 600, 4
+PARTS = BLOCKS * _PARTS
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """Rows of a log's signals.
+
+    Attributes:
+        q: Positions [rad, m], shape (rows, joints).
+        dq: Velocities [rad/s, m/s].
+        ddq: Accelerations [rad/s², m/s²].
+        tau: Torques through the filter of the fit [N m, N].
+        moving: Whether a joint moves; where it stands, dry friction holds any torque.
+        gravity: Gravity in the base frame [m/s²].
+        clock: By how much faster the links move than the time stamps say.
+    """
+
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+    moving: Mask
+    gravity: Array
+    clock: float = 1.0
+
+    def with_signals(self, **signals: Any) -> Channels:
+        """Replace `signals`."""
+        return replace(self, **signals)
+
+    def has_states_of(self, other: Channels) -> bool:
+        """Whether only the torques differ from those of an `other`."""
+        return all(getattr(self, name) is getattr(other, name) for name in ("q", "dq", "ddq", "gravity", "clock"))
+
+
+class LeftOutFits:
+    """Weighted least squares of parameters, with friction that takes energy, on rows of one log.
+
+    Args:
+        seen: Prepared rows of the log.
+        channels: Its signals; None: as logged.
+        every_link: Whether all parameters of the links are fitted, and not base parameters. Which of them show depends
+            on gravity.
+    """
+
+    def __init__(self, seen: Evidence, channels: Channels | None = None, every_link: bool = False) -> None:
+        self.seen, self.robot, base = seen, seen.robot, seen.usual
+        self.every_link = every_link
+        self.columns = tuple(range(len(base.parameters))) if every_link else tuple(base.independent)
+        self.bounded = nonnegative(base)
+        if every_link:
+            self.bounded = np.concatenate([np.zeros(self.robot.inertial_count, dtype=bool), base.terms.lower == 0.0])
+        self.traced = Rows.kept(base.structure.dynamics, self.columns)
+        self.equations = self.traced.equations
+        self.channels = self._as_logged() if channels is None else channels
+        self.tables = self._tables(self.channels)
+        self.whole = self.sums(self.channels, 1)
+        self.weights = self.whole.weighted(self._every).weights
+        # A joint that never moves says nothing.
+        self.live = np.array([gram[-1, -1] > 0.0 for gram in self.whole.totals])
+        self.weights = np.where(self.live, self.weights, 0.0)
+
+    def _as_logged(self) -> Channels:
+        rows = self.seen.thinned(_ROWS)
+        seen = self.seen
+        q, dq, ddq, tau = (np.ascontiguousarray(x[rows]) for x in (seen.q, seen.dq, seen.ddq, seen.tau))
+        return Channels(q, dq, ddq, tau, seen.moving[rows], np.array(self.robot.gravity, dtype=float))
+
+    @property
+    def _every(self) -> Mask:
+        return np.ones(len(self.columns), dtype=bool)
+
+    def _tables(self, at: Channels) -> list[Array]:
+        """[A y] of every equation at some states."""
+        tables = self._evaluated(at)
+        inertial = self.robot.inertial_count
+        if at.clock != 1.0:
+            # Friction keeps its shape over the logged speed: a wrong clock must not pass for another rounding of it.
+            fast = self._evaluated(at.with_signals(dq=at.clock * at.dq, ddq=at.clock**2 * at.ddq))
+            for table, other, e in zip(tables, fast, self.equations, strict=True):
+                links = np.flatnonzero(e.columns < inertial)
+                table[:, links] = other[:, links]
+        change = at.gravity - np.asarray(self.robot.gravity, dtype=float)
+        if np.any(change):
+            pulled = np.moveaxis(gravity_regressor(self.robot, at.q), 2, -1) @ change
+            for joint, table, e in zip(self.seen.joints, tables, self.equations, strict=True):
+                links = np.flatnonzero(e.columns < inertial)
+                table[:, links] += pulled[:, joint][:, e.columns[links]]
+        return tables
+
+    def _evaluated(self, at: Channels) -> list[Array]:
+        inputs = {"q": at.q, "dq": at.dq, "ddq": at.ddq, "tau": at.tau}
+        out = np.array(self.traced.evaluator({name: inputs[name] for name in self.traced.function.inputs}))
+        out = out.reshape(len(at.q), -1)
+        return [out[:, first : first + e.width] for first, e in zip(self.traced.firsts, self.equations, strict=True)]
+
+    def rows(self, at: Channels) -> list[Array]:
+        """[A y] of every equation at corrected signals.
+
+        Args:
+            at: Signals of the same rows.
+        """
+        tables = self.tables if at.has_states_of(self.channels) else self._tables(at)
+        parts = zip(self.seen.joints, tables, strict=True)
+        # Rows of standstill become zero, so that blocks of time stay the same for all joints.
+        return [np.column_stack([t[:, :-1], at.tau[:, j]]) * at.moving[:, j, None] for j, t in parts]
+
+    def sums(self, at: Channels, blocks: int = PARTS) -> BlockGrams:
+        """Add up the rows of corrected signals.
+
+        Args:
+            at: Signals of the same rows.
+            blocks: Number of blocks of time.
+        """
+        return self.add_up(self.rows(at), blocks)
+
+    def add_up(self, tables: Sequence[Array], blocks: int) -> BlockGrams:
+        """Add up rows.
+
+        Args:
+            tables: [A y] of every equation.
+            blocks: Number of blocks of time.
+        """
+        out = self._empty(blocks)
+        count = len(tables[0])
+        labels = np.arange(count, dtype=np.int64) * blocks // count
+        for e, table in enumerate(tables):
+            out.add(e, table, np.empty((count, 0)), labels)
+        return out
+
+    def _empty(self, blocks: int) -> BlockGrams:
+        own = [0] * len(self.equations)
+        return BlockGrams(self.equations, self.columns, own, blocks, self.bounded)
+
+    def parameters(self, sums: BlockGrams, weights: Array) -> Array:
+        """Fit the parameters to all rows.
+
+        Args:
+            sums: Sums of the rows.
+            weights: 1/σ of every equation.
+        """
+        return np.asarray(Weighted(sums, weights).whole(self._every).x[0])
+
+    def in_sample(self, sums: BlockGrams, weights: Array) -> Array:
+        """Compute the squared error of every equation on the rows that are fitted.
+
+        Args:
+            sums: Sums of the rows, in one block.
+            weights: 1/σ of every equation.
+        """
+        x = np.tile(self.parameters(sums, weights), (2, 1))[:, :, None]
+        return np.array([sums.left_out_of(e, x)[0, 0] for e in range(len(weights))])
+
+    def left_out(self, sums: BlockGrams, weights: Array) -> Array:
+        """Compute the squared errors on the parts of the blocks that a fit leaves out, shape (parts, equations).
+
+        Args:
+            sums: Sums of the rows, part by part.
+            weights: 1/σ of every equation.
+        """
+        blocks = self._empty(BLOCKS)
+        blocks.grams = [g.reshape(BLOCKS, _PARTS, *g.shape[1:]).sum(axis=1) for g in sums.grams]
+        x = Weighted(blocks, weights).fit(self._every).x
+        x = np.concatenate([x[:1], np.repeat(x[1:], _PARTS, axis=0)])[:, :, None]
+        return np.hstack([sums.left_out_of(e, x) for e in range(len(weights))])
+
+    @cached_property
+    def parts(self) -> BlockGrams:
+        """Sums of the rows as they are, part by part."""
+        return self.sums(self.channels)
+
+    @cached_property
+    def together(self) -> Array:
+        """Squared errors on left-out parts of one fit to all joints, shape (parts, equations)."""
+        return self.left_out(self.parts, self.weights)
+
+    @cached_property
+    def alone(self) -> Array:
+        """Squared errors on left-out parts of a fit to each joint alone, shape (parts, equations)."""
+        out = np.empty_like(self.together)
+        for e in range(len(self.equations)):
+            out[:, e] = self.left_out(self.parts, self.weights * (np.arange(len(self.equations)) == e))[:, e]
+        return out
+
+    @property
+    def floors(self) -> dict[str, float]:
+        """Torque error on left-out parts, by joint (root mean square) [N m, N]: that of the better of both fits."""
+        rows = np.array([self.channels.moving[:, j].sum() for j in self.seen.joints])
+        squares = np.minimum(self.together.sum(axis=0), self.alone.sum(axis=0)) / np.maximum(rows, 1)
+        return {self.robot.joint_names[j]: float(x) for j, x in zip(self.seen.joints, np.sqrt(squares), strict=True)}

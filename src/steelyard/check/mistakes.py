@@ -1,0 +1,247 @@
+"""Discrete mistakes of a log: signs, directions, order of joints, quarter turns, time units, gravity's direction.
+
+Each mistake is a rival hypothesis. The log is corrected for it, base parameters are fitted to the corrected log, and
+the blocks of time that a fit leaves out decide. The inertias of the description are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from steelyard.check import corrections
+from steelyard.check._channels import STILL
+from steelyard.check.gravity import gravity_regressor
+from steelyard.check.left_out import PARTS, Channels, LeftOutFits
+from steelyard.ground.arrays import Array
+from steelyard.ground.student import quantile
+from steelyard.regression.block_grams import BlockGrams
+from steelyard.signals.log import Finding
+
+# Probability that a sound log is given any of all mistakes.
+_FALSE_ALARMS = 0.02
+# A mistake matters where it makes the torque error, in the mean of the joints, larger by this part.
+_HARM = 0.2
+# Mistakes that are corrected one after the other, at most.
+_MOST = 3
+# Standard errors by which one mistake must explain more than another, so that it is the one.
+_SURELY = 3.0
+# Share of a torque's power beyond which a correction has not explained it.
+_UNEXPLAINED = 0.5
+# Units of time that are confused, and sampling rates that are off by two or four.
+_CLOCKS = (0.001, 0.01, 0.1, 0.25, 0.5, 2.0, 4.0, 10.0, 100.0, 1000.0)
+# Gauss-Newton steps of gravity's direction, and the step [m/s²] that ends them.
+_STEPS, _SHORT = 8, 0.01
+_EARTH = 9.81
+_STATES = ("q", "dq", "ddq")
+
+
+@dataclass(frozen=True, eq=False)
+class Mistake:
+    """A mistake that is there or not.
+
+    Attributes:
+        findings: Message, advice and fix; one for each joint concerned.
+        fits: Fits by which the corrected log is judged.
+        undo: Corrects the signals.
+        order: Joint whose torque channel every joint has after the correction.
+    """
+
+    findings: tuple[Finding, ...]
+    fits: LeftOutFits
+    undo: Callable[[Channels], Channels]
+    order: tuple[int, ...]
+
+    def errors(self, measure: Callable[[BlockGrams, Array], Array], blocks: int, weights: Array) -> Array:
+        """Measure the errors of the corrected log, in the order of the torque channels.
+
+        Args:
+            measure: Method of `fits`.
+            blocks: Number of blocks of time that it wants.
+            weights: 1/σ of every torque channel.
+        """
+        joints = self.fits.seen.joints
+        channels = [joints.index(self.order[j]) for j in joints]
+        errors = measure(self.fits.sums(self.undo(self.fits.channels), blocks), weights[channels])
+        out = np.empty_like(errors)
+        out[..., channels] = errors
+        return out
+
+
+def find_mistakes(fits: LeftOutFits) -> list[Finding]:
+    """Find the mistakes without which left-out blocks of a log are predicted much better.
+
+    Args:
+        fits: Fits of the log as it is.
+    """
+    out: list[Finding] = []
+    for _ in range(_MOST):
+        best = _most_telling(fits)
+        if best is None:
+            break
+        out += best.findings
+        fits = LeftOutFits(fits.seen, best.undo(fits.channels), best.fits.every_link)
+    return out
+
+
+def _most_telling(fits: LeftOutFits) -> Mistake | None:
+    """Find the mistake that explains most, if left-out blocks gain enough and beyond doubt."""
+    trials = list(_mistakes(fits))
+    as_it_is = fits.in_sample(fits.whole, fits.weights)
+    # A correction that gains nothing on the rows it is fitted to gains nothing on others.
+    promising = [m for m in trials if _harm(fits, as_it_is, m.errors(m.fits.in_sample, 1, fits.weights))]
+    if not promising:
+        return None
+    sure = quantile(1.0 - _FALSE_ALARMS / len(trials), PARTS - 1)
+    gains = {}
+    for mistake in promising:
+        left = mistake.errors(mistake.fits.left_out, PARTS, fits.weights)
+        after = left.sum(axis=0)
+        gain = _explained(fits, left)
+        explains = _unexplained(fits, mistake, after) < _UNEXPLAINED
+        if explains and _is_beyond(gain, sure) and _harm(fits, fits.together.sum(axis=0), after):
+            gains[mistake] = gain
+    if not gains:
+        return None
+    best = max(gains.values(), key=np.sum)
+    alike = [mistake for mistake, gain in gains.items() if not _is_beyond(best - gain, _SURELY)]
+    # Several can explain the same, such as the sign of a torque and that of its position: the most common one counts.
+    # Two values of the same number cannot: then the log does not show the number.
+    first = alike[0].findings[0]
+    return None if any(m.findings[0].key == first.key and _differ(m.findings[0], first) for m in alike) else alike[0]
+
+
+def _differ(one: Finding, other: Finding) -> bool:
+    """Whether two findings correct the same number by values that differ."""
+    if one.kind != "gravity":
+        return one.fix != other.fix
+    a, b = (np.array((f.fix or {})["gravity"]) for f in (one, other))
+    return bool(np.linalg.norm(a - b) > 0.1 * np.linalg.norm(a))
+
+
+def _harm(fits: LeftOutFits, before: Array, after: Array) -> bool:
+    """Whether the torque error is larger as logged than corrected by so much that it matters."""
+    ratios = before[fits.live] / np.maximum(after[fits.live], 1e-300)
+    return bool(len(ratios) and np.mean(np.sqrt(ratios)) > 1.0 + _HARM)
+
+
+def _explained(fits: LeftOutFits, left: Array) -> Array:
+    """Compute how much less of the torque a correction leaves, as a logarithm for every part of the left-out blocks."""
+    before, after = (x @ fits.weights**2 for x in (fits.together, left))
+    rounding = 1e-12 * before.mean()
+    return np.asarray(np.log((before + rounding) / (after + rounding)))
+
+
+def _unexplained(fits: LeftOutFits, mistake: Mistake, after: Array) -> float:
+    """Compute the share of the torque's power that a correction leaves, of the joints that it concerns."""
+    power = np.array([gram[-1, -1] for gram in fits.whole.totals])
+    power -= fits.whole.sums.sum(axis=0) ** 2 / np.maximum(fits.whole.rows.sum(axis=0), 1.0)
+    names = {name for finding in mistake.findings for name in (finding.joint or "").split(", ")} - {""}
+    concerned = [not names or fits.robot.joint_names[j] in names for j in fits.seen.joints]
+    own = fits.live & np.array(concerned)
+    shares = after[own] / np.maximum(power[own], 1e-300)
+    return float(np.median(shares) if own.sum() > 2 else np.max(shares, initial=0.0))
+
+
+def _is_beyond(gain: Array, errors: float) -> bool:
+    """Whether the mean of the parts' gains is above zero by more than so many standard errors."""
+    return bool(gain.mean() > errors * gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
+def _mistakes(fits: LeftOutFits) -> Iterator[Mistake]:
+    """List all mistakes, those that are made most often first."""
+    robot, used = fits.robot, sorted(fits.seen.joints)
+    names, dof = robot.joint_names, robot.dof
+    as_it_is = tuple(range(dof))
+    moved = [k for k, j in enumerate(robot.joints) if np.ptp(fits.channels.q[:, k]) > STILL[j.kind]]
+
+    def one(finding: Finding, undo: Callable[[Channels], Channels]) -> Mistake:
+        return Mistake((finding,), fits, undo, as_it_is)
+
+    def turn(k: int, *names: str) -> Callable[[Channels], Channels]:
+        return partial(_times, names, np.where(np.arange(dof) == k, -1.0, 1.0))
+
+    reason = "turned, it predicts parts of the log that were left out much better"
+    signs = tuple(corrections.wrong_sign(names[k], reason) for k in used)
+    for k, sign in zip(used, signs, strict=True):
+        yield one(sign, turn(k, "tau"))
+    if len(used) > 1:
+        yield Mistake(signs, fits, partial(_times, ("tau",), -np.ones(dof)), as_it_is)
+    stated, tilted = fits.channels.gravity, LeftOutFits(fits.seen, fits.channels, every_link=True)
+    for gravity in _gravities(tilted):
+        finding = corrections.tilted_gravity(gravity, stated)
+        yield Mistake((finding,), tilted, partial(Channels.with_signals, gravity=gravity), as_it_is)
+    for k in moved:
+        yield one(corrections.wrong_direction(names[k]), turn(k, *_STATES))
+        yield one(corrections.reversed_axis(names[k]), turn(k, *_STATES, "tau"))
+    for k in moved:
+        if robot.joints[k].kind == "revolute":
+            for shift in (0.5 * np.pi, -0.5 * np.pi, np.pi):
+                q = fits.channels.q + shift * (np.arange(dof) == k)
+                yield one(corrections.wrong_zero(names[k], shift), partial(Channels.with_signals, q=q))
+    for a, b in combinations(sorted(set(used) & set(moved)), 2):
+        if robot.joints[a].kind == robot.joints[b].kind:
+            yield from _exchanges(fits, a, b)
+    for factor in _CLOCKS:
+        clock = factor * fits.channels.clock
+        yield one(corrections.wrong_clock(factor), partial(Channels.with_signals, clock=clock))
+
+
+def _times(names: Sequence[str], factors: Array, c: Channels) -> Channels:
+    return c.with_signals(**{name: getattr(c, name) * factors for name in names})
+
+
+def _exchanges(fits: LeftOutFits, a: int, b: int) -> Iterator[Mistake]:
+    names, order = fits.robot.joint_names, list(range(fits.robot.dof))
+    order[a], order[b] = b, a
+
+    def exchange(signals: tuple[str, ...], c: Channels) -> Channels:
+        return c.with_signals(**{name: np.ascontiguousarray(getattr(c, name)[:, order]) for name in signals})
+
+    for signals, torque_only in (((*_STATES, "tau", "moving"), False), (("tau",), True)):
+        finding = corrections.exchanged_joints(names[a], names[b], torque_only)
+        yield Mistake((finding,), fits, partial(exchange, signals), tuple(order))
+
+
+def _gravities(fits: LeftOutFits) -> Iterator[Array]:
+    """Estimate the direction of gravity beside all parameters, from the stated one on and from those of the axes.
+
+    Its size cannot be told from that of the masses, and stays.
+    """
+    columns = np.moveaxis(gravity_regressor(fits.robot, fits.channels.q), 2, -1)
+    size = float(np.linalg.norm(fits.channels.gravity)) or _EARTH
+    starts = [size * s * axis for axis in np.eye(3) for s in (1.0, -1.0)]
+    for start in (fits.channels.gravity, *starts):
+        gravity = np.array(start)
+        for _ in range(_STEPS if np.any(gravity) else 0):
+            step = _step_of_gravity(fits, columns, gravity)
+            gravity = size * (gravity + step) / np.linalg.norm(gravity + step)
+            if np.linalg.norm(step) < _SHORT:
+                break
+        if np.any(gravity):
+            yield gravity
+
+
+def _step_of_gravity(fits: LeftOutFits, columns: Array, gravity: Array) -> Array:
+    """Take a Gauss-Newton step across gravity, beside all parameters."""
+    inertial, rank = fits.robot.inertial_count, len(fits.columns)
+    tables = fits.rows(fits.channels.with_signals(gravity=gravity))
+    x = fits.parameters(fits.add_up(tables, 1), fits.weights)
+    across = np.linalg.svd(gravity[None])[2][1:].T
+    size = rank + across.shape[1]
+    normal, right = np.zeros((size, size)), np.zeros(size)
+    for j, table, e, w in zip(fits.seen.joints, tables, fits.equations, fits.weights, strict=True):
+        own, places = e.among(fits.columns)
+        slopes = np.einsum("npg,p->ng", columns[:, j], x[:inertial]) @ across
+        rows = w * np.column_stack([table[:, own], slopes])
+        at = np.array([*places, *range(rank, size)])
+        normal[np.ix_(at, at)] += rows.T @ rows
+        right[at] += w * rows.T @ (table[:, -1] - table[:, own] @ x[places])
+    scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    # A direction that no torque shows, such as any one about vertical axes, stays as it is.
+    scaled = normal / np.outer(scale, scale) + 1e-9 * np.eye(size)
+    return np.asarray(across @ (np.linalg.solve(scaled, right / scale) / scale)[rank:])
