@@ -108,9 +108,9 @@ class Judges:
         if way != "observer":
             return np.asarray(np.max(np.abs(self.residual(batch, way)) / self.plain_limits[way], axis=1))
         observer = MomentumObserver(self.watched.model, self.calibration.cutoff_hz)
-        excused = ResidualScale(self.watched, observer).update(observer.observe(batch))
-        limits = self.calibration.limits(self.rate_hz) * excused.sigma(self.calibration.coefficients)
-        return np.asarray(np.max(np.abs(excused.beyond) / limits, axis=1))
+        terms = ResidualScale(self.watched, observer).update(observer.observe(batch))
+        limits = self.calibration.limits(self.rate_hz) * terms.sigma(self.calibration.coefficients)
+        return np.asarray(np.max(np.abs(terms.residual) / limits, axis=1))
 
 
 def alarmed_seconds(t: Array, shares: Array, level: float = 1.0) -> int:

@@ -53,7 +53,7 @@ class DriveBaseline:
 
     @property
     def first_at(self) -> float:
-        """Time of the first round [s]; NaN if there is none."""
+        """Time of the first round [s]; NaN before it."""
         return float(self.first[0, 0]) if len(self.first) else float("nan")
 
     def collect(self, estimate: DriveRound) -> None:
@@ -108,22 +108,22 @@ class DriveBaseline:
 
     def _without_common(self, z: Array, variance: Array) -> Array:
         """Subtract the common relative deviation of both friction numbers, shape (rounds, channels)."""
-        parts = (z / self.units).reshape(len(z), self._n, 4)
-        valid = np.isfinite(variance).reshape(parts.shape)
+        shares = (z / self.units).reshape(len(z), self._n, 4)
+        valid = np.isfinite(variance).reshape(shares.shape)
         common = np.zeros((len(z), 1, 4))
         enough = valid.sum(axis=1) >= _MIN_JOINTS
         for k in (0, 1):
-            values = np.where(valid[..., k], parts[..., k], np.nan)
+            values = np.where(valid[..., k], shares[..., k], np.nan)
             at = enough[:, k]
             common[at, 0, k] = np.nanmedian(values[at], axis=1) if at.any() else 0.0
-        return np.asarray((parts - common).reshape(z.shape) * self.units)
+        return np.asarray((shares - common).reshape(z.shape) * self.units)
 
     def update_daily(self, difference: Array) -> None:
         """Update the day-to-day variance with the `difference` of the means of two successive days."""
-        known = np.isfinite(difference)
-        squares = np.where(known, 0.5 * difference**2, 0.0)
-        self.daily[0] = (self.daily[0] * self.daily[1] + squares) / (self.daily[1] + known)
-        self.daily[1] += known
+        valid = np.isfinite(difference)
+        squares = np.where(valid, 0.5 * difference**2, 0.0)
+        self.daily[0] = (self.daily[0] * self.daily[1] + squares) / (self.daily[1] + valid)
+        self.daily[1] += valid
 
     def deviation(self, estimate: DriveRound) -> tuple[Array, Array, Array]:
         """Return the deviation of an `estimate` per channel, its own variance, and the variance of the cold."""

@@ -26,7 +26,7 @@ class SeriesChange:
 
     Args:
         evidence: Logarithm of the e-value.
-        start: Index at which the change begins.
+        start: Index of the first changed value.
         size: Change of the newest value.
         error: Standard error of `size`.
         ramp: Whether the change grows.
@@ -46,7 +46,7 @@ def step_evidence(
 
     Args:
         z: Values, newest last, shape (length, series); their mean is 0 without a change.
-        v: Variances of independent errors, shape (length, series); inf where there is no value.
+        v: Variances of independent errors, shape (length, series); inf for missing values.
         common: Variance of an error that all values after the change share, shape (series,).
         s: Prior standard deviation of a change, shape (series,).
         degrees: Degrees of freedom of the variances.
@@ -65,8 +65,8 @@ def step_evidence(
     # The evidence, which includes the common error, decides whether; the best fit decides since when and how.
     best = np.argmax(np.where(valid, fit, -np.inf), axis=0)
     pick = best, np.arange(z.shape[1])
-    most = np.max(np.where(valid, evidence, -np.inf), axis=0)
-    return SeriesChange(most, best % length, size[pick], error[pick], best >= length)
+    largest = np.max(np.where(valid, evidence, -np.inf), axis=0)
+    return SeriesChange(largest, best % length, size[pick], error[pick], best >= length)
 
 
 def _fit_template(

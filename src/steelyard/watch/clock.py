@@ -245,8 +245,8 @@ class SampleClock:
     def restore(self, state: StateArrays) -> None:
         """Continue from a `state`."""
         period, last, limit, same, fresh = state["clock"].tolist()
-        held = np.array(state["held"], dtype=float)
-        if not (period >= 0.0 and limit > 0.0 and same >= 0.0 and np.all(np.abs(held) <= self.bounds)):
+        held_rows = np.array(state["held"], dtype=float)
+        if not (period >= 0.0 and limit > 0.0 and same >= 0.0 and np.all(np.abs(held_rows) <= self.bounds)):
             raise SteelyardError("the state of the clock is damaged.")
         self.period, self.last, self._limit, self._same = period, last, limit, same
-        self._fresh, self._steps, self._held = bool(fresh), state["steps"].tolist(), held
+        self._fresh, self._steps, self._held = bool(fresh), state["steps"].tolist(), held_rows

@@ -40,10 +40,10 @@ class LiveColumns:
         if settings.time is None and settings.rate is None and recognise_time(names) is None:
             settings = replace(settings, rate=1.0)  # any value: the time of arrival is used
         layout = find_layout(names, joints, robot, settings)
-        for wanted, present in (("velocity", "velocity" in layout.columns), ("torque", layout.torque_kind != "none")):
-            if not present:
-                raise SourceError(f"The source sends no joint {wanted}, which the watch needs; add it to the columns.")
-        motion = [name for signal, some in layout.columns.items() if signal != "acceleration" for name in some]
+        has = {"velocity": "velocity" in layout.columns, "torque": layout.torque_kind != "none"}
+        for signal in (name for name, present in has.items() if not present):
+            raise SourceError(f"The source sends no joint {signal}, which the watch needs; add it to the columns.")
+        motion = [name for signal, columns in layout.columns.items() if signal != "acceleration" for name in columns]
         used = list(dict.fromkeys(motion))
         units = {name: np.zeros(1 + len(used)) for name in layout.names}
         for k, name in enumerate(used):

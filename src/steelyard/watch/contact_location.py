@@ -94,9 +94,9 @@ def locate_contact(
     if not loaded.any():
         return None
     reach = [{robot.links[k].coordinate for k in robot.ancestors(i)} for i in range(len(robot.links))]
-    wanted = set(np.flatnonzero(loaded).tolist())
+    loaded_joints = set(np.flatnonzero(loaded).tolist())
     # Not zero if two fingers of a hand are touched at once.
-    unreached = min(len(wanted - joints) for joints in reach)
+    unreached = min(len(loaded_joints - joints) for joints in reach)
     rotations, origins = link_poses(robot, q)
     rough = np.sqrt(
         sigma**2
@@ -106,7 +106,7 @@ def locate_contact(
     counted = np.flatnonzero(np.isfinite(rough))
     y = torque[counted] / rough[counted]
     candidates = []
-    for link in (i for i, joints in enumerate(reach) if len(wanted - joints) == unreached):
+    for link in (i for i, joints in enumerate(reach) if len(loaded_joints - joints) == unreached):
         points = _points(robot, link, rotations, origins)
         for x in points:
             J = _PRIOR_FORCE * _columns(robot, link, x, rotations, origins)[counted] / rough[counted, None]

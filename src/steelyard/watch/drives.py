@@ -60,9 +60,9 @@ def friction_at(model: Model, speed: Array) -> Array:
         model: The model.
         speed: Velocities [rad/s, m/s], shape (joints,).
     """
-    still = np.zeros((1, len(speed)))
-    both = [model.dynamics.bias_torque(still, way * speed[None], model.theta)[0] for way in (1.0, -1.0)]
-    return np.asarray(0.5 * np.abs(both[0] - both[1]))
+    zeros = np.zeros((1, len(speed)))
+    torques = [model.dynamics.bias_torque(zeros, way * speed[None], model.theta)[0] for way in (1.0, -1.0)]
+    return np.asarray(0.5 * np.abs(torques[0] - torques[1]))
 
 
 class DriveRounds:
@@ -137,8 +137,8 @@ class DriveRounds:
         n = self._n
         units = self.units()
         scale = np.concatenate([self._expected, (_PRIOR_STD * units).reshape(-1)])
-        many = np.maximum(count, 1.0)
-        start = np.maximum(gram[:, -1, -1] / many, 1e-12)
+        windows = np.maximum(count, 1.0)
+        start = np.maximum(gram[:, -1, -1] / windows, 1e-12)
         noise = np.where(np.isnan(self._noise[0]), start, self._noise[0])
         m = 10 + 4 * n
         indices = np.array([[*range(10), *range(10 + 4 * j, 14 + 4 * j)] for j in range(n)])

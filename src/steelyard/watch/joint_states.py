@@ -35,10 +35,10 @@ class _Layout:
         # All bytes except stamp and values are equal in messages of one layout.
         edges = [0, 4, 12, *(edge for place in sorted(places.values()) for edge in place), len(data)]
         self._fixed = [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if b > a]
-        self._template = [data[part] for part in self._fixed]
+        self._template = [data[section] for section in self._fixed]
 
     def fits(self, data: bytes) -> bool:
-        return all(data[part] == same for part, same in zip(self._fixed, self._template, strict=True))
+        return all(data[section] == same for section, same in zip(self._fixed, self._template, strict=True))
 
     def values(self, data: bytes, arrived: float) -> list[float]:
         seconds, rest = struct.unpack_from("<iI", data, 4)
@@ -89,7 +89,7 @@ class StateDecoder:
             return None
         try:
             message = self._decode(data, JOINT_STATE)
-        except Exception:  # the decoder has no common base of its errors
+        except Exception:  # errors of the decoder lack a common base class
             self._diagnostics.count("not understood", "A message is not a sensor_msgs/JointState and is dropped.")
             return None
         self._count += 1

@@ -131,7 +131,7 @@ class LineDecoder:
         names: Sequence[str] = data.get("joints", self._joints)
         if isinstance(q, dict):
             names = list(q)
-            q, dq, tau = ([part[name] for name in names] for part in (q, dq, tau))
+            q, dq, tau = ([signal[name] for name in names] for signal in (q, dq, tau))
         count = len(names)
         if len(q) != count or len(dq) != count or len(tau) != count:
             raise SourceError(f"it has {len(q)} positions for {count} joints.")

@@ -30,7 +30,7 @@ class WatchEvent:
     """A dated event.
 
     Args:
-        t: Time at which it happened by the clock of the source [s]; not the time of detection.
+        t: Time of the event by the clock of the source [s]; not the time of detection.
         kind: Identifier for programs: "contact", "contact over", "load", "health", "model", "stale", …
         message: One sentence for the user.
         detail: Plain values for programs: joints, estimates, error bars, detection delay.
@@ -56,7 +56,7 @@ class WatchSetup:
         model: Model of the robot.
         run: Run folder or exported file of the model; None if it was made in Python.
         false_alarms_hz: Accepted rate of false alarms [1/s]; one a day is 1/86400.
-        calibration: Result of `steelyard watch --calibrate`; None if there is none.
+        calibration: Result of `steelyard watch --calibrate`, or None.
         options: Further settings, by name.
         uncertain_model: The model with its covariance (`UncertainModel`), if it was read already.
     """

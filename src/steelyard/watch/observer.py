@@ -72,7 +72,8 @@ class MomentumObserver:
 
         Args:
             samples: The samples.
-            last: Time of the previous sample [s]; NaN if there is none. Then the interval is 1 to avoid division by 0.
+            last: Time of the previous sample [s]; NaN before the first sample: then the interval is 1 to avoid division
+                by 0.
         """
         out = np.zeros((len(samples), 3))
         out[1:, 0] = samples.t[1:] - samples.t[:-1]
@@ -120,13 +121,13 @@ def dry_friction(model: Model, balance: MomentumBalance, q: Vector) -> list[Scal
     """
     # Fast enough for full dry friction, which is smoothed near rest; slow enough that other terms are negligible.
     sliding = [3.0 * SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints]
-    still, n = [0.0] * model.robot.dof, model.robot.dof
-    both = []
+    zeros, n = [0.0] * model.robot.dof, model.robot.dof
+    values = []
     for way in (1.0, -1.0):
-        inputs: dict[str, Vector] = {"q": q, "dq": [way * v for v in sliding], "ddq": still}
+        inputs: dict[str, Vector] = {"q": q, "dq": [way * v for v in sliding], "ddq": zeros}
         inputs["s"] = [way] * len(balance.widths)
-        both.append(balance.over_scalars({name: inputs[name] for name in balance.function.inputs})[n:])
-    return [absolute(0.5 * (a - b)) for a, b in zip(*both, strict=True)]
+        values.append(balance.over_scalars({name: inputs[name] for name in balance.function.inputs})[n:])
+    return [absolute(0.5 * (a - b)) for a, b in zip(*values, strict=True)]
 
 
 def _observer_step(balance: MomentumBalance, n: int) -> Function:
@@ -149,8 +150,8 @@ def _observer_step(balance: MomentumBalance, n: int) -> Function:
         ]
         if stops:
             inputs["s"] = s
-        both = balance.over_scalars(inputs)
-        p, d = both[:n], both[n:]
+        values = balance.over_scalars(inputs)
+        p, d = values[:n], values[n:]
         gain = 1.0 - exp(-1.0 * (sample[2] * h))
         e = [
             goes_on * ((p[k] - p0[k]) / h + 0.5 * (d[k] + d0[k]) - 0.5 * (tau[k] + tau0[k])) for k in range(n)

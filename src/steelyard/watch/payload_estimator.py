@@ -147,11 +147,11 @@ class PayloadEstimator:
     def _first_estimate(self) -> None:
         """Estimate the payload and the noise from the first seconds."""
         first, count = self._first, self._first[:, OFFSET, OFFSET]
-        many = np.maximum(count, 1.0)
-        rms = np.sqrt(np.maximum(first[:, -1, -1] / many, 1e-12))
+        windows = np.maximum(count, 1.0)
+        rms = np.sqrt(np.maximum(first[:, -1, -1] / windows, 1e-12))
         slow = np.array([10.0 * SMOOTHING_SPEED[joint.kind] for joint in self._model.robot.joints])
         friction = np.maximum(_FRICTION_STD * friction_at(self._model, slow), 0.1 * rms)
-        speed = np.sqrt(np.maximum(first[:, SPEED, SPEED] / many, 1e-6))
+        speed = np.sqrt(np.maximum(first[:, SPEED, SPEED] / windows, 1e-6))
         self._unit[10:] = np.stack([friction, friction / speed, friction], axis=1).reshape(-1)
         self._noise = rms**2
         for _ in range(5):
@@ -160,7 +160,7 @@ class PayloadEstimator:
             used = [np.sum(self._P[np.ix_(p, p)] * first[j, :_COLUMNS, :_COLUMNS] * np.outer(unit, unit))
                     for j, (p, unit) in enumerate(zip(self._indices, self._unit[self._indices], strict=True))
                     ] / self._noise  # fmt: skip
-            noise = self._residual(first) / np.maximum(count - used, 0.25 * many)
+            noise = self._residual(first) / np.maximum(count - used, 0.25 * windows)
             self._noise = np.where(count > 0.0, np.maximum(noise, 1e-12), self._noise)
         self._block_x = self._x.copy()
 

@@ -36,7 +36,7 @@ from steelyard.watch.observer import MomentumObserver, dry_friction
 CAUSES = ("moving", "resting", "changing", "torque", "jerk", "speed", "parameters")
 # Time constant of the offset at rest. Contacts change within some 0.1 s; slower changes at rest are friction.
 _OFFSET_SECONDS = 1.0
-# Velocity range of the cause "changing", as a multiple of the speed at which a joint counts as slow.
+# Velocity range of the cause "changing", as a multiple of the speed limit of a slow joint.
 _NEAR = 3.0
 # Tracking rate of the offset during a contact, so that a lasting contact is not taken for friction at once.
 _CONTACT_RATE = 0.1
@@ -131,7 +131,7 @@ class ResidualScale:
 
     @property
     def last_quiet(self) -> float:
-        """Last time at which the ratio was at its floor [s]."""
+        """Time when the ratio was last at its floor [s]."""
         return float(self._scan.state[-1])
 
     def end_contact(self, t: float) -> None:
@@ -207,15 +207,15 @@ def _scale_step(observer: MomentumObserver, squares: Array) -> Function:
         friction = dry_friction(model, observer.balance, q)
         parts: list[list[Scalar]] = [[] for _ in range(8)]
         outputs: list[list[Scalar]] = [[], [], []]
-        most: Scalar = 0.0
+        largest: Scalar = 0.0
         for k in range(n):
             torque = goes_on * (e[k] + 0.5 * (tau[k] + tau0[k])) + begins * d[k]  # model torque
             torque_step, tau_step = torque - torque0[k], tau[k] - tau0[k]
             jerk = goes_on * (torque_step * torque_step + tau_step * tau_step)
             # Smallest speed within the interval; zero if the direction changes between two samples.
             earlier = goes_on * dq0[k] + begins * dq[k]
-            least = minimum(absolute(dq[k]), absolute(earlier)) * maximum(sign(dq[k] * earlier), 0.0)
-            ratio = least * (1.0 / (_NEAR * limits[k]))
+            lowest_speed = minimum(absolute(dq[k]), absolute(earlier)) * maximum(sign(dq[k] * earlier), 0.0)
+            ratio = lowest_speed * (1.0 / (_NEAR * limits[k]))
             close = 1.0 / (1.0 + ratio * ratio)
             still = smooth(still0[k], slow[k], 0.5)
             near = smooth(near0[k], close, close)
@@ -223,10 +223,10 @@ def _scale_step(observer: MomentumObserver, squares: Array) -> Function:
             jerk_mean = smooth(jerk_mean0[k], jerk, jerk)
             share = slow[k] * follow + (1.0 - slow[k]) * gain
             offset = smooth(offset0[k], slow[k] * r[k], slow[k] * r[k], share)
-            for part, x in zip(
+            for column, x in zip(
                 parts, (tau[k], torque, dq[k], still, near, torque_mean, jerk_mean, offset), strict=True
             ):
-                part.append(x)
+                column.append(x)
             static = _STATIC * friction[k]
             excess = r[k] - minimum(maximum(offset, -1.0 * static), static)
             outputs[0].append(sign(excess) * maximum(absolute(excess) - friction[k] * still * (1.0 - all_still), 0.0))
@@ -241,14 +241,14 @@ def _scale_step(observer: MomentumObserver, squares: Array) -> Function:
                 parameters[k],
             ]
             outputs[2] += causes
-            most = maximum(most, outputs[0][k] * outputs[0][k] / dot(causes, squares[k].tolist()))
-        most = sqrt(most)
+            largest = maximum(largest, outputs[0][k] * outputs[0][k] / dot(causes, squares[k].tolist()))
+        largest = sqrt(largest)
         # A contact starts when the ratio was last at its floor.
-        above = most - _CREEPING * t
+        above = largest - _CREEPING * t
         floor = goes_on * minimum(state[8 * n + 2], above) + begins * above
         low = maximum(sign(floor + _FLOOR - above), 0.0)
         quiet = goes_on * (low * t + (1.0 - low) * state[8 * n + 3]) + begins * t
-        return flat_entries([*parts, [all_still, standing_s, floor, quiet], *outputs, [most]])
+        return flat_entries([*parts, [all_still, standing_s, floor, quiet], *outputs, [largest]])
 
     width = 8 * n + 4
     return trace("scattered", {"sample": 5 + 7 * n, "state": width}, step, (width + 9 * n + 1,))

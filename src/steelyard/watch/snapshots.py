@@ -26,7 +26,7 @@ from steelyard.ground.untrusted import parse_json
 from steelyard.watch.monitor import StateArrays
 
 _NOW, _BEFORE, _OLD, _LOCK = "state.npz", "state-before.npz", "state-old.npz", ".steelyard-lock"
-# Files of the first format have no head, only an array with the digest of the model.
+# Files of the first format have an array with the digest of the model instead of a head.
 _HEAD, _MODEL, _FORMAT = "head", "model", "steelyard-watch-1"
 REMEDY = "give another folder with --state, or start from scratch with --fresh"
 
@@ -68,9 +68,9 @@ class Snapshots:
             self._lock = open(self.folder / _LOCK, "a")  # noqa: SIM115
         if not hold(self._lock):
             raise SnapshotError(f"{folder} is in use by another watch; give another folder, or end that watch.")
-        for left in abandoned(self.folder):
+        for leftover in abandoned(self.folder):
             with contextlib.suppress(OSError):
-                left.path.unlink()
+                leftover.path.unlink()
         if fresh:
             self._rename_old()
 
@@ -82,7 +82,7 @@ class Snapshots:
                     os.replace(self.folder / name, self.folder / _OLD)
 
     def read(self, use: Callable[[StateArrays], None] = lambda state: None) -> StateArrays | None:
-        """Return the last intact state; None if there is no state yet.
+        """Return the last intact state, or None without files.
 
         Args:
             use: Restores a state. If it raises `SnapshotError`, the state is damaged, and the previous one is tried.

@@ -194,9 +194,9 @@ class ReconnectingSource:
         return rows
 
     def _try_to_open(self, wait_s: float) -> bool:
-        left = self._retry_at - self._now()
-        if left > 0.0:
-            self._sleep(min(left, wait_s))
+        remaining_s = self._retry_at - self._now()
+        if remaining_s > 0.0:
+            self._sleep(min(remaining_s, wait_s))
             return False
         try:
             self.source.open()

@@ -170,8 +170,8 @@ def log_batches(log: Log, robot: Robot) -> list[SampleBatch]:
         raise CalibrationError(
             "The log must have velocities and torques of the model's joints, in the order of the model."
         )
-    parts = log.segments or ((0, len(log.t)),)
-    return [SampleBatch(log.t[a:b], log.q[a:b], log.dq[a:b], log.tau[a:b], fresh=True) for a, b in parts if b > a]
+    segments = log.segments or ((0, len(log.t)),)
+    return [SampleBatch(log.t[a:b], log.q[a:b], log.dq[a:b], log.tau[a:b], fresh=True) for a, b in segments if b > a]
 
 
 def calibrate(uncertain_model: UncertainModel, logs: Sequence[Log], cutoff_hz: float | None = None) -> Calibration:
@@ -198,7 +198,7 @@ def calibrate(uncertain_model: UncertainModel, logs: Sequence[Log], cutoff_hz: f
         for hz in _CUTOFFS_HZ
         if hz <= highest or hz == _CUTOFFS_HZ[0]
     ]
-    weakest = np.array([least for _, least in candidates])
+    weakest = np.array([smallest for _, smallest in candidates])
     share = weakest / (
         2.0 * weakest.min(axis=0)
     )  # of a contact twice as strong as the weakest that the best candidate detects

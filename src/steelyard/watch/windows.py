@@ -54,7 +54,7 @@ class SecondSums:
 
     Args:
         t: End of each second [s].
-        gram: Sums over windows in which the joint moved, shape (seconds, joints, columns, columns); last column ρ.
+        gram: Sums over windows with motion of the joint, shape (seconds, joints, columns, columns); last column ρ.
         moved_s: Time in motion [s], shape (seconds, joints).
         lagged: Sums of ρ times ρ of the previous window, shape (seconds, joints).
     """
@@ -189,7 +189,7 @@ class ResidualWindows:
         self._edge = new[-1]
         T = new[:, :1] - old[:, :1]
         with np.errstate(invalid="ignore"):
-            good = np.abs(T / WINDOW_S - 1.0) < 0.5  # the first window has no start
+            good = np.abs(T / WINDOW_S - 1.0) < 0.5  # false for the first window
             T = np.where(good, T, 1.0)
             residual, torque = -impulse[:, :n] / T, impulse[:, n:] / T
             direction, speed = area[:, 10 * n : 11 * n] / T, area[:, 11 * n :] / T

@@ -121,7 +121,7 @@ class AdaptMonitor(Monitor):
 
     @property
     def parameter_history(self) -> ParameterHistory | None:
-        """History of the base parameters up to now; None if there is none yet."""
+        """History of the base parameters up to now; None before the first point."""
         if self._run is None or not len(self._run.history):
             return None
         history = self._run.parameter_history
@@ -158,7 +158,7 @@ class AdaptMonitor(Monitor):
 
     @property
     def state_rules(self) -> dict[str, ArrayRule]:  # type: ignore[override]
-        """Where a saved state may differ from that of a new monitor; without `adapt` there is no stream."""
+        """Where a saved state may differ from that of a new monitor; empty without `adapt`."""
         if self._run is None:
             return {}
         rules = self._run.state_rules

@@ -88,9 +88,9 @@ class ConsistencyMonitor(Monitor):
     def _end_round(self, t: float) -> None:
         count, power = self._gram[:, OFFSET, OFFSET], self._gram[:, -1, -1]
         enough = (count >= _MIN_WINDOWS) & (power > 0.0)
-        both = np.concatenate([power, self._without_friction()]) / np.tile(np.maximum(count, 1.0), 2)
+        powers = np.concatenate([power, self._without_friction()]) / np.tile(np.maximum(count, 1.0), 2)
         valid = np.tile(enough, 2)
-        size = np.where(valid, np.log(np.where(valid, both, 1.0)), np.nan)
+        size = np.where(valid, np.log(np.where(valid, powers, 1.0)), np.nan)
         self._white = np.where(enough, self._lagged / np.where(enough, power, 1.0), np.nan)
         for series, new in ((self._ring_t, t), (self._ring, size), (self._ring_gram, self._gram)):
             series[:-1] = series[1:]
@@ -120,20 +120,20 @@ class ConsistencyMonitor(Monitor):
         known = np.isfinite(self._ring)
         z = np.where(known, np.nan_to_num(self._ring) - mean, 0.0)
         v = np.where(known, np.broadcast_to(variance, z.shape), np.inf)
-        found = step_evidence(z, v, variance, np.full(2 * self._n, _CHANGE_STD), self._first[0].max() - 1.0)
-        real = significant_changes(found.evidence, self._rate) & (found.size > 0.0)
-        top = int(np.argmax(np.where(real, found.evidence, -np.inf)))
+        change = step_evidence(z, v, variance, np.full(2 * self._n, _CHANGE_STD), self._first[0].max() - 1.0)
+        real = significant_changes(change.evidence, self._rate) & (change.size > 0.0)
+        top = int(np.argmax(np.where(real, change.evidence, -np.inf)))
         # The first round may mix both states, so the cause is fitted to the rounds after it.
-        after = _ROUNDS - 1 - int(found.start[top])
+        after = _ROUNDS - 1 - int(change.start[top])
         if real.any() and self._verdict[0]:
             if not after:
                 return
-            since = float(self._ring_t[found.start[top]])
+            since = float(self._ring_t[change.start[top]])
             self._name_cause(after)
             self._verdict[:] = 0.0, since, 0.0
             joints = [name for j, name in enumerate(self._names) if real[j] or real[self._n + j]]
             detail = {**self._causes(), "joints": joints, "found_after_s": t - since,
-                      "times_larger": float(np.exp(0.5 * found.size[top]))}  # fmt: skip
+                      "times_larger": float(np.exp(0.5 * change.size[top]))}  # fmt: skip
             message = f"The model no longer fits {', '.join(joints)}: {self._explanation()}."
             self.add_event(WatchEvent(since, "model", message, detail, alarm=True))
         elif not self._verdict[0]:

@@ -57,7 +57,7 @@ class ContactMonitor(Monitor):
         self._touched, self._since, self._detected, self._last_felt, self._peak = False, np.nan, np.nan, -np.inf, 0.0
         # Residual torque and variance components of the last sample.
         self._now = ResidualTerms(n, np.zeros((1, n * (2 + len(CAUSES)) + 1)))
-        # Coefficients of the squared limit; joints whose torque is not used have no limit.
+        # Coefficients of the squared limit; unused joints have the largest limit.
         self._squares = self.calibration.coefficients * self._limits[:, None] ** 2
         self._squares[~self._used] = [NO_LIMIT**2 if name in ("moving", "resting") else 0.0 for name in CAUSES]
         self._scale = ResidualScale(uncertain_model, observer, self._squares)
@@ -86,7 +86,7 @@ class ContactMonitor(Monitor):
             batch = batch.section(end, count)
 
     def _change(self, samples: SampleBatch, terms: ResidualTerms) -> int | None:
-        """Return the first sample at which a contact starts or ends, or None; update last time and strongest moment."""
+        """Find the first sample at which a contact starts or ends, if any; update last time and strongest moment."""
         if not (self._touched or terms.largest_ratio > 1.0):
             return None
         ratio, t = terms.ratio, samples.t

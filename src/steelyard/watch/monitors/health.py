@@ -127,16 +127,16 @@ class HealthMonitor(Monitor):
         total = w.sum(axis=0)
         recent = np.sum(w * self._slow[0, -_LATELY_DAYS:], axis=0) / np.where(total > 0.0, total, 1.0)
         common = self._baseline.daily[0] + np.max(np.where(np.isfinite(own), cold, 0.0), axis=0) + self._level
-        found = step_evidence(z - recent, own, common, _JUMP_STD * self._baseline.units, self._baseline.daily[1])
-        real = significant_changes(found.evidence, self._rates[0])
+        change = step_evidence(z - recent, own, common, _JUMP_STD * self._baseline.units, self._baseline.daily[1])
+        real = significant_changes(change.evidence, self._rates[0])
         # The first round may mix both states, so the size comes from at least two rounds after it.
-        after = np.arange(_LAST_ROUNDS)[:, None] > found.start
-        real &= found.start < _LAST_ROUNDS - 2
+        after = np.arange(_LAST_ROUNDS)[:, None] > change.start
+        real &= change.start < _LAST_ROUNDS - 2
         if real.any():
             w = np.where(after, 1.0 / own, 0.0)
             total = np.maximum(w.sum(axis=0), 1e-300)
             size = np.sum(w * (z - recent), axis=0) / total
-            self._alarm(t, real, replace(found, size=size), self._fast_t, "jump")
+            self._alarm(t, real, replace(change, size=size), self._fast_t, "jump")
 
     def _end_day(self) -> None:
         """Store the means of the day, and test for slow changes."""
@@ -149,7 +149,7 @@ class HealthMonitor(Monitor):
             series[:-1] = series[1:]
             series[-1] = new
         scatter = self._baseline.daily
-        found = step_evidence(
+        change = step_evidence(
             self._slow[0],
             self._slow[1] + scatter[0],
             self._level,
@@ -157,29 +157,29 @@ class HealthMonitor(Monitor):
             scatter[1],
             ramps=True,
         )
-        real = significant_changes(found.evidence, self._rates[1])
+        real = significant_changes(change.evidence, self._rates[1])
         if real.any():
-            self._alarm(self._rounds_end(), real, found, self._slow_t, "wear")
+            self._alarm(self._rounds_end(), real, change, self._slow_t, "wear")
 
     def _rounds_end(self) -> float:
         last = self._fast_t[np.isfinite(self._fast_t)]
         return float(last[-1]) if len(last) else float(self._day[1])
 
-    def _alarm(self, t: float, real: NDArray[np.bool_], found: SeriesChange, times: Array, how: str) -> None:
+    def _alarm(self, t: float, real: NDArray[np.bool_], change: SeriesChange, times: Array, how: str) -> None:
         """Report the most significant change, and move the baseline by it and by its effect on other numbers."""
-        top = int(np.argmax(np.where(real, found.evidence, -np.inf)))
-        start, size = int(found.start[top]), float(found.size[top])
+        top = int(np.argmax(np.where(real, change.evidence, -np.inf)))
+        start, size = int(change.start[top]), float(change.size[top])
         own = float(self._leaks[top, top])
         observable = own > _MIN_OBSERVED
-        self.add_event(self._event(top, found, float(times[start]), t, how, own if observable else 1.0))
+        self.add_event(self._event(top, change, float(times[start]), t, how, own if observable else 1.0))
         self._progress[2] += 1.0
         others = self._leaks[:, top] / (own if observable else np.inf)
         others[top] = 1.0
         self._baseline.law[:, 0] += size * others
-        self._level[top] = (_LEVEL_STD * self._baseline.units[top]) ** 2 + found.error[top] ** 2
+        self._level[top] = (_LEVEL_STD * self._baseline.units[top]) ** 2 + change.error[top] ** 2
         series, values = (self._fast, times) if how == "jump" else (self._slow, times)
         growth = np.where(np.arange(len(values)) >= start, 1.0, 0.0)
-        if found.ramp[top]:
+        if change.ramp[top]:
             growth = np.maximum(np.arange(len(values)) - start + 1.0, 0.0) / (len(values) - start)
         series[0] -= size * np.outer(growth, others)
         if how == "jump":
@@ -190,9 +190,9 @@ class HealthMonitor(Monitor):
         self._today[:2] = 0.0
         self._today[2] = np.nan
 
-    def _event(self, c: int, found: SeriesChange, since: float, t: float, how: str, own: float) -> WatchEvent:
+    def _event(self, c: int, change: SeriesChange, since: float, t: float, how: str, own: float) -> WatchEvent:
         """Create the event of channel `c`; `own` is the observed share of its changes."""
-        j, name, size, error = c // 4, CHANNELS[c % 4], float(found.size[c]) / own, float(found.error[c]) / own
+        j, name, size, error = c // 4, CHANNELS[c % 4], float(change.size[c]) / own, float(change.error[c]) / own
         share, share_error = float(size / self._baseline.units[c]), float(error / self._baseline.units[c])
         direction = "risen" if size > 0.0 else "fallen"
         percent = with_error(100.0 * abs(share), 100.0 * share_error)
@@ -204,12 +204,12 @@ class HealthMonitor(Monitor):
             "error": error,
             "relative": share,
             "relative_error": share_error,
-            "how": "wear" if found.ramp[c] else how,
-            "log_evidence": float(found.evidence[c]),
+            "how": "wear" if change.ramp[c] else how,
+            "log_evidence": float(change.evidence[c]),
             "found_after_s": t - since,
         }
         return WatchEvent(
-            since, "health", f"{message}{' and still grows' if found.ramp[c] else ''}.", detail, alarm=True
+            since, "health", f"{message}{' and still grows' if change.ramp[c] else ''}.", detail, alarm=True
         )
 
     def report(self) -> dict[str, Any]:

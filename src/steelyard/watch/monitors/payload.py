@@ -97,7 +97,7 @@ class PayloadMonitor(Monitor):
         self.add_event(WatchEvent(since, "load" if carries else "load over", message, detail))
 
     def _is_load(self, load: Load) -> bool:
-        """Whether the estimate is a payload and not a model error, which has no mass."""
+        """Whether the estimate is a payload. A model error would have a mass close to zero."""
         enough = max(_MIN_SHARE * self._heaviest, _SIGMAS * load.mass_error)
         return load.mass > enough and self._estimator.evidence() > _MIN_EVIDENCE
 

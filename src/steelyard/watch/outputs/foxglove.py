@@ -76,8 +76,8 @@ class _Client:
 
     def log(self, channel: int, stamp: int, body: bytes) -> None:
         """Queue a message of a channel for every subscription to it."""
-        for number, wanted in list(self.subscriptions.items()):
-            if wanted == channel:
+        for number, subscribed in list(self.subscriptions.items()):
+            if subscribed == channel:
                 self.put(_MESSAGE.pack(_MESSAGE_DATA, number, stamp) + body)
 
     def handle(self, request: str | bytes) -> None:
@@ -93,8 +93,8 @@ class _Client:
         except (ValueError, TypeError, KeyError, RecursionError):
             self.put(json.dumps({"op": "status", "level": 2, "message": "Invalid message"}))
 
-    def _subscribe(self, wanted: list[tuple[Any, Any]]) -> None:
-        for number, channel in wanted:
+    def _subscribe(self, subscriptions: list[tuple[Any, Any]]) -> None:
+        for number, channel in subscriptions:
             fits = type(number) is int and 0 <= number <= _MAX_NUMBER and type(channel) is int
             if not fits or channel not in _CHANNELS.values() or len(self.subscriptions) >= _MAX_WAITING:
                 raise ValueError
@@ -216,11 +216,11 @@ class FoxgloveServer(WatchOutput):
         self._server.shutdown()
 
 
-def _select_protocol(connection: Any, offered: Any) -> Any:
+def _select_protocol(connection: Any, protocols: Any) -> Any:
     """Select Foxglove's protocol; refuse a client that does not offer it."""
     from websockets.exceptions import NegotiationError
 
-    if _PROTOCOL not in offered:
+    if _PROTOCOL not in protocols:
         raise NegotiationError(f"The client must offer the protocol {_PROTOCOL}.")
     return _PROTOCOL
 

@@ -111,12 +111,12 @@ def metrics_text(report: WatchReport, joints: Any, events: dict[tuple[str, str],
         add("counted_total", count, kind=kind)
     for (kind, alarm), count in events.items():
         add("events_total", count, kind=kind, alarm=alarm)
-    for part, name, value in report.numbers():
+    for monitor, name, value in report.numbers():
         if not isinstance(value, list):
-            add(f"{part}_{name}", float(value))
+            add(f"{monitor}_{name}", float(value))
         elif len(value) == len(joints):
             for joint, x in zip(joints, value, strict=True):
-                add(f"{part}_{name}", float(x), joint=joint)
+                add(f"{monitor}_{name}", float(x), joint=joint)
     lines = []
     for name, samples in out.items():
         lines.append(f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}")

@@ -50,12 +50,12 @@ class RerunRecording(WatchOutput):
 
     def write_report(self, report: WatchReport) -> None:
         self._set(report.t)
-        for part, name, value in report.numbers():
+        for monitor, name, value in report.numbers():
             if not isinstance(value, list):
-                self._recording.log(f"{part}/{name}", self._rr.Scalars(float(value)))
+                self._recording.log(f"{monitor}/{name}", self._rr.Scalars(float(value)))
             elif len(value) == len(self._joints):
                 for joint, x in zip(self._joints, value, strict=True):
-                    self._recording.log(f"{part}/{name}/{joint}", self._rr.Scalars(float(x)))
+                    self._recording.log(f"{monitor}/{name}/{joint}", self._rr.Scalars(float(x)))
 
     def write_event(self, event: WatchEvent) -> None:
         level = self._rr.TextLogLevel.WARN if event.alarm else self._rr.TextLogLevel.INFO

@@ -40,7 +40,7 @@ class LogSource(LiveSource):
     def __init__(self, address: str, options: SourceOptions) -> None:
         super().__init__(address, options)
         self._start = 0  # number of samples that an earlier process has read
-        self._done = 0
+        self._count = 0
         self._last = np.full(1 + 3 * options.robot.dof, np.nan)  # last returned sample
         self._positioned = False
 
@@ -59,15 +59,15 @@ class LogSource(LiveSource):
         self._pieces = self._rows()
         self._buffer = self.no_samples()
         self._clock_start: tuple[float, float] | None = None
-        left = self._start
-        while left:
+        remaining = self._start
+        while remaining:
             if (piece := next(self._pieces, None)) is None:
                 break
-            if left <= len(piece):
-                self._last = piece[left - 1].copy()
-            self._buffer, left = piece[left:], max(0, left - len(piece))
-        self._missing = left
-        self._done = self._start
+            if remaining <= len(piece):
+                self._last = piece[remaining - 1].copy()
+            self._buffer, remaining = piece[remaining:], max(0, remaining - len(piece))
+        self._missing = remaining
+        self._count = self._start
 
     def _rows(self) -> Iterator[Array]:
         begin = 0.0
@@ -93,7 +93,7 @@ class LogSource(LiveSource):
         rows, self._buffer = self._buffer[:count], self._buffer[count:]
         if count:
             self._last = rows[-1].copy()
-        self._done += count
+        self._count += count
         return rows
 
     def _due_count(self, wait_s: float) -> int:
@@ -114,16 +114,16 @@ class LogSource(LiveSource):
         return min(size, int(np.searchsorted(t, due, side="right")))
 
     def close(self) -> None:
-        self._start = self._done
+        self._start = self._count
 
     def state(self) -> StateArrays:
-        return {"samples": np.array(self._done), "last": self._last.copy()}
+        return {"samples": np.array(self._count), "last": self._last.copy()}
 
     def restore(self, state: StateArrays) -> bool:
         samples = float(state["samples"])
         if not (samples >= 0.0 and samples.is_integer()):
             raise ForeignSnapshotError(f"the state has no valid number of samples; {REMEDY}.")
-        self._start = self._done = int(samples)
+        self._start = self._count = int(samples)
         self._seek_start()
         self._positioned = True
         # Compare without velocities: they may be slopes of positions, and the last slope changes as a log grows.

@@ -65,8 +65,8 @@ class RtdeSource(LiveSource):
         """Select torque variable and rate; return the first that this controller supports."""
         for torque in [self.options.torque] if self.options.torque else _TORQUES:
             for rate in _RATES:
-                wanted = f"timestamp,actual_q,actual_qd,{torque}"
-                answer = self._request(_SETUP, struct.pack(">d", rate) + wanted.encode())
+                variables = f"timestamp,actual_q,actual_qd,{torque}"
+                answer = self._request(_SETUP, struct.pack(">d", rate) + variables.encode())
                 kinds = answer[1:].decode("ascii", "replace").split(",")
                 if kinds == ["DOUBLE", "VECTOR6D", "VECTOR6D", "VECTOR6D"] and answer[0]:
                     self._recipe = answer[0]

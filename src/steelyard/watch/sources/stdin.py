@@ -31,7 +31,7 @@ class StandardInput(LiveSource):
         data = os.read(self._file, READ_BYTES)
         if data:
             return self._decoder.feed(data)
-        last = self._decoder.feed(b"\n")  # the last line may have no line end
+        last = self._decoder.feed(b"\n")  # complete the last line
         return last if len(last) else None
 
     def close(self) -> None:
