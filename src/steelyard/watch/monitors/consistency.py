@@ -96,8 +96,8 @@ class ConsistencyMonitor(Monitor):
             series[:-1] = series[1:]
             series[-1] = new
         if self._first[0].max() < _FIRST_ROUNDS:
-            known = np.nan_to_num(size)
-            self._first += np.where(valid, [np.ones_like(known), known, known**2], 0.0)
+            log_power = np.nan_to_num(size)
+            self._first += np.where(valid, [np.ones_like(log_power), log_power, log_power**2], 0.0)
             return
         self._judge(t)
 
@@ -117,9 +117,9 @@ class ConsistencyMonitor(Monitor):
 
     def _judge(self, t: float) -> None:
         mean, variance = self._baseline()
-        known = np.isfinite(self._ring)
-        z = np.where(known, np.nan_to_num(self._ring) - mean, 0.0)
-        v = np.where(known, np.broadcast_to(variance, z.shape), np.inf)
+        valid = np.isfinite(self._ring)
+        z = np.where(valid, np.nan_to_num(self._ring) - mean, 0.0)
+        v = np.where(valid, np.broadcast_to(variance, z.shape), np.inf)
         change = step_evidence(z, v, variance, np.full(2 * self._n, _CHANGE_STD), self._first[0].max() - 1.0)
         real = significant_changes(change.evidence, self._rate) & (change.size > 0.0)
         top = int(np.argmax(np.where(real, change.evidence, -np.inf)))
@@ -200,14 +200,14 @@ class ConsistencyMonitor(Monitor):
         return {"cause": kind, "cause_joint": joint, "share": share if np.isfinite(share) else None}
 
     def report(self) -> dict[str, Any]:
-        known = self._first[0].max() >= _FIRST_ROUNDS
-        values: dict[str, Any] = {"true": bool(self._verdict[0]) if known else None}
-        if known:
+        has_baseline = self._first[0].max() >= _FIRST_ROUNDS
+        values: dict[str, Any] = {"true": bool(self._verdict[0]) if has_baseline else None}
+        if has_baseline:
             mean, _ = self._baseline()
             ratio = np.exp(0.5 * (self._ring[-1] - mean))[: self._n]
             values["residual_ratio"] = [float(x) if np.isfinite(x) else None for x in ratio]
         values["whiteness"] = [float(x) if np.isfinite(x) else None for x in self._white]
-        if known and not self._verdict[0]:
+        if has_baseline and not self._verdict[0]:
             values |= {"since": float(self._verdict[1]), **self._causes(), "words": self._explanation()}
         return values
 
