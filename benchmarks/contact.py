@@ -31,12 +31,12 @@ from steelyard import identify, load_robot, read_log
 from steelyard.ground.arrays import Array
 from steelyard.robot.kinematics.poses import link_poses
 from steelyard.watch import threshold
-from steelyard.watch.batch import SampleBatch, Seen
-from steelyard.watch.model import WatchedModel, watched_model
+from steelyard.watch.batch import ObservedBatch, SampleBatch
+from steelyard.watch.model import UncertainModel, load_uncertain_model
+from steelyard.watch.monitor import WatchSetup
+from steelyard.watch.monitors.contact import ContactMonitor
 from steelyard.watch.observer import MomentumObserver
-from steelyard.watch.parts import WatchSetup
-from steelyard.watch.scatter import Scatter
-from steelyard.watch.told.contact import ContactPart
+from steelyard.watch.residual_scale import ResidualScale
 
 DATA = Path(os.environ.get("STEELYARD_DATA", "")) / "ur10e"
 MAP = Path(__file__).parent / "maps" / "ur10e.toml"
@@ -65,7 +65,7 @@ PER_HOUR = 1.0 / 3600.0
 WAYS = ("observer", "plain", "plain, low-passed")
 
 
-def batches(watched: WatchedModel, name: str) -> list[SampleBatch]:
+def batches(watched: UncertainModel, name: str) -> list[SampleBatch]:
     log = read_log(DATA / f"{name}.parquet", watched.model.robot, mapping=MAP)
     return threshold.log_batches(log, watched.model.robot)
 
@@ -74,7 +74,7 @@ def batches(watched: WatchedModel, name: str) -> list[SampleBatch]:
 class Judges:
     """The three ways, each from a batch to the share of its limit (at one false alarm an hour) that is reached."""
 
-    watched: WatchedModel
+    watched: UncertainModel
     calibration: threshold.Calibration
     rate_hz: float = PER_HOUR
 
@@ -108,9 +108,9 @@ class Judges:
         if way != "observer":
             return np.asarray(np.max(np.abs(self.residual(batch, way)) / self.plain_limits[way], axis=1))
         observer = MomentumObserver(self.watched.model, self.calibration.cutoff_hz)
-        excused = Scatter(self.watched, observer).take(observer.take(batch))
-        limits = self.calibration.limits(self.rate_hz) * excused.sigma(self.calibration.coefficients)
-        return np.asarray(np.max(np.abs(excused.beyond) / limits, axis=1))
+        terms = ResidualScale(self.watched, observer).update(observer.observe(batch))
+        limits = self.calibration.limits(self.rate_hz) * terms.sigma(self.calibration.coefficients)
+        return np.asarray(np.max(np.abs(terms.residual) / limits, axis=1))
 
 
 def alarmed_seconds(t: Array, shares: Array, level: float = 1.0) -> int:
@@ -118,10 +118,10 @@ def alarmed_seconds(t: Array, shares: Array, level: float = 1.0) -> int:
     return len(np.unique(np.floor(t[shares > level])))
 
 
-def told(watched: WatchedModel, calibration: threshold.Calibration, batch: SampleBatch, rate: float) -> list[Any]:
+def told(watched: UncertainModel, calibration: threshold.Calibration, batch: SampleBatch, rate: float) -> list[Any]:
     """The events of the contact part itself."""
-    part = ContactPart(WatchSetup(watched.model, watched.run, rate, calibration))
-    part.take(MomentumObserver(watched.model, calibration.cutoff_hz).take(batch))
+    part = ContactMonitor(WatchSetup(watched.model, watched.run, rate, calibration))
+    part.update(MomentumObserver(watched.model, calibration.cutoff_hz).observe(batch))
     return part.fetch_events()
 
 
@@ -142,7 +142,7 @@ def onset(batch: SampleBatch, quiet: float) -> float:
     return float(t[np.flatnonzero(away[:half] < 0.05 * most)[-1]])
 
 
-def planted(watched: WatchedModel, batch: SampleBatch, newtons: float, seed: int) -> tuple[SampleBatch, list[float]]:
+def planted(watched: UncertainModel, batch: SampleBatch, newtons: float, seed: int) -> tuple[SampleBatch, list[float]]:
     """The record with pushes of so many newtons, in random directions, at random points of the links from the second
     on: every 3 s one of 0.6 s that rises within 50 ms. The motion stays: a stiff controller holds it."""
     rng, robot = np.random.default_rng(seed), watched.model.robot
@@ -169,18 +169,18 @@ def planted(watched: WatchedModel, batch: SampleBatch, newtons: float, seed: int
     return SampleBatch(batch.t, batch.q, batch.dq, tau, batch.fresh), begins
 
 
-def python_microseconds(watched: WatchedModel, calibration: threshold.Calibration, batch: SampleBatch) -> float:
+def python_microseconds(watched: UncertainModel, calibration: threshold.Calibration, batch: SampleBatch) -> float:
     """Of observer and contact in Python, per sample, in batches of 50."""
     observer = MomentumObserver(watched.model, calibration.cutoff_hz)
-    part = ContactPart(WatchSetup(watched.model, watched.run, PER_HOUR, calibration))
+    part = ContactMonitor(WatchSetup(watched.model, watched.run, PER_HOUR, calibration))
     best = np.inf
     for _ in range(3):
         start = time.thread_time()
         for k in range(0, len(batch), 50):
             cut = slice(k, k + 50)
             piece = SampleBatch(batch.t[cut], batch.q[cut], batch.dq[cut], batch.tau[cut], k == 0)
-            seen: Seen = observer.take(piece)
-            part.take(seen)
+            seen: ObservedBatch = observer.observe(piece)
+            part.update(seen)
         best = min(best, (time.thread_time() - start) / len(batch))
     return 1e6 * best
 
@@ -232,7 +232,7 @@ def main() -> None:
     found = identify(robot, [read_log(DATA / f"{n}.parquet", robot, mapping=MAP) for n in FITTED])
     folder = Path(tempfile.mkdtemp()) / "run"
     found.save(folder)
-    watched = watched_model(folder)
+    watched = load_uncertain_model(folder)
     calibration = threshold.calibrate(
         watched, [read_log(DATA / f"{n}.parquet", robot, mapping=MAP) for n in CALIBRATED]
     )

@@ -35,14 +35,14 @@ from observer_in_c import c_microseconds
 
 from steelyard.dynamics import Model
 from steelyard.robot import load_robot
-from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.loop import RobotWatch, WatchTimes
+from steelyard.watch.monitor import MONITORS, Monitor, StateArrays, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, make_output
-from steelyard.watch.parts import WATCH_PARTS, PartState, WatchPart, WatchSetup
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import Lasting, LiveSource, SourceOptions, open_source
+from steelyard.watch.source import LiveSource, ReconnectingSource, SourceOptions, open_source
 
 RATE = 1000.0
 _COUNTED = range(3000)
@@ -81,20 +81,20 @@ def throughput(model: Model, rows: np.ndarray, size: int, names: list[str]) -> d
     """Microseconds of CPU time a sample: clock, observer, every part, all."""
     clock, observer = SampleClock(plausible_bounds(model.robot)), MomentumObserver(model)
     setup = WatchSetup(model)  # one for all: they share what they work out of a batch
-    parts = {name: WATCH_PARTS[name](setup) for name in names}
+    parts = {name: MONITORS[name](setup) for name in names}
     spent = dict.fromkeys(["clock", "observer", *names], 0.0)
     pieces = [rows[k : k + size] for k in range(0, len(rows), size)]
     first = len(pieces) // 5  # until machine code is made, and everything has its size
     done = 0
     for k, piece in enumerate(pieces):
         marks = [time.thread_time()]
-        batches = clock.take(piece)
+        batches = clock.add(piece)
         marks.append(time.thread_time())
-        seen = [observer.take(batch) for batch in batches]
+        seen = [observer.observe(batch) for batch in batches]
         marks.append(time.thread_time())
         for part in parts.values():
             for one in seen:
-                part.take(one)
+                part.update(one)
             part.fetch_events()
             marks.append(time.thread_time())
         if k >= first:
@@ -121,7 +121,7 @@ class Woken:
         return getattr(self._selector, name)
 
 
-class Delays(WatchPart):
+class Delays(Monitor):
     """The last part: how late each sample is known, and how much of that is the watch's own: since it was woken for the
     sample and, where it was busy with others when the sample was sent, until it was ready again."""
 
@@ -132,9 +132,9 @@ class Delays(WatchPart):
         self.found, self.count, self.over = np.zeros((count, 2)), 0, False
         self.source: Any = None
 
-    def take(self, seen: Seen) -> None:
-        now, stop = time.monotonic(), min(len(self.found), self.count + len(seen.batch))
-        sent = seen.batch.t[: stop - self.count]
+    def update(self, batch: ObservedBatch) -> None:
+        now, stop = time.monotonic(), min(len(self.found), self.count + len(batch.samples))
+        sent = batch.samples.t[: stop - self.count]
         self.found[self.count : stop, 0] = now - sent
         wait = self.source and self.source._selector
         if wait:
@@ -142,40 +142,40 @@ class Delays(WatchPart):
             self.found[self.count : stop, 1] = now - wait.woken + np.maximum(busy, 0.0)
         self.count = stop
 
-    def telling(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         return {"samples": self.count}
 
-    def state(self) -> PartState:
+    def state(self) -> StateArrays:
         done = self.count >= len(self.found)
         return {"found": self.found.copy(), "count": np.array(self.count)} if done else {}
 
-    def restore(self, state: PartState) -> None:
+    def restore(self, state: StateArrays) -> None:
         self.found, self.count = state["found"], int(state["count"])
 
 
 def delays(
-    model: Model, rows: np.ndarray, seconds: float, names: list[str], folder: Path, ahead: bool, apart: bool = True
+    model: Model, rows: np.ndarray, seconds: float, names: list[str], folder: Path, ahead: bool, use_helper: bool = True
 ) -> np.ndarray:
     """Delays (s) of all samples but those of the first second, and what of them is the watch's own."""
     count = int(seconds * RATE)
     source = open_source("tcp:0", SourceOptions(model.robot))
     setup = WatchSetup(model)
     last = Delays(setup, count)
-    parts: dict[str, WatchPart] = {**{name: WATCH_PARTS[name](setup) for name in names}, "delays": last}
+    parts: dict[str, Monitor] = {**{name: MONITORS[name](setup) for name in names}, "delays": last}
     made = OutputSetup(model.robot.joint_names)
     outputs = [make_output(f"jsonl={folder / 'told.jsonl'}", made), make_output("prometheus=0", made)]
     for output in outputs:
         output.open()
     observer = MomentumObserver(model)
     watch = RobotWatch(
-        Lasting(source), SampleClock(plausible_bounds(model.robot)), observer, parts, Outputs(outputs),
-        Snapshots(folder / "state", model), WatchTimes(0.2, 2.0), apart=apart, real_time=ahead,
+        ReconnectingSource(source), SampleClock(plausible_bounds(model.robot)), observer, parts, Outputs(outputs),
+        Snapshots(folder / "state", model), WatchTimes(0.2, 2.0), use_helper=use_helper, real_time=ahead,
     )  # fmt: skip
     for k in range(0, 5000, 10):  # machine code is made when the work adds up
-        seen = observer.take(SampleBatch.of_rows(rows[k : k + 10], fresh=k == 0))
+        seen = observer.observe(SampleBatch.of_rows(rows[k : k + 10], fresh=k == 0))
         for part in parts.values():
-            part.take(seen)
-    watch.turn(0.0)
+            part.update(seen)
+    watch.step(0.0)
     source._selector = Woken(source._selector)  # type: ignore[attr-defined]
     last.source, last.count = source, 0
     np.save(folder / "rows.npy", rows[:5000])
@@ -229,7 +229,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     model = Model.nominal(load_robot("ns16"))
     rows = motion(model, 20_000 if quick else 100_000)
-    names = list(WATCH_PARTS)
+    names = list(MONITORS)
     with tempfile.TemporaryDirectory() as folder:
         ahead = real_time(True)
         bare, counted = floor(rows, 5.0 if quick else 31.0, Path(folder), ahead).T

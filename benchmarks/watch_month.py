@@ -32,11 +32,11 @@ from steelyard.simulation.work import DAY_S, Mishap, WorkingLife
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.drives import friction_at
 from steelyard.watch.loop import RobotWatch, WatchTimes
+from steelyard.watch.monitor import MONITORS, StateArrays, WatchEvent, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs, OutputSetup, WatchOutput, WatchReport
-from steelyard.watch.parts import WATCH_PARTS, PartState, WatchEvent, WatchSetup
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import Lasting, LiveSource, SourceOptions
+from steelyard.watch.source import LiveSource, ReconnectingSource, SourceOptions
 
 TOLD = ("load", "health", "model")
 
@@ -86,10 +86,10 @@ class Life(LiveSource):
     def close(self) -> None:
         pass
 
-    def state(self) -> PartState:
+    def state(self) -> StateArrays:
         return {"samples": np.array(self.done)}
 
-    def restore(self, state: PartState) -> bool:
+    def restore(self, state: StateArrays) -> bool:
         self.done = int(state["samples"])
         return True
 
@@ -108,12 +108,12 @@ class Diary(WatchOutput):
         self._file.write(json.dumps(line, default=str) + "\n")
         self._file.flush()
 
-    def happened(self, event: WatchEvent) -> None:
+    def write_event(self, event: WatchEvent) -> None:
         found = self.source.t / DAY_S
         self._write({"day": event.t / DAY_S, "found": found, **event.plain()})
         print(f"  day {found:6.2f}, since {event.t / DAY_S:6.2f}: {event.message}", flush=True)
 
-    def told(self, report: WatchReport) -> None:
+    def write_report(self, report: WatchReport) -> None:
         day, self._counts = int(report.t / DAY_S), dict(report.counts)
         if day > self._day:
             self._day_over()
@@ -145,9 +145,9 @@ def watch_of(life: WorkingLife, days: int, model: Model, folder: Path) -> RobotW
     diary.source = source
     diary.open()
     return RobotWatch(
-        Lasting(source), SampleClock(plausible_bounds(model.robot)), MomentumObserver(model),
-        {name: WATCH_PARTS[name](setup) for name in TOLD}, Outputs([diary], waits=True),
-        Snapshots(folder / "state", model), WatchTimes(tell_s=600.0, snapshot_s=20.0),
+        ReconnectingSource(source), SampleClock(plausible_bounds(model.robot)), MomentumObserver(model),
+        {name: MONITORS[name](setup) for name in TOLD}, Outputs([diary], waits=True),
+        Snapshots(folder / "state", model), WatchTimes(report_s=600.0, snapshot_s=20.0),
     )  # fmt: skip
 
 

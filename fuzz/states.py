@@ -25,11 +25,11 @@ from steelyard.parameters.terms import terms
 from steelyard.robot.robot import Robot
 from steelyard.watch.clock import SampleClock, plausible_bounds
 from steelyard.watch.loop import RobotWatch
+from steelyard.watch.monitor import MONITORS, WatchSetup
 from steelyard.watch.observer import MomentumObserver
 from steelyard.watch.output import Outputs
-from steelyard.watch.parts import WATCH_PARTS, WatchSetup
 from steelyard.watch.snapshots import Snapshots
-from steelyard.watch.source import Lasting, SourceOptions, open_source
+from steelyard.watch.source import ReconnectingSource, SourceOptions, open_source
 
 Target = tuple[str, str, tuple[bytes, ...], change.Mutator, Callable[[Path], Any]]
 _NUMBERS = (0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 1e308, -1e300, 1e149, -1e149, 1e30, 5e-324, 1e-200, 2.0**62)
@@ -100,20 +100,20 @@ def _watched(folder: Path, robot: Robot) -> Target:
     """A snapshot, and a watch that goes on from it."""
     place = folder / "watch-state"
     setup = WatchSetup(Model.nominal(robot), options={"adapt": str(folder / "adapted"), "adapt_every_s": 1e9})
-    parts = {name: made(setup) for name, made in WATCH_PARTS.items()}
-    source = Lasting(open_source("-", SourceOptions(robot)))
+    parts = {name: made(setup) for name, made in MONITORS.items()}
+    source = ReconnectingSource(open_source("-", SourceOptions(robot)))
 
     def made() -> RobotWatch:
         clock = SampleClock(plausible_bounds(robot))
         watch = RobotWatch(source, clock, MomentumObserver(setup.model), {}, Outputs([], waits=True))
-        watch.parts |= parts
-        watch.aside._patient._threaded = False  # what fails must fail here
+        watch.monitors |= parts
+        watch.background._queue._threaded = False  # what fails must fail here
         return watch
 
     def goes_on(watch: RobotWatch, begin: float) -> None:
         with one_blas_thread():
-            for batch in watch.clock.take(_motion(robot, begin, 120)):
-                watch._take(batch)
+            for batch in watch.clock.add(_motion(robot, begin, 120)):
+                watch._process(batch)
             watch.report()
             watch.state()
 
@@ -130,9 +130,9 @@ def _watched(folder: Path, robot: Robot) -> Target:
 
     def read(path: Path) -> None:
         watch = made()
-        watch.go_on(new)
+        watch.restore(new)
         shutil.copyfile(path, place / "state.npz")
-        snapshots.read(watch._go_on_from_file)
+        snapshots.read(watch._restore_from_file)
         goes_on(watch, 6.0)
 
     return "watch-snapshot", ".npz", tuple(seeds), change_arrays, read

@@ -36,7 +36,10 @@ ALLOWED = {
         "fleet/work.py",
         "pickle",
     ): "a model, from the coordinator to its own workers; Dask pickles all it sends",
-    ("watch/apart.py", "pickle"): "from the process that reads to the one it was forked from, through their own pipe",
+    (
+        "watch/helper_process.py",
+        "pickle",
+    ): "from the forked helper to its parent, through their own socket",
     ("watch/sources/ros2.py", "import_module"): "rclpy and its messages, by their names",
     ("dynamics/native/_code.py", "from_data"): "machine code that was compiled now, or that the store gave out",
 }

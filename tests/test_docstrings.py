@@ -54,7 +54,6 @@ PENDING = {
     "studio",
     "study.py",
     "use",
-    "watch",
 }
 
 # Of the methods that Python itself names, those that people call with arguments of our choosing.

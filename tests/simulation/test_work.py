@@ -24,7 +24,7 @@ def test_a_robot_sets_out_works_and_stands_all_night_without_a_leap() -> None:
     assert np.mean(stands) > 0.59
     assert np.ptp(q[stands], axis=0).max() < 1e-9
     # While it moves nothing but the model acts on it, and an observer of momentum sees nothing.
-    seen = MomentumObserver(ARM).take(SampleBatch(t, q, dq, tau, fresh=True))
+    seen = MomentumObserver(ARM).observe(SampleBatch(t, q, dq, tau, fresh=True))
     moves = ~stands & ~np.roll(stands, 1)
     assert np.abs(seen.e[moves]).max() < 2e-3 * np.abs(tau).max()
     assert np.median(np.abs(seen.e[moves])) < 1e-3 * np.abs(tau).max()

@@ -1,4 +1,4 @@
-"""A small arm that was identified from a simulated log, once for all tests of the room."""
+"""A small arm identified from a simulated log, once per session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steelyard.robot.library import builtin
 
 
 @pytest.fixture(scope="session")
-def arm_found() -> Identification:
-    """The arm of Rotradi, with the terms that it has."""
+def identified_arm() -> Identification:
+    """Rotradi arm with its terms."""
     truth = Model.nominal(builtin("rotradi"))
     return identify(truth.robot, simulated_log(truth, 1), terms="viscous,coulomb")

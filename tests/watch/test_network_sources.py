@@ -1,4 +1,4 @@
-"""Robots on a network: joint states of ROS 2 over a real Zenoh session and by a node, Universal Robots' RTDE."""
+"""Network sources: ROS 2 joint states over Zenoh and through a node, and RTDE of Universal Robots."""
 
 from __future__ import annotations
 
@@ -13,21 +13,28 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_robot import FakeRobot
-from live_cases import arm, samples
+from live_samples import arm, samples
 from random_robots import make_tree
 from rosbags.typesys import Stores, get_typestore
 
 from steelyard.ground.arrays import Array
-from steelyard.watch.joint_states import MOST_MESSAGE, StateDecoder
-from steelyard.watch.source import Lasting, LiveSource, SourceError, SourceLost, SourceOptions, open_source
-from steelyard.watch.tally import Tally
+from steelyard.watch.diagnostics import Diagnostics
+from steelyard.watch.joint_states import MAX_MESSAGE, StateDecoder
+from steelyard.watch.source import (
+    LiveSource,
+    ReconnectingSource,
+    SourceError,
+    SourceLostError,
+    SourceOptions,
+    open_source,
+)
 
 OPTIONS = SourceOptions(arm())
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 
 
 def message(row: Any, names: list[str], t: float | None = None) -> bytes:
-    """A JointState as ROS 2 sends it, encoded by the library that reads our bags."""
+    """Encode a JointState message of ROS 2 with `rosbags`."""
     kinds = STORE.types
     stamp = row[0] if t is None else t
     seconds, rest = divmod(round(stamp * 1e9), 10**9)
@@ -38,32 +45,32 @@ def message(row: Any, names: list[str], t: float | None = None) -> bytes:
 
 
 def rounded(rows: Array) -> Array:
-    """Stamps in whole nanoseconds, as ROS has them."""
+    """Round stamps to nanoseconds, as in ROS."""
     out = rows.copy()
     out[:, 0] = np.round(out[:, 0] * 1e9) * 1e-9
     return out
 
 
-def test_encoded_states_hold_what_was_sent_and_others_are_counted() -> None:
+def test_decoder_is_exact_and_counts_invalid_messages() -> None:
     rows, names = samples(40, start=1.7e9), list(arm().joint_names)
-    tally = Tally()
-    decoder = StateDecoder(OPTIONS, tally)
+    diagnostics = Diagnostics()
+    decoder = StateDecoder(OPTIONS, diagnostics)
     shuffled = rows.copy()
     shuffled[:, 1:] = rows[:, 1:].reshape(-1, 3, 3)[:, :, ::-1].reshape(-1, 9)
     sent = [(0.0, message(row, names)) for row in rows[:20]]
     sent += [(0.0, message(row, names[::-1])) for row in shuffled[20:]]
-    bad = [b"", b"\x00\x01\x00\x00", b"\x00" * 64, message(rows[0], ["a", "b", "c"]), bytes(MOST_MESSAGE + 1)]
+    bad = [b"", b"\x00\x01\x00\x00", b"\x00" * 64, message(rows[0], ["a", "b", "c"]), bytes(MAX_MESSAGE + 1)]
     bad += [message(rows[0], names)[:-9]]
     found = decoder.rows([*sent[:10], *((0.0, data) for data in bad), *sent[10:]])
-    assert np.allclose(found[:, 0], rows[:, 0], rtol=0.0, atol=3e-7)  # what a float holds of seconds since 1970
+    assert np.allclose(found[:, 0], rows[:, 0], rtol=0.0, atol=3e-7)  # resolution of a float for seconds since 1970
     assert np.array_equal(found[:, 1:], rows[:, 1:])
-    assert tally.counts == {"not understood": 4, "other joints": 1, "too long": 1}
-    assert all(sentence.endswith(".") for sentence in tally.fetch())
+    assert diagnostics.counts == {"not understood": 4, "other joints": 1, "too long": 1}
+    assert all(sentence.endswith(".") for sentence in diagnostics.fetch())
     still = decoder.rows([(12.5, message(rows[0], names, t=0.0))])
     assert still[0, 0] == 12.5  # a header without a time
 
 
-def test_joint_states_over_a_real_zenoh_session() -> None:
+def test_joint_states_over_zenoh() -> None:
     zenoh = pytest.importorskip("zenoh")
     config = zenoh.Config()
     port = free_port()
@@ -73,9 +80,9 @@ def test_joint_states_over_a_real_zenoh_session() -> None:
         "scouting/multicast/enabled": False,
     }.items():
         config.insert_json5(key, json.dumps(value))
-    lost = Lasting(open_source(f"zenoh:joint_states@127.0.0.1:{port}", OPTIONS))
-    assert len(lost.read(0.0)) == 0  # nobody there yet
-    assert lost.source.tally.counts == {"lost": 1}
+    unreachable = ReconnectingSource(open_source(f"zenoh:joint_states@127.0.0.1:{port}", OPTIONS))
+    assert len(unreachable.read(0.0)) == 0  # no session yet
+    assert unreachable.source.diagnostics.counts == {"lost": 1}
     rows, names = samples(60, start=5.0), list(arm().joint_names)
     key = "0/joint_states/sensor_msgs::msg::dds_::JointState_/RIHS01_a13ee3a330e346c9d87b5aa18d24e116"
     source = open_source(f"zenoh:/joint_states@127.0.0.1:{port}", OPTIONS)
@@ -92,13 +99,13 @@ def test_joint_states_over_a_real_zenoh_session() -> None:
             bridged.put(b"garbage")
             for row in rows[30:]:
                 bridged.put(message(row, names))
-            found = gathered(source, 60)
+            found = collect(source, 60)
         finally:
             source.close()
-    found = found[np.argsort(found[:, 0])]  # two topics have no order among them
+    found = found[np.argsort(found[:, 0])]  # two topics are not ordered
     assert np.array_equal(found[:, 1:], rows[:, 1:])
     assert np.allclose(found[:, 0], rows[:, 0], atol=1e-9)
-    assert source.tally.counts == {"not understood": 1}
+    assert source.diagnostics.counts == {"not understood": 1}
 
 
 def free_port() -> int:
@@ -108,8 +115,8 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def gathered(source: LiveSource, count: int) -> Array:
-    out, until = [source.nothing()], time.monotonic() + 10.0
+def collect(source: LiveSource, count: int) -> Array:
+    out, until = [source.no_samples()], time.monotonic() + 10.0
     while sum(map(len, out)) < count and time.monotonic() < until:
         rows = source.read(0.05)
         assert rows is not None
@@ -117,7 +124,7 @@ def gathered(source: LiveSource, count: int) -> Array:
     return np.vstack(out)
 
 
-def test_without_its_package_a_source_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zenoh", None)
     with pytest.raises(SourceError, match=r"needs the package zenoh: .*pip install"):
         open_source("zenoh:", OPTIONS).open()
@@ -126,21 +133,21 @@ def test_without_its_package_a_source_says_what_to_install(monkeypatch: pytest.M
         open_source("ros2:", OPTIONS).open()
 
 
-def test_a_node_of_ros_2_takes_messages_as_they_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no ROS here: a stand-in with the calls that rclpy documents."""
-    heard: dict[str, Any] = {}
+def test_ros2_node_receives_encoded_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a substitute for rclpy, since ROS is not installed here."""
+    calls: dict[str, Any] = {}
 
     class Node:
         def create_subscription(self, kind: Any, topic: str, call: Any, qos: Any, *, raw: bool) -> None:
-            heard.update(topic=topic, call=call, raw=raw)
+            calls.update(topic=topic, call=call, raw=raw)
 
         def destroy_node(self) -> None:
-            heard["destroyed"] = True
+            calls["destroyed"] = True
 
-    def module(name: str, **held: Any) -> None:
-        made = ModuleType(name)
-        vars(made).update(held)
-        monkeypatch.setitem(sys.modules, name, made)
+    def module(name: str, **content: Any) -> None:
+        module_ = ModuleType(name)
+        vars(module_).update(content)
+        monkeypatch.setitem(sys.modules, name, module_)
 
     executor = SimpleNamespace(add_node=lambda node: None, spin=lambda: None, shutdown=lambda: None)
     context = SimpleNamespace(init=lambda: None, try_shutdown=lambda: None)
@@ -153,12 +160,12 @@ def test_a_node_of_ros_2_takes_messages_as_they_are_encoded(monkeypatch: pytest.
     source.open()
     rows = samples(5, start=5.0)
     for row in rows:
-        heard["call"](message(row, list(arm().joint_names)))
-    assert np.allclose(gathered(source, 5), rows, atol=1e-9)
-    assert heard["topic"] == "/arm/joint_states"
-    assert heard["raw"]
+        calls["call"](message(row, list(arm().joint_names)))
+    assert np.allclose(collect(source, 5), rows, atol=1e-9)
+    assert calls["topic"] == "/arm/joint_states"
+    assert calls["raw"]
     source.close()
-    assert heard["destroyed"]
+    assert calls["destroyed"]
 
 
 # ---------------------------------------------------------------- Universal Robots
@@ -173,7 +180,7 @@ def six_rows(count: int) -> Array:
 
 
 @pytest.mark.parametrize("torque", ["actual_current_as_torque", "actual_current"])
-def test_a_universal_robot_sends_every_package(torque: str, tmp_path: Path) -> None:
+def test_rtde_reads_every_package(torque: str, tmp_path: Path) -> None:
     rows = six_rows(400)
     robot = FakeRobot(rows, torque)
     mapping = tmp_path / "map.toml"
@@ -181,40 +188,40 @@ def test_a_universal_robot_sends_every_package(torque: str, tmp_path: Path) -> N
     current = torque == "actual_current"
     source = open_source(f"rtde:127.0.0.1:{robot.port}", SourceOptions(SIX.robot, str(mapping) if current else ""))
     source.open()
-    found = gathered(source, 400)
+    found = collect(source, 400)
     expected = rows.copy()
     if current:
         expected[:, 13:] *= [10.0, 10.0, 10.0, 5.0, 5.0, 5.0]
     assert np.allclose(found, expected, rtol=1e-15)
-    assert source.tally.counts == {"texts of the robot": 1}
+    assert source.diagnostics.counts == {"texts of the robot": 1}
     time.sleep(0.3)
-    with pytest.raises(SourceLost, match="closed by the robot"):
+    with pytest.raises(SourceLostError, match="the robot closed the connection"):
         source.read(0.1)
     source.close()
     robot.stop()
 
 
-def test_a_universal_robot_that_is_switched_off_and_on_is_found_again() -> None:
+def test_rtde_reconnects() -> None:
     rows = six_rows(50)
     robot = FakeRobot(rows, "actual_current_as_torque")
-    lasting = Lasting(open_source(f"rtde:127.0.0.1:{robot.port}", SIX))
+    reconnecting = ReconnectingSource(open_source(f"rtde:127.0.0.1:{robot.port}", SIX))
     out, until = [], time.monotonic() + 10.0
     while sum(map(len, out)) < 100 and time.monotonic() < until:
-        out.append(lasting.read(0.05))
+        out.append(reconnecting.read(0.05))
     assert np.array_equal(np.vstack(out)[:100], np.vstack([rows, rows]))
-    assert lasting.reopened
+    assert reconnecting.reopened
     robot.stop()
-    lasting.close()
+    reconnecting.close()
 
 
-def test_what_is_no_universal_robot_is_refused_in_a_sentence() -> None:
-    with pytest.raises(SourceError, match="6 joints, and the model has 3"):
+def test_rtde_refuses_other_robots() -> None:
+    with pytest.raises(SourceError, match="needs a model with 6 joints"):
         open_source("rtde:", OPTIONS).open()
     robot = FakeRobot(six_rows(1), "other")
-    with pytest.raises(SourceError, match="has none of"):
+    with pytest.raises(SourceError, match="has no variable"):
         open_source(f"rtde:127.0.0.1:{robot.port}", SourceOptions(SIX.robot, torque="target_moment")).open()
     robot.stop()
-    with pytest.raises(SourceLost, match="refused"):
+    with pytest.raises(SourceLostError, match="refused"):
         open_source(f"rtde:127.0.0.1:{free_port()}", SIX).open()
 
 
@@ -227,17 +234,17 @@ os._exit(0)
 """
 
 
-def test_the_pretended_robot_is_one_to_an_independent_client() -> None:
-    """Universal Robots' protocol as `ur-rtde` speaks it: what it reads from our stand-in is what was sent."""
+def test_fake_robot_with_an_independent_client() -> None:
+    """The client `ur-rtde` reads the samples of our fake robot."""
     pytest.importorskip("rtde_receive")
     rows = six_rows(2000)
     try:
-        robot = FakeRobot(rows, "actual_current", 0.002, ("127.0.0.2", 30004))  # the one port that this client has
+        robot = FakeRobot(rows, "actual_current", 0.002, ("127.0.0.2", 30004))  # this client has a fixed port
     except OSError:
-        pytest.skip("the port is taken, or this system has but one address of its own")
+        pytest.skip("the port is in use, or this system has a single local address")
     done = subprocess.run([sys.executable, "-c", CLIENT], capture_output=True, text=True, timeout=30, check=True)
     t, q = json.loads(done.stdout)
     near = int(np.argmin(np.abs(rows[:, 0] - t)))
-    seen = rows[max(0, near - 2) : near + 3, 1:7]  # the two questions may fall on either side of a package
+    seen = rows[max(0, near - 2) : near + 3, 1:7]  # a package may arrive between the two calls
     assert any(np.array_equal(q, row) for row in seen)
     robot.stop()

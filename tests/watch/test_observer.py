@@ -1,4 +1,4 @@
-"""The observer against closed forms, against Pinocchio, and against itself in other pieces."""
+"""The observer against closed forms, Pinocchio, and other splits into batches."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def nominal(robot: Robot) -> Model:
 
 @cache
 def rubbing_arm() -> Model:
-    """An arm whose friction is all that friction can be: dry, rounded, remembering, and under load."""
+    """Arm with all kinds of friction: dry, smoothed, with memory, and load-dependent."""
     robot = make_tree(11, 6, chain=True)
-    made = terms(robot, "rotor", "viscous", "coulomb", "offset", "stop", LoadedStop(load_limit=5.0))
+    arm_terms = terms(robot, "rotor", "viscous", "coulomb", "offset", "stop", LoadedStop(load_limit=5.0))
     values = [3.0] * 6 + [2.0] * 6 + [4.0] * 6 + [0.1] * 6 + [1.5] * 6 + [0.05] * 6
-    return Model(robot, made, np.concatenate([robot.inertial_parameters, values]))
+    return Model(robot, arm_terms, np.concatenate([robot.inertial_parameters, values]))
 
 
 def motion(n: int, samples: int, seed: int = 0) -> SampleBatch:
-    """A smooth motion with a clock that jitters, and any torques."""
+    """Smooth motion with clock jitter and random torques."""
     rng = np.random.default_rng(seed)
     t = np.cumsum(rng.uniform(0.005, 0.015, samples))
     w, a = rng.uniform(0.5, 3.0, n), rng.uniform(0.2, 1.0, n)
@@ -46,8 +46,8 @@ def motion(n: int, samples: int, seed: int = 0) -> SampleBatch:
     return SampleBatch(t, q, dq, rng.normal(scale=10.0, size=(samples, n)), fresh=True)
 
 
-def cut(batch: SampleBatch, places: list[int]) -> list[SampleBatch]:
-    ends = [0, *places, len(batch)]
+def cut(batch: SampleBatch, cuts: list[int]) -> list[SampleBatch]:
+    ends = [0, *cuts, len(batch)]
     return [
         SampleBatch(batch.t[a:b], batch.q[a:b], batch.dq[a:b], batch.tau[a:b], batch.fresh and a == 0)
         for a, b in pairwise(ends)
@@ -56,40 +56,43 @@ def cut(batch: SampleBatch, places: list[int]) -> list[SampleBatch]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_momentum_and_remainder_are_pinocchios_for_any_tree(seed: int) -> None:
+def test_momentum_and_remainder_equal_pinocchio(seed: int) -> None:
     """p = M q̇; d = C q̇ + g − Ṁ q̇, with Ṁ from central differences of Pinocchio's M along the motion."""
     robot = make_tree(seed, 7, mimic=seed % 2 == 1, own_frames=seed > 2)
     oracle = PinocchioOracle(robot)
     q, dq = RNG.uniform(-1.5, 1.5, (2, 20, robot.dof))
-    found = Evaluator(momentum_balance(nominal(robot)).function)({"q": q, "dq": dq})
+    computed = Evaluator(momentum_balance(nominal(robot)).function)({"q": q, "dq": dq})
     M = oracle.over("mass", q)
-    np.testing.assert_allclose(found[:, : robot.dof], np.einsum("sij,sj->si", M, dq), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(computed[:, : robot.dof], np.einsum("sij,sj->si", M, dq), rtol=1e-11, atol=1e-11)
     step = 1e-5
     change = (oracle.over("mass", q + step * dq) - oracle.over("mass", q - step * dq)) / (2.0 * step)
     bias = oracle.over("torque", q, dq, np.zeros_like(q))
-    # Central differences: step² of the third derivative, about 1e-10 of M, and rounding of M over the step, as much.
+    # Errors of central differences: step² times the third derivative, and rounding over the step; each about 1e-10 of
+    # M.
     expected = bias - np.einsum("sij,sj->si", change, dq)
-    np.testing.assert_allclose(found[:, robot.dof :], expected, rtol=1e-7, atol=1e-6)
+    np.testing.assert_allclose(computed[:, robot.dof :], expected, rtol=1e-7, atol=1e-6)
 
 
-def test_terms_stand_where_the_regressors_put_them() -> None:
+def test_terms_equal_the_regressors() -> None:
     model = rubbing_arm()
     q, dq, ddq = RNG.uniform(-1.0, 1.0, (3, 30, 6))
     balance = momentum_balance(model)
     s = RNG.uniform(-1.0, 1.0, (30, len(balance.widths)))
-    found = Evaluator(balance.function)({"q": q, "dq": dq, "ddq": ddq, "s": s})
+    computed = Evaluator(balance.function)({"q": q, "dq": dq, "ddq": ddq, "s": s})
     dynamics = model.dynamics
     rigid = model.rigid_torque(q, dq, ddq)
     signals, stops = np.zeros((30, len(model.terms.history))), iter(s.T)
     for k, (along, c) in enumerate(model.terms.history):
         signals[:, k] = np.minimum(np.abs(rigid[:, c.index]), 5.0) if along.of_torque else next(stops)
     D = dynamics.remainder_regressor(q, dq, signals) @ model.theta
-    np.testing.assert_allclose(found[:, :6], dynamics.momentum_regressor(q, dq) @ model.theta, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(found[:, 6:], D, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(
+        computed[:, :6], dynamics.momentum_regressor(q, dq) @ model.theta, rtol=1e-11, atol=1e-11
+    )
+    np.testing.assert_allclose(computed[:, 6:], D, rtol=1e-11, atol=1e-10)
 
 
 def pendulum() -> Model:
-    """A body with 0.5 kg m² about its hinge and m l = 1 kg m, with viscous friction 0.3 N m s and gravity."""
+    """Pendulum with 0.5 kg m² about its hinge, m l = 1 kg m, and viscous friction of 0.3 N m s."""
     text = """<robot name="p"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
     <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
     <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>"""
@@ -97,7 +100,7 @@ def pendulum() -> Model:
     return Model(robot, terms(robot, "viscous"), np.concatenate([robot.inertial_parameters, [0.3]]))
 
 
-def test_a_push_on_a_pendulum_comes_out_as_the_step_response_of_the_low_pass() -> None:
+def test_push_on_a_pendulum_gives_the_step_response() -> None:
     """J q̈ + c q̇ + m g l sin q = τ + τ_ext with q = A sin ωt and a push of 1.5 N m from t = 1 s on."""
     model, h, cutoff_hz = pendulum(), 1e-3, 4.0
     t = np.arange(2000) * h
@@ -105,35 +108,37 @@ def test_a_push_on_a_pendulum_comes_out_as_the_step_response_of_the_low_pass() -
     q, dq, ddq = A * np.sin(w * t), A * w * np.cos(w * t), -A * w * w * np.sin(w * t)
     g = float(np.linalg.norm(model.robot.gravity))
     tau = 0.51 * ddq + 0.3 * dq + g * np.sin(q) - 1.5 * after
-    seen = MomentumObserver(model, cutoff_hz).take(SampleBatch(t, q[:, None], dq[:, None], tau[:, None], fresh=True))
-    # The trapezoidal mean of a torque of 10 N m that bends by ω² is off by h² ω² / 12 of it: 3e-6 N m. The push begins
-    # half a step early, as its mean over the interval sees it.
+    batch = MomentumObserver(model, cutoff_hz).observe(
+        SampleBatch(t, q[:, None], dq[:, None], tau[:, None], fresh=True)
+    )
+    # The trapezoidal mean of a torque of 10 N m with frequency ω has the relative error h² ω² / 12, 3e-6 N m. As a mean
+    # over intervals, the push starts half a step early.
     expected = np.where(after, 1.5 * (1.0 - np.exp(-2.0 * np.pi * cutoff_hz * (t - 1.0 + 0.5 * h))), 0.0)
-    np.testing.assert_allclose(seen.e[:1000, 0], 0.0, atol=1e-5)
-    np.testing.assert_allclose(seen.e[1001:, 0], 1.5, atol=1e-5)
-    np.testing.assert_allclose(seen.r[:, 0], expected, atol=1e-3)
+    np.testing.assert_allclose(batch.e[:1000, 0], 0.0, atol=1e-5)
+    np.testing.assert_allclose(batch.e[1001:, 0], 1.5, atol=1e-5)
+    np.testing.assert_allclose(batch.r[:, 0], expected, atol=1e-3)
 
 
 @settings(max_examples=10, deadline=None)
-@given(places=st.lists(st.integers(1, 119), max_size=8), seed=st.integers(0, 5))
-def test_any_split_into_batches_sees_the_same(places: list[int], seed: int) -> None:
+@given(cuts=st.lists(st.integers(1, 119), max_size=8), seed=st.integers(0, 5))
+def test_result_does_not_depend_on_batches(cuts: list[int], seed: int) -> None:
     whole = motion(6, 120, seed)
-    expected = MomentumObserver(rubbing_arm()).take(whole)
+    expected = MomentumObserver(rubbing_arm()).observe(whole)
     observer = MomentumObserver(rubbing_arm())
-    parts = [observer.take(piece) for piece in cut(whole, sorted(places))]
+    batches = [observer.observe(piece) for piece in cut(whole, sorted(cuts))]
     for name in ("p", "d", "e", "r"):
-        joined = np.concatenate([getattr(part, name) for part in parts])
+        joined = np.concatenate([getattr(part, name) for part in batches])
         np.testing.assert_array_equal(joined, getattr(expected, name))
 
 
-def test_a_restored_state_goes_on_and_a_fresh_batch_carries_nothing_across() -> None:
+def test_restored_state_and_fresh_batch() -> None:
     first, second = cut(motion(6, 100), [50])
     one, other = MomentumObserver(rubbing_arm()), MomentumObserver(rubbing_arm())
-    one.take(first)
+    one.observe(first)
     other.restore(one.state())
-    np.testing.assert_array_equal(other.take(second).r, one.take(second).r)
-    anew = SampleBatch(second.t, second.q, second.dq, second.tau, fresh=True)
-    seen = one.take(anew)
-    np.testing.assert_array_equal(seen.r, MomentumObserver(rubbing_arm()).take(anew).r)
-    assert not seen.e[0].any()
-    assert not seen.r[0].any()
+    np.testing.assert_array_equal(other.observe(second).r, one.observe(second).r)
+    fresh = SampleBatch(second.t, second.q, second.dq, second.tau, fresh=True)
+    batch = one.observe(fresh)
+    np.testing.assert_array_equal(batch.r, MomentumObserver(rubbing_arm()).observe(fresh).r)
+    assert not batch.e[0].any()
+    assert not batch.r[0].any()

@@ -1,4 +1,4 @@
-"""Where what is told goes: each place holds what was seen, and can be read by those it is for."""
+"""Outputs: content, and compatibility with their readers."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live_cases import arm, samples
+from live_samples import arm, samples
 from rosbags.highlevel import AnyReader
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.signals.read import read_log
-from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.batch import ObservedBatch, SampleBatch
+from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, Outputs, OutputSetup, WatchReport, make_output
 from steelyard.watch.outputs import mcap as recording
 from steelyard.watch.outputs.foxglove import foxglove_layout
 from steelyard.watch.outputs.terminal import TerminalPage
-from steelyard.watch.parts import WatchEvent
 
 SETUP = OutputSetup(arm().joint_names, "arm at tcp:5005", {"contact": "Contact"}, ["N m"] * 3)
-TELLING = {"external_torque": [1.5, -0.25, float("nan")], "touched": True, "mass": 2.8, "link": "tool\x1b[2J"}
-REPORT = WatchReport(12.5, True, 0.75, 0.002, {"samples": 10, "late": 2}, {"contact": TELLING})
-EVENT = WatchEvent(12.25, "contact", "Something touches the tool.", {"delay_ms": 4.0}, alarm=True)
+CONTACT = {"external_torque": [1.5, -0.25, float("nan")], "touched": True, "mass": 2.8, "link": "tool\x1b[2J"}
+REPORT = WatchReport(12.5, True, 0.75, 0.002, {"samples": 10, "late": 2}, {"contact": CONTACT})
+EVENT = WatchEvent(12.25, "contact", "Contact at the tool.", {"delay_ms": 4.0}, alarm=True)
 
 
-def seen(rows: Array) -> Seen:
+def observed_batch(rows: Array) -> ObservedBatch:
     batch = SampleBatch.of_rows(rows)
     r = 0.1 * batch.tau
-    return Seen(batch, r, r, r, r)
+    return ObservedBatch(batch, r, r, r, r)
 
 
-def written(text: str, rows: Array, size: int = 50) -> None:
+def write_all(text: str, rows: Array, size: int = 50) -> None:
     output = make_output(text, SETUP)
     output.open()
     outputs = Outputs([output], waits=True)
     for start in range(0, len(rows), size):
-        outputs.took(seen(rows[start : start + size]))
-        outputs.told(REPORT)
-    outputs.happened(EVENT)
+        outputs.write_samples(observed_batch(rows[start : start + size]))
+        outputs.write_report(REPORT)
+    outputs.write_event(EVENT)
     outputs.close()
-    assert outputs.tally.counts == {}
+    assert outputs.diagnostics.counts == {}
 
 
-def test_lines_of_json_are_json(tmp_path: Path) -> None:
-    written(f"jsonl={tmp_path / 'told.jsonl'}", samples(100))
+def test_json_lines(tmp_path: Path) -> None:
+    write_all(f"jsonl={tmp_path / 'told.jsonl'}", samples(100))
     lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
     assert [line.get("event") for line in lines] == [None, None, "contact"]
     assert lines[0]["contact"]["external_torque"] == [1.5, -0.25, None]
@@ -62,43 +62,43 @@ def test_lines_of_json_are_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [0.0, 1.7e9])
-def test_a_recording_is_a_log_to_our_own_reader_and_holds_all_the_rest(tmp_path: Path, start: float) -> None:
+def test_recording_is_readable_as_a_log(tmp_path: Path, start: float) -> None:
     rows = samples(300, start=start)
     path = tmp_path / "all.mcap"
-    written(f"mcap={path}", rows)
+    write_all(f"mcap={path}", rows)
     log = read_log(path, arm())
     assert np.allclose(log.t, rows[:, 0] - start, atol=1e-6)
-    for found, expected in zip((log.q, log.dq, log.tau), np.split(rows[:, 1:], 3, axis=1), strict=True):
-        assert np.array_equal(found, expected)
+    for recorded, expected in zip((log.q, log.dq, log.tau), np.split(rows[:, 1:], 3, axis=1), strict=True):
+        assert np.array_equal(recorded, expected)
     with AnyReader([path]) as bag:
-        told: dict[str, list[Any]] = {}
+        messages: dict[str, list[Any]] = {}
         for connection, _, data in bag.messages():
-            told.setdefault(connection.topic, []).append(bag.deserialize(data, connection.msgtype))
-    external = np.array([message.data for message in told["/steelyard/external_torque"]])
+            messages.setdefault(connection.topic, []).append(bag.deserialize(data, connection.msgtype))
+    external = np.array([message.data for message in messages["/steelyard/external_torque"]])
     assert np.array_equal(external, 0.1 * rows[:, 7:])
-    assert [json.loads(message.data)["event"] for message in told["/steelyard/events"]] == ["contact"]
-    assert len(told["/steelyard/report"]) == 6
+    assert [json.loads(message.data)["event"] for message in messages["/steelyard/events"]] == ["contact"]
+    assert len(messages["/steelyard/report"]) == 6
     assert list(tmp_path.iterdir()) == [path]
-    written(f"mcap={path}", rows[:100])  # after a restart: nothing is replaced
+    write_all(f"mcap={path}", rows[:100])  # a restart replaces no file
     assert len(read_log(path, arm())) == 300
     assert len(read_log(tmp_path / "all-2.mcap", arm())) == 100
 
 
-def test_a_long_recording_is_several_files_each_of_them_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "_MOST_BYTES", 20_000)
+def test_long_recording_has_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_MAX_BYTES", 20_000)
     rows = samples(500)
-    written(f"mcap={tmp_path / 'all.mcap'}", rows)
+    write_all(f"mcap={tmp_path / 'all.mcap'}", rows)
     files = sorted(tmp_path.iterdir(), key=lambda path: (len(path.name), path.name))
     assert len(files) > 2
     assert np.array_equal(np.vstack([read_log(path, arm()).q for path in files]), rows[:, 1:4])
 
 
-def test_prometheus_reads_the_metrics() -> None:
+def test_prometheus_metrics() -> None:
     output = make_output("prometheus=0", SETUP)
     sentence = output.open()
-    output.told(REPORT)
-    output.happened(EVENT)
-    output.told(REPORT)
+    output.write_report(REPORT)
+    output.write_event(EVENT)
+    output.write_report(REPORT)
     port = output.port  # type: ignore[attr-defined]
     assert sentence == f"Metrics are at http://127.0.0.1:{port}/metrics."
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
@@ -118,8 +118,8 @@ def test_prometheus_reads_the_metrics() -> None:
     assert text.endswith("\n")
 
 
-def asked(port: int, *headers: str, path: str = "/metrics") -> bytes:
-    """The answer to a question with these headers."""
+def request(port: int, *headers: str, path: str = "/metrics") -> bytes:
+    """Send an HTTP request with these headers; return the answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
         client.sendall("\r\n".join([f"GET {path} HTTP/1.1", *headers, "Connection: close", "", ""]).encode())
         answer = b""
@@ -133,29 +133,29 @@ def asked(port: int, *headers: str, path: str = "/metrics") -> bytes:
     [["Host: evil.example"], ["Host: 127.0.0.1", "Host: evil.example"], [],
      ["Host: 127.0.0.1", "Origin: https://evil.example"]],
 )  # fmt: skip
-def test_metrics_are_for_this_machine_alone(headers: list[str]) -> None:
+def test_metrics_refuse_other_hosts_and_origins(headers: list[str]) -> None:
     output = make_output("prometheus=0", SETUP)
     output.open()
-    output.told(REPORT)
-    answer = asked(output.port, *headers)  # type: ignore[attr-defined]
+    output.write_report(REPORT)
+    answer = request(output.port, *headers)  # type: ignore[attr-defined]
     output.close()
     assert answer.startswith(b"HTTP/1.0 403")
     assert b"steelyard_" not in answer
-    assert output.tally.counts == {"refused": 1}
-    assert "--allow-origin" in output.tally.fetch()[0]
+    assert output.diagnostics.counts == {"refused": 1}
+    assert "--allow-origin" in output.diagnostics.fetch()[0]
 
 
-def test_metrics_answer_to_a_name_that_is_allowed() -> None:
+def test_metrics_accept_an_allowed_name() -> None:
     output = make_output("prometheus=0", replace(SETUP, origins=("http://robot.local:9464",)))
     output.open()
-    output.told(REPORT)
-    answer = asked(output.port, "Host: robot.local:9464")  # type: ignore[attr-defined]
+    output.write_report(REPORT)
+    answer = request(output.port, "Host: robot.local:9464")  # type: ignore[attr-defined]
     output.close()
     assert answer.startswith(b"HTTP/1.0 200")
     assert b"steelyard_stale 1" in answer
 
 
-def test_the_page_shows_joints_numbers_events_and_nothing_that_moves_the_cursor() -> None:
+def test_terminal_page_has_all_values_and_no_control_characters() -> None:
     from rich.console import Console
 
     page = TerminalPage("", SETUP)
@@ -176,7 +176,7 @@ def test_the_page_shows_joints_numbers_events_and_nothing_that_moves_the_cursor(
     assert "\x1b" not in text
 
 
-def test_foxglove_opens_the_socket_and_the_layout_shows_what_is_sent(tmp_path: Path) -> None:
+def test_foxglove_messages_and_layout(tmp_path: Path) -> None:
     pytest.importorskip("websockets")
     output = make_output("foxglove=0", SETUP)
     sentence = output.open()
@@ -190,13 +190,15 @@ def test_foxglove_opens_the_socket_and_the_layout_shows_what_is_sent(tmp_path: P
             b"Sec-WebSocket-Protocol: foxglove.sdk.v1\r\n\r\n"
         )
         answer = b""
-        while b"/steelyard/events" not in answer:  # what the server has to offer
+        while b"/steelyard/events" not in answer:  # the announcement of the server
             answer += client.recv(65536)
         assert answer.startswith(b"HTTP/1.1 101")
-        offered = answer[answer.index(b'{"op":"advertise"') :].decode("utf-8", "replace")
-        topics = {c["topic"]: c["id"] for c in json.JSONDecoder().raw_decode(offered)[0]["channels"]}
-        wanted = [{"id": k, "channelId": topics[f"/steelyard/{name}"]} for k, name in enumerate(("samples", "events"))]
-        words = json.dumps({"op": "subscribe", "subscriptions": wanted}).encode()
+        channels_offered = answer[answer.index(b'{"op":"advertise"') :].decode("utf-8", "replace")
+        topics = {c["topic"]: c["id"] for c in json.JSONDecoder().raw_decode(channels_offered)[0]["channels"]}
+        subscriptions_ = [
+            {"id": k, "channelId": topics[f"/steelyard/{name}"]} for k, name in enumerate(("samples", "events"))
+        ]
+        words = json.dumps({"op": "subscribe", "subscriptions": subscriptions_}).encode()
         client.sendall(bytes([0x81, 0x80 | len(words)]) + bytes(4) + words)  # a frame of text, masked by zeros
         answer = b""
         client.settimeout(0.1)
@@ -204,9 +206,9 @@ def test_foxglove_opens_the_socket_and_the_layout_shows_what_is_sent(tmp_path: P
             if b"external_torque" in answer and EVENT.message.encode() in answer:
                 break
             output._next = 0.0  # type: ignore[attr-defined]
-            output.took(seen(samples(3)))
-            output.told(REPORT)
-            output.happened(EVENT)
+            output.write_samples(observed_batch(samples(3)))
+            output.write_report(REPORT)
+            output.write_event(EVENT)
             with contextlib.suppress(TimeoutError):
                 answer += client.recv(65536)
         else:
@@ -235,23 +237,23 @@ UPGRADE = (
      ["Host: evil.example", "Origin: http://evil.example"], ["Host: 127.0.0.1", "Origin: null"],
      ["Host: 127.0.0.1", "Host: evil.example"], ["Host: 127.0.0.1", "Origin: file://"]],
 )  # fmt: skip
-def test_a_live_view_is_refused_to_other_pages_and_names(headers: list[str]) -> None:
+def test_live_view_refuses_other_hosts_and_origins(headers: list[str]) -> None:
     pytest.importorskip("websockets")
     output = make_output("foxglove=0", SETUP)
     output.open()
-    answer = asked(output.port, *headers, *UPGRADE, path="/")  # type: ignore[attr-defined]
+    answer = request(output.port, *headers, *UPGRADE, path="/")  # type: ignore[attr-defined]
     output.close()
-    assert answer.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400"))  # two names are no request at all
+    assert answer.startswith((b"HTTP/1.1 403", b"HTTP/1.1 400"))  # a request with two hosts is invalid
     assert b"/steelyard/" not in answer
     if len(headers) == 2 and headers[1].startswith("Origin: https"):
-        assert output.tally.fetch() == [
-            "A page of 'https://evil.example' asks for the live view and is refused; allow it with "
+        assert output.diagnostics.fetch() == [
+            "A page of 'https://evil.example' requested the live view and was refused; allow it with "
             "--allow-origin https://evil.example."
         ]
 
 
-def test_the_live_view_speaks_as_foxgloves_own_server_does() -> None:
-    """The same greeting, answers and messages to the same requests, numbers of sessions and libraries left out."""
+def test_live_view_equals_foxgloves_own_server() -> None:
+    """Compare announcements, answers and messages to equal requests, without session numbers."""
     foxglove = pytest.importorskip("foxglove")
     from websockets.exceptions import InvalidHandshake
     from websockets.sync.client import connect
@@ -265,7 +267,7 @@ def test_the_live_view_speaks_as_foxgloves_own_server_does() -> None:
     ]
     ours = make_output("foxglove=0", replace(SETUP, title="x", origins=("https://app.foxglove.dev",)))
     ours.open()
-    heard = []
+    exchanges = []
     for port, log in (
         (theirs.port, lambda: channels[2].log({"a": 1}, log_time=5_000_000_000)),
         (ours.port, lambda: ours._log("events", 5.0, {"a": 1})),  # type: ignore[attr-defined]
@@ -273,20 +275,20 @@ def test_the_live_view_speaks_as_foxgloves_own_server_does() -> None:
         with connect(f"ws://127.0.0.1:{port}", subprotocols=protocol, origin="https://app.foxglove.dev") as client:
             assert client.subprotocol == protocol[0]
             greeting = [json.loads(client.recv(timeout=5)) for _ in range(2)]
-            offered = greeting[1]["channels"]
-            offered.sort(key=lambda channel: channel["id"])  # theirs come in any order
-            subscriptions = [{"id": 7, "channelId": offered[2]["id"]}]
+            channels_offered = greeting[1]["channels"]
+            channels_offered.sort(key=lambda channel: channel["id"])  # the order is arbitrary
+            subscriptions = [{"id": 7, "channelId": channels_offered[2]["id"]}]
             client.send(json.dumps({"op": "subscribe", "subscriptions": subscriptions}))
             client.send("nonsense")
             status = json.loads(client.recv(timeout=5))
             message = None
-            for _ in range(100):  # their server takes a subscription in its own time
+            for _ in range(100):  # a subscription takes effect after some time
                 log()
                 with contextlib.suppress(TimeoutError):
                     message = client.recv(timeout=0.05)
                     break
             client.send(json.dumps({"op": "unsubscribe", "subscriptionIds": [7]}))
-            while True:  # what was sent before it was taken
+            while True:  # messages from before the end of the subscription
                 log()
                 try:
                     client.recv(timeout=0.2)
@@ -295,66 +297,66 @@ def test_the_live_view_speaks_as_foxgloves_own_server_does() -> None:
         for entry in greeting[1]["channels"]:
             entry.pop("schemaName")
         greeting[0].pop("sessionId"), greeting[0].pop("metadata"), status.pop("message")
-        heard.append((greeting, status, message))
+        exchanges.append((greeting, status, message))
         with pytest.raises(InvalidHandshake):
             connect(f"ws://127.0.0.1:{port}", subprotocols=["other"])
-    assert heard[0] == heard[1]
+    assert exchanges[0] == exchanges[1]
     ours.close()
     theirs.stop()
 
 
-def test_a_client_that_does_not_read_costs_no_memory_and_holds_nothing_up() -> None:
-    from steelyard.watch.outputs.foxglove import _MOST_WAITING, _Client
+def test_client_that_does_not_read_has_a_bounded_queue() -> None:
+    from steelyard.watch.outputs.foxglove import _MAX_WAITING, _Client
 
     client = _Client(None)
-    client.take(json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 1}]}))
-    for k in range(3 * _MOST_WAITING):
+    client.handle(json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 1}]}))
+    for k in range(3 * _MAX_WAITING):
         client.log(1, k, b"{}")
-    assert client._waiting.qsize() == _MOST_WAITING
+    assert client._waiting.qsize() == _MAX_WAITING
     first = client._waiting.get_nowait()
     assert isinstance(first, bytes)
-    assert int.from_bytes(first[5:13], "little") == 2 * _MOST_WAITING  # the newest are kept
+    assert int.from_bytes(first[5:13], "little") == 2 * _MAX_WAITING  # the newest remain
 
 
-def test_rerun_reads_back_what_was_recorded(tmp_path: Path) -> None:
-    """By Rerun's own reader of recordings (0.41 or later)."""
+def test_rerun_reads_the_recording(tmp_path: Path) -> None:
+    """With the reader of Rerun 0.41 or later."""
     reader = pytest.importorskip("rerun.chunk").RrdReader
     rows = samples(100)
-    written(f"rerun={tmp_path / 'all.rrd'}", rows)
-    found: dict[str, list[tuple[float, object]]] = {}
+    write_all(f"rerun={tmp_path / 'all.rrd'}", rows)
+    recorded: dict[str, list[tuple[float, object]]] = {}
     for chunk in reader(tmp_path / "all.rrd").stream().to_chunks():
         table = chunk.to_record_batch()
         if "time" in table.schema.names:
             times = np.array(table.column("time"), dtype="timedelta64[ns]") / np.timedelta64(1, "s")
             values = [row[0] for row in table.column(table.schema.names[-1]).to_pylist()]
-            found.setdefault(chunk.entity_path, []).extend(zip(times.tolist(), values, strict=True))
+            recorded.setdefault(chunk.entity_path, []).extend(zip(times.tolist(), values, strict=True))
     for k in range(3):
         for name, part in (("measured", 1.0), ("external", 0.1)):
-            t, torque = np.array(sorted(found[f"/torque/{arm().joint_names[k]}/{name}"])).T
+            t, torque = np.array(sorted(recorded[f"/torque/{arm().joint_names[k]}/{name}"])).T
             assert t == pytest.approx(rows[:, 0], abs=1e-9)
             assert torque == pytest.approx(part * rows[:, 7 + k])
-    assert found["/contact/mass"] == [(12.5, 2.8)] * 2
-    assert found["/events"] == [(12.25, "Something touches the tool.")]
+    assert recorded["/contact/mass"] == [(12.5, 2.8)] * 2
+    assert recorded["/events"] == [(12.25, "Contact at the tool.")]
 
 
-def test_an_output_that_is_too_slow_loses_words_not_the_robot() -> None:
+def test_slow_output_drops_reports_without_blocking() -> None:
     import threading
 
     gate = threading.Event()
 
     class Slow(TerminalPage):
-        def told(self, report: WatchReport) -> None:
+        def write_report(self, report: WatchReport) -> None:
             gate.wait(20)
 
     outputs = Outputs([Slow("", SETUP)])
     for _ in range(6000):
-        outputs.told(REPORT)
-    assert outputs.tally.counts["not written"] >= 1000
+        outputs.write_report(REPORT)
+    assert outputs.diagnostics.counts["not written"] >= 1000
     gate.set()
     outputs.close()
 
 
-def test_every_output_says_what_it_is() -> None:
+def test_every_output_has_a_description() -> None:
     for name, kind in WATCH_OUTPUTS.items():
         assert kind.description, name
     with pytest.raises(SteelyardError, match="no output 'paper'"):

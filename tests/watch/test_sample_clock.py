@@ -1,4 +1,4 @@
-"""Samples as they come: ordered, counted and cut, and the same however they were batched."""
+"""The sample clock orders, counts and cuts samples, independent of the batches."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from hypothesis import strategies as st
 from steelyard.ground.arrays import Array
 from steelyard.robot.library import builtin
 from steelyard.watch.clock import LATE_S, SampleClock, plausible_bounds
-from steelyard.watch.tally import Tally
+from steelyard.watch.diagnostics import Diagnostics
 
 JOINTS = 2
 BOUNDS = np.array([1e12, 1e5, 1e5, 1e4, 1e4, 1e7, 1e7])
 
 
 def rows_at(t: Array) -> Array:
-    """Samples whose signals are known from their time and their place in the stream."""
+    """Samples with signals that depend on their time and index."""
     t = np.asarray(t, dtype=float)
     return np.column_stack([t, *(np.sin(t + k) + 1e-3 * np.arange(len(t)) for k in range(3 * JOINTS))])
 
 
 def run(rows: Array, cuts: list[int], hold: int = 0) -> tuple[Array, list[int], dict[str, int]]:
-    """What a clock makes of rows that come in pieces: all samples, the places of breaks, the counts."""
-    clock, told = SampleClock(BOUNDS, hold), []
+    """Add rows in pieces; return all samples, the indices of breaks, and the counts."""
+    clock, batches = SampleClock(BOUNDS, hold), []
     for piece in np.split(rows, sorted(cuts)):
-        told += clock.take(piece)
-    told += clock.end()
-    out = [np.column_stack([b.t, b.q, b.dq, b.tau]) for b in told]
-    starts = np.cumsum([0, *(len(b) for b in told)])
-    breaks = [int(k) for k, b in zip(starts, told, strict=False) if b.fresh]
-    return np.vstack(out) if out else rows[:0], breaks, clock.tally.counts
+        batches += clock.add(piece)
+    batches += clock.finish()
+    out = [np.column_stack([b.t, b.q, b.dq, b.tau]) for b in batches]
+    starts = np.cumsum([0, *(len(b) for b in batches)])
+    breaks = [int(k) for k, b in zip(starts, batches, strict=False) if b.fresh]
+    return np.vstack(out) if out else rows[:0], breaks, clock.diagnostics.counts
 
 
 @st.composite
 def streams(draw: st.DrawFn) -> Array:
-    """A clock with jitter, gaps, duplicates, late stamps, jumps, NaN and numbers that no robot has."""
+    """Streams with jitter, gaps, duplicates, late stamps, jumps, NaN and impossible values."""
     kinds = draw(
         st.lists(st.sampled_from(["step"] * 12 + ["same", "late", "gap", "back", "far", "nan", "huge"]), max_size=120)
     )
@@ -54,7 +54,7 @@ def streams(draw: st.DrawFn) -> Array:
 
 @settings(max_examples=150, deadline=None)
 @given(rows=streams(), hold=st.sampled_from([0, 0, 3]), data=st.data())
-def test_how_a_stream_is_batched_makes_no_difference(rows: Array, hold: int, data: st.DataObject) -> None:
+def test_result_does_not_depend_on_batches(rows: Array, hold: int, data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(rows)), max_size=20))
     whole, breaks, counts = run(rows, [], hold)
     split, breaks_split, counts_split = run(rows, cuts, hold)
@@ -67,12 +67,12 @@ def test_how_a_stream_is_batched_makes_no_difference(rows: Array, hold: int, dat
 
 @settings(max_examples=100, deadline=None)
 @given(rows=streams(), cut=st.integers(0, 120), hold=st.sampled_from([0, 2]))
-def test_a_clock_goes_on_from_its_state(rows: Array, cut: int, hold: int) -> None:
+def test_clock_continues_from_its_state(rows: Array, cut: int, hold: int) -> None:
     first, second = SampleClock(BOUNDS, hold), SampleClock(BOUNDS, hold)
-    told = first.take(rows[:cut])
+    batches = first.add(rows[:cut])
     second.restore(first.state())
-    ends = [[*clock.take(rows[cut:]), *clock.end()] for clock in (first, second)]
-    assert len(told) >= 0
+    ends = [[*clock.add(rows[cut:]), *clock.finish()] for clock in (first, second)]
+    assert len(batches) >= 0
     for a, b in zip(*ends, strict=True):
         assert a.fresh == b.fresh
         assert np.array_equal(a.t, b.t)
@@ -80,39 +80,39 @@ def test_a_clock_goes_on_from_its_state(rows: Array, cut: int, hold: int) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(rows=streams())
-def test_every_sample_is_kept_or_counted_and_time_increases_between_breaks(rows: Array) -> None:
-    kept, breaks, counts = run(rows, [])
+def test_every_sample_is_accepted_or_counted(rows: Array) -> None:
+    accepted, breaks, counts = run(rows, [])
     lost = sum(counts.get(kind, 0) for kind in ("not finite", "impossible", "duplicate", "late"))
-    assert len(kept) == counts.get("samples", 0)
-    assert len(kept) + lost == len(rows)
-    for piece in np.split(kept[:, 0], breaks):
+    assert len(accepted) == counts.get("samples", 0)
+    assert len(accepted) + lost == len(rows)
+    for piece in np.split(accepted[:, 0], breaks):
         assert np.all(np.diff(piece) > 0.0)
-    assert np.all(np.isfinite(kept))
+    assert np.all(np.isfinite(accepted))
 
 
-def test_a_clean_stream_is_one_batch_as_it_came() -> None:
+def test_regular_stream_is_one_batch() -> None:
     rows = rows_at(0.002 * np.arange(5000) + 1.7e9)
-    kept, breaks, counts = run(rows, [7, 1200])
-    assert np.array_equal(kept, rows)
+    accepted, breaks, counts = run(rows, [7, 1200])
+    assert np.array_equal(accepted, rows)
     assert breaks == [0]
     assert counts == {"samples": 5000}
 
 
 @pytest.mark.parametrize("rate", [10.0, 500.0, 8000.0])
-def test_gaps_are_judged_by_the_period_that_is_seen(rate: float) -> None:
-    """A lost packet or two is bridged at any rate; a second without samples never is, once the period is known."""
+def test_gaps_depend_on_the_period(rate: float) -> None:
+    """Two lost packets are no gap at any rate; a second without samples is one, once the period is known."""
     t = np.arange(2000) / rate
     t[1000:] += 2.0 / rate
     t[1500:] += 1.0 if rate > 10.0 else 3.0
     _, breaks, counts = run(rows_at(t), [])
     assert 1500 in breaks
     assert 1000 not in breaks
-    first = sum(1 for k in breaks if 0 < k < 20)  # at ten a second the period is not known yet
+    first = sum(1 for k in breaks if 0 < k < 20)  # at 10 Hz the period is not known yet
     assert counts["gap"] == 1 + first
     assert first == 0 or rate < 100.0
 
 
-def test_late_samples_find_their_place_where_some_are_held_back() -> None:
+def test_late_samples_are_sorted() -> None:
     t = 0.01 * np.arange(400)
     rows = rows_at(t)
     order = np.arange(400)
@@ -124,39 +124,41 @@ def test_late_samples_find_their_place_where_some_are_held_back() -> None:
     assert "late" not in counts
 
 
-def test_a_clock_that_was_set_back_loses_no_more_than_what_late_samples_could_be() -> None:
+def test_clock_that_is_set_back() -> None:
     t = 0.01 * np.arange(1000)
-    t[500:] -= 0.4  # an adjustment: taken for late until the old time is reached again
-    kept, _, counts = run(rows_at(t), [])
-    assert len(kept) >= 1000 - 0.4 / 0.01 - 1
+    t[500:] -= 0.4  # samples count as late until the old time is reached again
+    accepted, _, counts = run(rows_at(t), [])
+    assert len(accepted) >= 1000 - 0.4 / 0.01 - 1
     t[500:] -= 100.0 + LATE_S
-    kept, breaks, counts = run(rows_at(t), [])
-    assert len(kept) == 1000
+    accepted, breaks, counts = run(rows_at(t), [])
+    assert len(accepted) == 1000
     assert counts["jump"] == 1
     assert breaks == [0, 500]
 
 
-def test_each_kind_of_trouble_is_told_once_in_one_sentence_and_counted_always() -> None:
+def test_one_message_per_kind_of_problem() -> None:
     now = [0.0]
-    tally = Tally(lambda: now[0])
-    clock = SampleClock(BOUNDS, tally=tally)
+    diagnostics = Diagnostics(lambda: now[0])
+    clock = SampleClock(BOUNDS, diagnostics=diagnostics)
     rows = rows_at(0.01 * np.arange(100))
     rows[10:20, 2] = np.nan
     rows[30:40, 5] = 1e12
     rows[50:60, 0] = rows[49, 0]
-    clock.take(rows)
-    told = tally.fetch()
-    assert len(told) == len({sentence.split()[0:4].__repr__() for sentence in told}) == 4  # and the gap that they leave
-    assert all(sentence.endswith(".") for sentence in told)
-    assert tally.counts["not finite"] == tally.counts["impossible"] == tally.counts["duplicate"] == 10
-    clock.take(rows_at(np.full(5, 0.99)))
-    assert tally.fetch() == []
+    clock.add(rows)
+    batches = diagnostics.fetch()
+    assert (
+        len(batches) == len({sentence.split()[0:4].__repr__() for sentence in batches}) == 4
+    )  # including the gap that they leave
+    assert all(sentence.endswith(".") for sentence in batches)
+    assert diagnostics.counts["not finite"] == diagnostics.counts["impossible"] == diagnostics.counts["duplicate"] == 10
+    clock.add(rows_at(np.full(5, 0.99)))
+    assert diagnostics.fetch() == []
     now[0] = 100.0
-    clock.take(rows_at(np.full(5, 0.99)))
-    assert len(tally.fetch()) == 1
+    clock.add(rows_at(np.full(5, 0.99)))
+    assert len(diagnostics.fetch()) == 1
 
 
-def test_what_a_robot_can_do_bounds_what_its_samples_can_be() -> None:
+def test_plausible_bounds_include_the_limits() -> None:
     robot = builtin("arm7")
     bounds = plausible_bounds(robot)
     assert bounds.shape == (1 + 3 * robot.dof,)

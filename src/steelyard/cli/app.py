@@ -41,7 +41,7 @@ LISTS = {
     "controllers": ("compare.protocol", "CONTROLLERS"),
     "sources": ("watch.source", "LIVE_SOURCES"),
     "watch_outputs": ("watch.output", "WATCH_OUTPUTS"),
-    "watch_parts": ("watch.parts", "WATCH_PARTS"),
+    "watch_parts": ("watch.monitor", "MONITORS"),
 }
 
 

@@ -13,7 +13,7 @@ from steelyard.cli.app import command
 from steelyard.errors import SteelyardError
 
 if TYPE_CHECKING:
-    from steelyard.watch.making import WatchSettings
+    from steelyard.watch.settings import WatchSettings
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ class WatchOptions:
     def settings(self) -> WatchSettings:
         """What the watch is made with."""
         from steelyard.watch.loop import WatchTimes
-        from steelyard.watch.making import WatchSettings, rate_of
+        from steelyard.watch.settings import WatchSettings, rate_of
 
         to = list(self.to or ()) or ([] if self.as_json else ["terminal"])
         return WatchSettings(
-            parts=opt.words(self.parts),
+            monitors=opt.words(self.parts),
             outputs=[*(["jsonl"] if self.as_json else []), *to],
             state=self.state,
             fresh=self.fresh,
@@ -118,13 +118,13 @@ def watch(o: WatchOptions) -> None:
         return
     if not o.sources:
         raise SteelyardError("SOURCE is missing; name a log, - for standard input, or one such as tcp:5005.")
-    from steelyard.watch.loop import until_told
-    from steelyard.watch.making import make_watch
+    from steelyard.watch.loop import stop_on_signal
+    from steelyard.watch.settings import make_watch
 
     made, sentences = make_watch(o.model, o.sources, o.settings())
     for sentence in sentences:
         typer.echo(sentence, err=True)
-    with until_told() as stopped:
+    with stop_on_signal() as stopped:
         made.run(stopped)
 
 
@@ -139,12 +139,12 @@ def _speed(text: str) -> float:
 
 
 def _calibrate(o: WatchOptions) -> None:
-    from steelyard.watch.model import watched_model
+    from steelyard.watch.model import load_uncertain_model
     from steelyard.watch.threshold import calibrate
 
     if not o.calibration:
         raise SteelyardError("--calibrate writes a file; name it with --calibration FILE.")
-    watched = watched_model(o.model)
-    found = calibrate(watched, opt.logs_from(o.calibrate, watched.model.robot, o.mapping))
+    uncertain_model = load_uncertain_model(o.model)
+    found = calibrate(uncertain_model, opt.logs_from(o.calibrate, uncertain_model.model.robot, o.mapping))
     found.write(o.calibration)
     typer.echo(f"{o.calibration}: from {found.seconds:.0f} s without contact, low-pass {found.cutoff_hz:g} Hz.")

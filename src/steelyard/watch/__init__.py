@@ -1,1 +1,1 @@
-"""A robot watched while it works: what touches it, what it carries, how its drives age, whether its model holds."""
+"""Live monitoring of a robot: contact, payload, health of the drives, and validity of the model."""

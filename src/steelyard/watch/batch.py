@@ -1,7 +1,6 @@
-"""`SampleBatch` and `Seen`: some samples that follow one another, and what the observer makes of them, once.
+"""`SampleBatch`: consecutive samples of a robot. `ObservedBatch`: the same with the output of the observer.
 
-Both are one table each, of which columns are looked at: a sample that comes alone is passed on without an array being
-made of it.
+Each class holds one table and returns columns of it as views, so that a single sample is passed on without new arrays.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from steelyard.ground.arrays import Array
 
 
 class SampleBatch:
-    """Samples of a running robot, one or many, in the order of time and without a gap between them.
+    """One or more samples of a running robot, in the order of time, without a gap between them.
 
     Args:
-        t: the source's clock, s, (samples,); it increases from batch to batch, but for those that are fresh.
-        q, dq, tau: positions (rad, m), velocities and torques (N m, N) of the model's joints, (samples, joints).
-        fresh: a gap, a jump of the clock or a restart lies before the first sample: nothing may be carried across.
+        t: Time by the clock of the source [s], shape (samples,). It increases from batch to batch unless one is fresh.
+        q: Positions of the model's joints [rad, m], shape (samples, joints).
+        dq: Velocities [rad/s, m/s], shape (samples, joints).
+        tau: Torques [N m, N], shape (samples, joints).
+        fresh: Whether a gap, a clock jump or a restart precedes the first sample; then no state may be carried over.
     """
 
     __slots__ = ("fresh", "rows")
@@ -30,10 +31,15 @@ class SampleBatch:
 
     @classmethod
     def of_rows(cls, rows: Array, fresh: bool = False) -> SampleBatch:
-        """The batch of `rows` as sources make them, (samples, 1 + 3 joints): t, all q, all dq, all tau."""
-        made = cls.__new__(cls)
-        made.rows, made.fresh = rows, fresh
-        return made
+        """Wrap a table of samples without copying it.
+
+        Args:
+            rows: Columns t, all q, all dq, all tau, shape (samples, 1 + 3 joints).
+            fresh: As for the class.
+        """
+        batch = cls.__new__(cls)
+        batch.rows, batch.fresh = rows, fresh
+        return batch
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -59,42 +65,52 @@ class SampleBatch:
         return self.rows[:, 1 + 2 * self.joints :]
 
 
-class Seen:
-    """A batch with the balance of momentum over it, all (samples, joints), in N m s (N s) and N m (N).
+class ObservedBatch:
+    """A batch with its momentum balance; all arrays have the shape (samples, joints).
 
     Args:
-        batch: the samples.
-        p: generalised momentum M(q) dq, rotors and couplings included.
-        d: what changes it beside the measured torque, by the model: gravity, friction, −∂T/∂q.
-        e: external torque by the balance over the interval that ends at each sample; 0 for the first of a fresh batch.
-        r: the same through the observer's low-pass.
+        samples: The samples.
+        p: Generalised momentum M(q) dq, rotors and couplings included [N m s, N s].
+        d: Model torque that changes p besides the measured torque: gravity, friction, −∂T/∂q [N m, N].
+        e: Mean external torque over the interval that ends at each sample [N m, N]; 0 for the first of a fresh batch.
+        r: External torque after the observer's low-pass [N m, N].
     """
 
-    __slots__ = ("batch", "found")
+    __slots__ = ("samples", "table")
 
-    def __init__(self, batch: SampleBatch, p: Array, d: Array, e: Array, r: Array) -> None:
-        self.batch = batch
-        self.found: Array = np.concatenate([p, d, e, r], axis=1)
+    def __init__(self, samples: SampleBatch, p: Array, d: Array, e: Array, r: Array) -> None:
+        self.samples = samples
+        self.table: Array = np.concatenate([p, d, e, r], axis=1)
 
     @classmethod
-    def of_found(cls, batch: SampleBatch, found: Array) -> Seen:
-        """The `batch` with what was `found` of it, (samples, 4 joints): all p, all d, all e, all r."""
-        made = cls.__new__(cls)
-        made.batch, made.found = batch, found
-        return made
+    def of_table(cls, samples: SampleBatch, table: Array) -> ObservedBatch:
+        """Wrap the observer's output without copying it.
 
-    def part(self, first: int, last: int) -> Seen:
-        """The samples from `first` to before `last`."""
-        batch = SampleBatch.of_rows(self.batch.rows[first:last], self.batch.fresh and first == 0)
-        return Seen.of_found(batch, self.found[first:last])
+        Args:
+            samples: The samples.
+            table: Columns all p, all d, all e, all r, shape (samples, 4 joints).
+        """
+        batch = cls.__new__(cls)
+        batch.samples, batch.table = samples, table
+        return batch
 
-    def anew(self) -> Seen:
-        """The same after a gap."""
-        return Seen.of_found(SampleBatch.of_rows(self.batch.rows, True), self.found)
+    def section(self, start: int, stop: int) -> ObservedBatch:
+        """Select consecutive samples.
+
+        Args:
+            start: Index of the first sample.
+            stop: Index after the last sample.
+        """
+        samples = SampleBatch.of_rows(self.samples.rows[start:stop], self.samples.fresh and start == 0)
+        return ObservedBatch.of_table(samples, self.table[start:stop])
+
+    def after_gap(self) -> ObservedBatch:
+        """Return the same batch marked as fresh."""
+        return ObservedBatch.of_table(SampleBatch.of_rows(self.samples.rows, True), self.table)
 
     def _quarter(self, k: int) -> Array:
-        n = self.found.shape[1] // 4
-        return self.found[:, k * n : (k + 1) * n]
+        n = self.table.shape[1] // 4
+        return self.table[:, k * n : (k + 1) * n]
 
     @property
     def p(self) -> Array:
@@ -113,11 +129,9 @@ class Seen:
         return self._quarter(3)
 
 
-def joined(several: Sequence[Seen]) -> Seen:
-    """What was seen in `several` batches, none but the first of them fresh, as of one."""
-    if len(several) == 1:
-        return several[0]
-    rows = np.concatenate([seen.batch.rows for seen in several])
-    return Seen.of_found(
-        SampleBatch.of_rows(rows, several[0].batch.fresh), np.concatenate([seen.found for seen in several])
-    )
+def join_batches(batches: Sequence[ObservedBatch]) -> ObservedBatch:
+    """Join consecutive `batches` to one; only the first may be fresh."""
+    if len(batches) == 1:
+        return batches[0]
+    samples = SampleBatch.of_rows(np.concatenate([b.samples.rows for b in batches]), batches[0].samples.fresh)
+    return ObservedBatch.of_table(samples, np.concatenate([b.table for b in batches]))

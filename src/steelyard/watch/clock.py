@@ -1,9 +1,9 @@
-"""`SampleClock`: samples as they come become batches in the order of time; what is wrong with them is counted.
+"""`SampleClock`: turns incoming samples into batches in the order of time, and counts faulty samples.
 
-A sample that is not finite, or that no robot can have, is left out. So is one with the time of another (a duplicate)
-and, unless some are held back to be sorted, one that comes late. Where the time makes a step that is too long (a gap),
-or goes back by more than a late sample would (a jump: the clock was set, or its machine began anew), a fresh batch
-begins. All of that is decided sample by sample, so that it makes no difference how they were batched on their way.
+It drops samples with values that are not finite or impossible for a robot, duplicates (same time as another sample),
+and late samples, unless some samples are held back for sorting. A fresh batch begins after a gap (a long step of time)
+and after a jump (the clock was set, or its machine restarted). Each sample is judged alone, so that the result does not
+depend on how the samples arrive.
 """
 
 from __future__ import annotations
@@ -22,87 +22,92 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.array_rules import ArrayRule
 from steelyard.ground.arrays import Array
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.parts import PartState
-from steelyard.watch.tally import Tally
+from steelyard.watch.diagnostics import Diagnostics
+from steelyard.watch.monitor import StateArrays
 
 if TYPE_CHECKING:
     from steelyard.robot.robot import Robot
 
-# A step is a gap if it is longer than _FEW periods and also longer than _MANY periods or _LONG_S: as in logs.
-_FEW, _MANY, _LONG_S = 4.0, 10.0, 0.05
-# Closer than this part of a period, two stamps are the same instant: their difference is rounding.
-_SAME = 1e-3
-# What is older than the newest by up to this was late on its way; by more, the clock was set back.
+# A step is a gap if it is longer than the first number of periods, and also longer than the second number or the time
+# [s]: the same rule as in logs.
+_MIN_GAP_PERIODS, _GAP_PERIODS, _GAP_S = 4.0, 10.0, 0.05
+# Stamps that differ by less than this share of a period are equal up to rounding.
+_SAME_SHARE = 1e-3
+# A sample that is older than the newest by up to this is late; by more, the clock was set back.
 LATE_S = 1.0
-# Longer steps than this are the clock's (a date that was not set yet), not the robot's.
-_FAR_S = 86400.0
-# The period is the median of so many steps: few at first, for no robot waits.
-_FIRST, _WINDOW = 16, 256
-# A robot that runs: so few samples are batches of one, since what is made for many takes longer than they do.
-_ALONE = 4
-# Beyond these no joint of a robot is (rad, m; their derivative; N m, N), and no clock of seconds.
-_MOST_TIME, _MOST_POSITION, _MOST_SPEED, _MOST_TORQUE = 1e12, 1e5, 1e4, 1e7
-# Beyond so many times its stated limit, a velocity or torque was not measured but mistaken.
-_BEYOND = 10.0
-_SEEN_AS = {
-    "duplicate": "A sample has the time of another ({0:.6g} s); it is left out.",
-    "late": "A sample comes {1:.3g} s late (at {0:.6g} s); it is left out: hold some back (--hold) to sort them.",
-    "gap": "After {0:.6g} s there is a gap of {1:.3g} s; nothing is carried across.",
-    "jump": "The source's clock jumps by {1:+.4g} s, to {0:.6g} s; nothing is carried across.",
+# A longer step is a change of the clock (a date that was not set before), not a pause of the robot.
+_MAX_STEP_S = 86400.0
+# The period is the median of this many steps; the first estimate uses fewer, to be available soon.
+_FIRST_STEPS, _WINDOW_STEPS = 16, 256
+# Up to this many samples are processed one by one, which is faster than array operations.
+_MAX_SINGLE = 4
+# Largest plausible time [s], position [rad, m], velocity [rad/s, m/s] and torque [N m, N].
+_MAX_TIME, _MAX_POSITION, _MAX_SPEED, _MAX_TORQUE = 1e12, 1e5, 1e4, 1e7
+# A velocity or torque beyond this many times its limit in the robot description is an error.
+_MAX_LIMIT_RATIO = 10.0
+_MESSAGES = {
+    "duplicate": "A sample has the same time as another ({0:.6g} s) and is dropped.",
+    "late": "A sample at {0:.6g} s comes {1:.3g} s late and is dropped. To sort late samples, use --hold.",
+    "gap": "After {0:.6g} s there is a gap of {1:.3g} s; the observer restarts.",
+    "jump": "The clock of the source jumps by {1:+.4g} s to {0:.6g} s; the observer restarts.",
 }
 
 
 def plausible_bounds(robot: Robot) -> Array:
-    """The largest magnitude of t, every q, dq and tau that a sample of `robot` may have, (1 + 3 joints,)."""
+    """Return the largest plausible magnitudes of t, q, dq and tau of a `robot`, shape (1 + 3 joints,)."""
     speed = [
-        min(_BEYOND * joint.velocity, _MOST_SPEED) if joint.velocity > 0.0 else _MOST_SPEED for joint in robot.joints
+        min(_MAX_LIMIT_RATIO * joint.velocity, _MAX_SPEED) if joint.velocity > 0.0 else _MAX_SPEED
+        for joint in robot.joints
     ]
     torque = [
-        min(_BEYOND * joint.effort, _MOST_TORQUE) if joint.effort > 0.0 else _MOST_TORQUE for joint in robot.joints
+        min(_MAX_LIMIT_RATIO * joint.effort, _MAX_TORQUE) if joint.effort > 0.0 else _MAX_TORQUE
+        for joint in robot.joints
     ]
-    return np.array([_MOST_TIME, *[_MOST_POSITION] * robot.dof, *speed, *torque])
+    return np.array([_MAX_TIME, *[_MAX_POSITION] * robot.dof, *speed, *torque])
 
 
-# Samples that may be held back.
-_MOST_HELD = 1000
+# Largest number of samples that may be held back.
+_MAX_HELD = 1000
 
 
 class SampleClock:
-    """Orders samples, cuts them into batches without gaps, and counts what it had to leave out.
+    """Orders samples, cuts them into batches without gaps, and counts dropped samples.
 
     Args:
-        bounds: largest magnitudes, (1 + 3 joints,), by `plausible_bounds`.
-        hold: so many samples are held back, so that late ones find their place; each costs a period of delay.
-        gap_s: a longer step (s) is a gap; 0: by the period that is seen.
-        tally: where things are counted: "samples", "not finite", "impossible", "duplicate", "late", "gap", "jump".
+        bounds: Largest magnitudes by `plausible_bounds`, shape (1 + 3 joints,).
+        hold: Number of samples that are held back to sort late ones; each adds one period of delay.
+        gap_s: Longest step without a gap [s]; 0: from the measured period.
+        diagnostics: Counts "samples", "not finite", "impossible", "duplicate", "late", "gap" and "jump".
     """
 
     state_rules: ClassVar[Mapping[str, ArrayRule]] = {
-        "steps": ArrayRule(rows=_WINDOW - 1),
-        "held": ArrayRule(rows=_MOST_HELD),
+        "steps": ArrayRule(rows=_WINDOW_STEPS - 1),
+        "held": ArrayRule(rows=_MAX_HELD),
     }
 
-    def __init__(self, bounds: Array, hold: int = 0, gap_s: float = 0.0, tally: Tally | None = None) -> None:
+    def __init__(
+        self, bounds: Array, hold: int = 0, gap_s: float = 0.0, diagnostics: Diagnostics | None = None
+    ) -> None:
         self.bounds, self.hold, self.gap_s = np.asarray(bounds, dtype=float), hold, gap_s
-        self._most = self.bounds.tolist()
-        self.tally = tally or Tally()
+        self._max_values = self.bounds.tolist()
+        self.diagnostics = diagnostics or Diagnostics()
         self.period, self.last, self._fresh = 0.0, float("nan"), True
         self._steps: list[float] = []
         self._held = np.zeros((0, len(self.bounds)))
-        self._limit, self._same = gap_s or _LONG_S, 0.0
+        self._limit, self._same = gap_s or _GAP_S, 0.0
 
     @property
     def joints(self) -> int:
         return (len(self.bounds) - 1) // 3
 
-    def cut(self) -> None:
-        """The next sample begins a fresh batch: the source was lost meanwhile, or this process began anew."""
+    def mark_gap(self) -> None:
+        """Make the next sample start a fresh batch, because the source was lost or this process restarted."""
         self._fresh = True
 
-    def take(self, rows: Array) -> list[SampleBatch]:
-        """The batches that can be told after more `rows` have come, (samples, 1 + 3 joints): t, q, dq, tau."""
-        if len(rows) <= _ALONE and not self.hold:
-            return [batch for k, values in enumerate(rows.tolist()) for batch in self._alone(rows[k : k + 1], values)]
+    def add(self, rows: Array) -> list[SampleBatch]:
+        """Add samples (`rows`: t, q, dq, tau, shape (samples, 1 + 3 joints)); return the batches that are ready."""
+        if len(rows) <= _MAX_SINGLE and not self.hold:
+            return [batch for k, values in enumerate(rows.tolist()) for batch in self._single(rows[k : k + 1], values)]
         good = np.abs(rows) <= self.bounds
         if not good.all():
             rows = self._without_bad(rows, np.asarray(good.all(axis=1)))
@@ -110,8 +115,8 @@ class SampleClock:
             rows = self._sorted(rows)
         return self._cut_at_breaks(rows) if len(rows) else []
 
-    def end(self) -> list[SampleBatch]:
-        """The batches of what is still held back, when no more will come."""
+    def finish(self) -> list[SampleBatch]:
+        """Return the batches of the samples that are still held back, at the end of the source."""
         rows: Array = self._held[np.argsort(self._held[:, 0], kind="stable")]
         self._held = self._held[:0]
         return self._cut_at_breaks(rows) if len(rows) else []
@@ -120,22 +125,21 @@ class SampleClock:
         bad = rows[~good]
         missing = int(np.count_nonzero(~np.isfinite(bad).all(axis=1)))
         if missing:
-            self.tally.count("not finite", "A sample holds what is not a number (NaN, inf); it is left out.", missing)
+            self.diagnostics.count(
+                "not finite", "A sample has a value that is not finite (NaN, inf) and is dropped.", missing
+            )
         if missing < len(bad):
             column = int(np.argmax((np.abs(bad) > self.bounds).any(axis=0)))
             joints = self.joints
-            what = (
-                f"the {('position', 'velocity', 'torque')[(column - 1) // joints]} of joint {(column - 1) % joints + 1}"
-            )
-            sentence = (
-                f"A sample is impossible ({'its time' if column == 0 else what}); it is left out: check the units."
-            )
-            self.tally.count("impossible", sentence, len(bad) - missing)
-        left: Array = rows[good]
-        return left
+            signal = ("position", "velocity", "torque")[(column - 1) // joints]
+            value = f"the {signal} of joint {(column - 1) % joints + 1}" if column else "its time"
+            message = f"A sample has an impossible value ({value}) and is dropped. Check the units."
+            self.diagnostics.count("impossible", message, len(bad) - missing)
+        remaining: Array = rows[good]
+        return remaining
 
     def _sorted(self, rows: Array) -> Array:
-        """What may go after these rows: a sample waits until `hold` others have come after it, and the oldest goes."""
+        """Add rows to the held samples; return the oldest ones, so that `hold` samples remain."""
         waiting = np.vstack([self._held, rows])
         count = max(0, len(waiting) - self.hold)
         if np.all(np.diff(waiting[:, 0]) >= 0.0):
@@ -143,53 +147,53 @@ class SampleClock:
             return waiting[:count]
         heap = [(t, k) for k, t in enumerate(waiting[: len(self._held), 0].tolist())]
         heapq.heapify(heap)
-        gone: list[int] = []
+        order: list[int] = []
         for k in range(len(self._held), len(waiting)):
             t = float(waiting[k, 0])
-            if heap and t < max(heap)[0] - LATE_S:  # the clock was set back: what is held belongs to the time before
-                gone += [heapq.heappop(heap)[1] for _ in range(len(heap))]
+            if heap and t < max(heap)[0] - LATE_S:  # the clock was set back: held samples come first
+                order += [heapq.heappop(heap)[1] for _ in range(len(heap))]
             heapq.heappush(heap, (t, k))
             if len(heap) > self.hold:
-                gone.append(heapq.heappop(heap)[1])
+                order.append(heapq.heappop(heap)[1])
         self._held = waiting[sorted(k for _, k in heap)]
-        return waiting[gone]
+        return waiting[order]
 
-    def _alone(self, row: Array, values: list[float]) -> list[SampleBatch]:
-        """The batch of one sample, a `row` of these `values`; none where it is left out."""
-        if not all(map(le, map(abs, values), self._most)):
+    def _single(self, row: Array, values: list[float]) -> list[SampleBatch]:
+        """Return the batch of one sample, or nothing if it is dropped."""
+        if not all(map(le, map(abs, values), self._max_values)):
             self._without_bad(row, np.zeros(1, dtype=bool))
             return []
         breaks: list[int] = []
-        kept = self._one_by_one(values[:1], 0, breaks)
-        if len(self._steps) >= (_WINDOW if self.period else _FIRST):
-            self._know_period()
-        self.tally.count("samples", times=len(kept))
-        return [SampleBatch.of_rows(row, bool(breaks))] if kept else []
+        accepted = self._one_by_one(values[:1], 0, breaks)
+        if len(self._steps) >= (_WINDOW_STEPS if self.period else _FIRST_STEPS):
+            self._update_period()
+        self.diagnostics.count("samples", times=len(accepted))
+        return [SampleBatch.of_rows(row, bool(breaks))] if accepted else []
 
     def _cut_at_breaks(self, rows: Array) -> list[SampleBatch]:
         t = rows[:, 0]
-        kept: list[int] = []
-        breaks: list[int] = []  # by the place among those that are kept
+        accepted: list[int] = []
+        breaks: list[int] = []  # indices among the accepted samples
         start = 0
         while start < len(t):
-            stop = min(len(t), start + (_WINDOW if self.period else _FIRST) - len(self._steps))
-            if self._flawless(t[start:stop]):
-                kept += range(start, stop)
+            stop = min(len(t), start + (_WINDOW_STEPS if self.period else _FIRST_STEPS) - len(self._steps))
+            if self._append_regular(t[start:stop]):
+                accepted += range(start, stop)
             else:
-                kept += [start + k for k in self._one_by_one(t[start:stop].tolist(), len(kept), breaks)]
+                accepted += [start + k for k in self._one_by_one(t[start:stop].tolist(), len(accepted), breaks)]
             start = stop
-            if len(self._steps) >= (_WINDOW if self.period else _FIRST):
-                self._know_period()
-        count = len(kept)
-        self.tally.count("samples", times=count)
+            if len(self._steps) >= (_WINDOW_STEPS if self.period else _FIRST_STEPS):
+                self._update_period()
+        count = len(accepted)
+        self.diagnostics.count("samples", times=count)
         if count < len(t):
-            rows = rows[kept]
+            rows = rows[accepted]
         edges = [0, *(b for b in breaks if b), count]
         return [SampleBatch.of_rows(rows[a:b], fresh=a in breaks) for a, b in pairwise(edges) if b > a]
 
-    def _flawless(self, t: Array) -> bool:
-        """Whether these follow what was before, without anything to be told; then they are taken."""
-        if self._fresh or len(t) <= 4:  # of so few, one by one is faster
+    def _append_regular(self, t: Array) -> bool:
+        """Accept all stamps at once if their steps are regular; return whether they were."""
+        if self._fresh or len(t) <= _MAX_SINGLE:
             return False
         steps = np.diff(t, prepend=self.last)
         if not (steps.min() > self._same and steps.max() <= self._limit):
@@ -199,8 +203,8 @@ class SampleClock:
         return True
 
     def _one_by_one(self, stamps: list[float], before: int, breaks: list[int]) -> list[int]:
-        """Which stamps are kept, after so many (`before`) that were; `breaks` gets the places after breaks."""
-        kept: list[int] = []
+        """Return the indices of accepted stamps; add breaks to `breaks`, counted from `before` accepted samples."""
+        accepted: list[int] = []
         for k, t in enumerate(stamps):
             step = t - self.last
             kind = ""
@@ -210,39 +214,39 @@ class SampleClock:
                 kind = "duplicate"
             elif -LATE_S <= step < 0.0 and not self._fresh:
                 kind = "late"
-            elif step < 0.0 or step > _FAR_S:
+            elif step < 0.0 or step > _MAX_STEP_S:
                 kind = "jump"
             elif step > self._limit:
                 kind = "gap"
             if kind:
                 at, by = (self.last if kind == "gap" else t), (step if kind == "jump" else abs(step))
-                self.tally.count(kind, _SEEN_AS[kind].format(at, by))
+                self.diagnostics.count(kind, _MESSAGES[kind].format(at, by))
             if kind in ("duplicate", "late"):
                 continue
             if self._fresh or kind:
-                breaks.append(before + len(kept))
+                breaks.append(before + len(accepted))
             if kind in ("", "gap") and self.last == self.last:
                 self._steps.append(step)
             self._fresh, self.last = False, t
-            kept.append(k)
-        return kept
+            accepted.append(k)
+        return accepted
 
-    def _know_period(self) -> None:
+    def _update_period(self) -> None:
         self.period = median(self._steps)
         self._steps.clear()
-        self._limit = self.gap_s or max(_FEW * self.period, min(_MANY * self.period, _LONG_S))
-        self._same = _SAME * self.period
+        self._limit = self.gap_s or max(_MIN_GAP_PERIODS * self.period, min(_GAP_PERIODS * self.period, _GAP_S))
+        self._same = _SAME_SHARE * self.period
 
-    def state(self) -> PartState:
-        """All that decides about the next sample."""
+    def state(self) -> StateArrays:
+        """Return all that the next sample needs."""
         numbers = np.array([self.period, self.last, self._limit, self._same, float(self._fresh)])
         return {"clock": numbers, "steps": np.array(self._steps), "held": self._held}
 
-    def restore(self, state: PartState) -> None:
-        """Go on from a `state`."""
+    def restore(self, state: StateArrays) -> None:
+        """Continue from a `state`."""
         period, last, limit, same, fresh = state["clock"].tolist()
-        held = np.array(state["held"], dtype=float)
-        if not (period >= 0.0 and limit > 0.0 and same >= 0.0 and np.all(np.abs(held) <= self.bounds)):
+        held_rows = np.array(state["held"], dtype=float)
+        if not (period >= 0.0 and limit > 0.0 and same >= 0.0 and np.all(np.abs(held_rows) <= self.bounds)):
             raise SteelyardError("the state of the clock is damaged.")
         self.period, self.last, self._limit, self._same = period, last, limit, same
-        self._fresh, self._steps, self._held = bool(fresh), state["steps"].tolist(), held
+        self._fresh, self._steps, self._held = bool(fresh), state["steps"].tolist(), held_rows

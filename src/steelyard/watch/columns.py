@@ -1,4 +1,4 @@
-"""`LiveColumns`: how the columns of a live source become t, q, dq and tau, by the same mapping as those of a log."""
+"""`LiveColumns`: converts the columns of a live source to t, q, dq and tau, with the same mapping as for a log."""
 
 from __future__ import annotations
 
@@ -23,56 +23,58 @@ SIGNAL_NAMES = ("position", "velocity", "effort")
 
 
 class LiveColumns:
-    """The way from a source's columns to samples of a robot.
+    """Converts the columns of a source to samples of a robot.
 
-    All that a mapping can say of a log (units, signs, gears, couplings, torque constants) is linear: it is found out by
-    converting one unit of each column as a log would be, and is one product with a matrix from then on.
+    A mapping (units, signs, gears, couplings, torque constants) is linear. Its matrix is determined by converting a
+    unit value of each column as a log.
 
     Args:
-        names: of the columns.
-        robot: whose samples they are.
-        mapping: a file, the name of a preset, or "" where names alone tell.
-        joints: the joints that numbered columns speak of; () for the robot's.
+        names: Names of the columns.
+        robot: The robot.
+        mapping: A file, the name of a preset, or "" if the column names suffice.
+        joints: Joints that numbered columns refer to; () for the robot's.
     """
 
     def __init__(self, names: Sequence[str], robot: Robot, mapping: str = "", joints: Sequence[str] = ()) -> None:
-        known = with_preset(as_mapping(mapping or None), names, robot.joint_names)
-        if known.time is None and known.rate is None and recognise_time(names) is None:
-            known = replace(known, rate=1.0)  # any: the clock is the time of arrival
-        layout = find_layout(names, joints, robot, known)
-        for wanted, there in (("velocity", "velocity" in layout.columns), ("torque", layout.torque_kind != "none")):
-            if not there:
-                raise SourceError(f"The source has no {wanted} of the joints; a robot is watched by it: send it, too.")
-        motion = [name for signal, some in layout.columns.items() if signal != "acceleration" for name in some]
+        settings = with_preset(as_mapping(mapping or None), names, robot.joint_names)
+        if settings.time is None and settings.rate is None and recognise_time(names) is None:
+            settings = replace(settings, rate=1.0)  # any value: the time of arrival is used
+        layout = find_layout(names, joints, robot, settings)
+        has = {"velocity": "velocity" in layout.columns, "torque": layout.torque_kind != "none"}
+        for signal in (name for name, present in has.items() if not present):
+            raise SourceError(f"The source sends no joint {signal}, which the watch needs; add it to the columns.")
+        motion = [name for signal, columns in layout.columns.items() if signal != "acceleration" for name in columns]
         used = list(dict.fromkeys(motion))
         units = {name: np.zeros(1 + len(used)) for name in layout.names}
         for k, name in enumerate(used):
             units[name][1 + k] = 1.0
         reader = HeldReader("the source", units, joints)
         table = reader.table(layout.names, tuple(reader.blocks(layout.names)), 0)
-        signals = joint_signals(table, layout, known, robot, [])
-        found = np.hstack([signals[NAMES[name]] for name in ("position", "velocity", "torque")])
-        self._offset, self._matrix = found[0], found[1:] - found[0]
+        signals = joint_signals(table, layout, settings, robot, [])
+        converted = np.hstack([signals[NAMES[name]] for name in ("position", "velocity", "torque")])
+        self._offset, self._matrix = converted[0], converted[1:] - converted[0]
         self._used = [list(names).index(name) for name in used]
         self._time = None if layout.time is None else list(names).index(layout.time)
-        self._tick = unit_size("time", known.units.get("time", ("s",))[0])
+        self._tick = unit_size("time", settings.units.get("time", ("s",))[0])
         self.count = len(names)
-        # Whether columns are what is wanted, as they stand: then there is nothing to be worked out.
+        # Whether the columns need no conversion.
         inside = self._used == list(range(1, self.count)) and self._time == 0 and self._tick == 1.0
         self._as_is = inside and np.array_equal(self._matrix, np.eye(len(used))) and not self._offset.any()
 
     def rows(self, values: Array) -> Array:
-        """Samples t, q, dq, tau, (samples, 1 + 3 joints), of `values`, (samples, columns). Without a column of times
-        they are those of now."""
+        """Convert `values`, shape (samples, columns), to samples t, q, dq, tau, shape (samples, 1 + 3 joints).
+
+        Without a time column, t is the present time.
+        """
         if self._as_is:
             return values
         out = np.empty((len(values), 1 + len(self._offset)))
         out[:, 0] = time.time() if self._time is None else values[:, self._time] * self._tick
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is left out by the clock, and counted
+        with np.errstate(invalid="ignore", over="ignore"):  # the clock drops and counts such samples
             out[:, 1:] = values[:, self._used] @ self._matrix + self._offset
         return out
 
 
 def state_columns(joints: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a message of joint states, as those of a bag are called: t, and three signals of the `joints`."""
+    """Return the column names of a joint-state message, as in a bag: t, and three signals of the `joints`."""
     return ("t", *(f"{signal}/{joint}" for signal in SIGNAL_NAMES for joint in joints))

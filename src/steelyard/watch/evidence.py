@@ -1,6 +1,6 @@
-"""How well an assumption accounts for rows y = A x + noise, from their sums N = AᵀA and b = Aᵀy, noise of variance 1.
+"""Bayesian linear regression of y = A x + noise of variance 1, from the sums N = AᵀA and b = Aᵀy.
 
-Everything works on stacks of problems, (…, m, m) and (…, m): a window of time, a cause, a channel each.
+All functions work on stacks of problems, shapes (…, m, m) and (…, m).
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ from steelyard.ground.arrays import Array
 
 
 def log_evidence(mean: Array, covariance: Array, N: Array, b: Array) -> Array:
-    """log of the likelihood of rows with sums `N`, `b` where x is expected at `mean` ± `covariance`; that of x = 0: 0.
+    """Compute the log marginal likelihood of the rows relative to x = 0.
 
-    The ratio of two such likelihoods exceeds a number c with a probability of less than 1/c if the second is true,
-    however often one looks (Ville 1939): error rates follow from it without a distribution.
+    If the second of two such likelihoods is true, their ratio exceeds c with a probability below 1/c, however often it
+    is evaluated (Ville 1939). Error rates follow without further assumptions.
+
+    Args:
+        mean: Prior mean of x.
+        covariance: Prior covariance of x.
+        N: AᵀA.
+        b: Aᵀy.
     """
     m = N.shape[-1]
     u = b - _times(N, mean)
@@ -24,8 +30,15 @@ def log_evidence(mean: Array, covariance: Array, N: Array, b: Array) -> Array:
     return np.asarray(fit + 0.5 * np.sum(u * x, axis=-1) - 0.5 * np.linalg.slogdet(inner)[1])
 
 
-def learnt(mean: Array, covariance: Array, N: Array, b: Array) -> tuple[Array, Array]:
-    """Mean and covariance of x after rows with sums `N`, `b`, before which it was expected at `mean` ± `covariance`."""
+def posterior(mean: Array, covariance: Array, N: Array, b: Array) -> tuple[Array, Array]:
+    """Compute the posterior mean and covariance of x.
+
+    Args:
+        mean: Prior mean of x.
+        covariance: Prior covariance of x.
+        N: AᵀA.
+        b: Aᵀy.
+    """
     m = N.shape[-1]
     half: Array = np.asarray(np.linalg.solve(np.eye(m) + covariance @ N, covariance), dtype=float)
     P = np.asarray(0.5 * (half + np.swapaxes(half, -1, -2)))

@@ -1,5 +1,4 @@
-"""`StateDecoder`: samples from encoded messages of joint states, as ROS 2 sends them, without ROS; `Inbox`, where
-messages that a library's own thread brings wait to be read."""
+"""`StateDecoder`: decodes joint states of ROS 2 without ROS. `Inbox`: a queue for messages from other threads."""
 
 from __future__ import annotations
 
@@ -13,33 +12,33 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.signals.readers.bags import JOINT_STATE, joint_state_places
 from steelyard.watch.columns import SIGNAL_NAMES, LiveColumns, state_columns
+from steelyard.watch.diagnostics import Diagnostics
 from steelyard.watch.source import SourceError, SourceOptions
-from steelyard.watch.tally import Tally
 
-MOST_MESSAGE = 1 << 16  # bytes
-_MOST_WAITING = 20_000  # messages; two and a half seconds at 8 kHz
-_MOST_KINDS = 64
+MAX_MESSAGE = 1 << 16  # bytes
+_MAX_WAITING = 20_000  # messages; two and a half seconds at 8 kHz
+_MAX_LAYOUTS = 64
 
 
-class _Kind:
-    """Messages that differ in their stamps and values alone: where the numbers lie, and what they mean."""
+class _Layout:
+    """Positions and meaning of the numbers in messages that differ only in stamps and values."""
 
     def __init__(self, data: bytes, message: Any, options: SourceOptions) -> None:
         places = joint_state_places(message, data, True)
         if places is None or data[1] & 1 == 0 or set(places) != set(SIGNAL_NAMES):
             missing = [name for name in SIGNAL_NAMES if not len(getattr(message, name))]
-            what = f"has no {missing[0]}" if missing else "is encoded in a way not known"
+            what = f"has no {missing[0]}" if missing else "has an unknown encoding"
             raise SourceError(f"it {what}.")
         self._signals = [slice(*places[name]) for name in SIGNAL_NAMES]
         names = tuple(message.name)
         self.columns = LiveColumns(state_columns(names), options.robot, options.mapping, names)
-        # All bytes but the stamp's and the values': alike in messages of one kind.
+        # All bytes except stamp and values are equal in messages of one layout.
         edges = [0, 4, 12, *(edge for place in sorted(places.values()) for edge in place), len(data)]
         self._fixed = [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if b > a]
-        self._model = [data[part] for part in self._fixed]
+        self._template = [data[section] for section in self._fixed]
 
     def fits(self, data: bytes) -> bool:
-        return all(data[part] == same for part, same in zip(self._fixed, self._model, strict=True))
+        return all(data[section] == same for section, same in zip(self._fixed, self._template, strict=True))
 
     def values(self, data: bytes, arrived: float) -> list[float]:
         seconds, rest = struct.unpack_from("<iI", data, 4)
@@ -49,78 +48,85 @@ class _Kind:
 
 
 class StateDecoder:
-    """Messages of type sensor_msgs/JointState in CDR, as `rosbag2` and every ROS 2 middleware hold them.
+    """Decodes messages of type sensor_msgs/JointState in CDR, the encoding of `rosbag2` and of every ROS 2 middleware.
 
     Args:
-        options: of the source.
-        tally: where what is wrong is counted: "not understood", "other joints", "too long".
+        options: Settings of the source.
+        diagnostics: Counts "not understood", "other joints" and "too long".
     """
 
-    def __init__(self, options: SourceOptions, tally: Tally) -> None:
+    def __init__(self, options: SourceOptions, diagnostics: Diagnostics) -> None:
         from rosbags.typesys import Stores, get_typestore
 
-        self._options, self._tally = options, tally
+        self._options, self._diagnostics = options, diagnostics
         self._decode = get_typestore(Stores.ROS2_HUMBLE).deserialize_cdr
-        self._kinds: dict[int, list[_Kind]] = {}
-        self._asked = 0
+        self._layouts: dict[int, list[_Layout]] = {}
+        self._count = 0
 
     def rows(self, messages: list[tuple[float, bytes]]) -> Array:
-        """The samples of `messages`, each with the time (s since 1970) at which it arrived."""
+        """Decode `messages`, each with its time of arrival [s since 1970]."""
         groups: list[tuple[LiveColumns, list[list[float]]]] = []
         for arrived, data in messages:
-            kind = self._kind(data)
-            if kind is not None:
-                if not groups or groups[-1][0] is not kind.columns:
-                    groups.append((kind.columns, []))
-                groups[-1][1].append(kind.values(data, arrived))
+            layout = self._layout(data)
+            if layout is not None:
+                if not groups or groups[-1][0] is not layout.columns:
+                    groups.append((layout.columns, []))
+                groups[-1][1].append(layout.values(data, arrived))
         rows = [columns.rows(np.array(values)) for columns, values in groups]
         return np.vstack(rows) if rows else np.zeros((0, 1 + 3 * self._options.robot.dof))
 
-    def _kind(self, data: bytes) -> _Kind | None:
-        if len(data) > MOST_MESSAGE:
-            self._tally.count("too long", f"A message is longer than {MOST_MESSAGE} bytes; it is left out.")
+    def _layout(self, data: bytes) -> _Layout | None:
+        if len(data) > MAX_MESSAGE:
+            self._diagnostics.count("too long", f"A message is longer than {MAX_MESSAGE} bytes and is dropped.")
             return None
-        for kind in self._kinds.get(len(data), ()):
-            if kind.fits(data):
-                return kind
-        if self._asked >= _MOST_KINDS:
-            self._tally.count("other joints", "Messages name their joints in too many ways; they are left out.")
+        for layout in self._layouts.get(len(data), ()):
+            if layout.fits(data):
+                return layout
+        if self._count >= _MAX_LAYOUTS:
+            self._diagnostics.count(
+                "other joints", "The senders use too many message layouts; further ones are dropped."
+            )
             return None
         try:
             message = self._decode(data, JOINT_STATE)
-        except Exception:  # CDR, numbers, texts: the decoder has no family of errors
-            self._tally.count("not understood", "A message is no sensor_msgs/JointState; it is left out.")
+        except Exception:  # errors of the decoder lack a common base class
+            self._diagnostics.count("not understood", "A message is not a sensor_msgs/JointState and is dropped.")
             return None
-        self._asked += 1
+        self._count += 1
         try:
-            kind = _Kind(data, message, self._options)
+            layout = _Layout(data, message, self._options)
         except SteelyardError as error:
-            self._tally.count("other joints", f"A message is left out: {error}")
+            self._diagnostics.count("other joints", f"A message is dropped: {error}")
             return None
-        self._kinds.setdefault(len(data), []).append(kind)
-        return kind
+        self._layouts.setdefault(len(data), []).append(layout)
+        return layout
 
 
 class Inbox:
-    """Where messages wait that another thread brings; what finds no room is counted and lost.
+    """A bounded queue of messages from another thread; it drops and counts messages when it is full.
 
     Args:
-        tally: where it is counted, as "overrun".
+        diagnostics: Counts "overrun".
     """
 
-    def __init__(self, tally: Tally) -> None:
-        self._waiting: queue.Queue[tuple[float, bytes]] = queue.Queue(_MOST_WAITING)
-        self._tally = tally
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self._waiting: queue.Queue[tuple[float, bytes]] = queue.Queue(_MAX_WAITING)
+        self._diagnostics = diagnostics
 
     def put(self, arrived: float, data: bytes) -> None:
-        """Bring a message, `data`, that `arrived` at that time (s since 1970)."""
+        """Add a message.
+
+        Args:
+            arrived: Time of arrival [s since 1970].
+            data: Encoded message.
+        """
         try:
             self._waiting.put_nowait((arrived, data))
         except queue.Full:
-            self._tally.count("overrun", "Messages come faster than they are read; some are lost.")
+            self._diagnostics.count("overrun", "Messages come faster than they are read; some are dropped.")
 
     def fetch(self, wait_s: float) -> list[tuple[float, bytes]]:
-        """All that waits, after waiting for up to `wait_s` seconds for the first."""
+        """Return all waiting messages; wait up to `wait_s` seconds for the first."""
         out: list[tuple[float, bytes]] = []
         try:
             out.append(self._waiting.get(timeout=max(wait_s, 1e-4)))

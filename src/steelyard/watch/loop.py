@@ -1,4 +1,4 @@
-"""`RobotWatch`: the loop from a source to what is told: source, clock, observer, parts, outputs; and its snapshots."""
+"""`RobotWatch`: the sample loop from a source through clock, observer and monitors to the outputs; its snapshots."""
 
 from __future__ import annotations
 
@@ -18,310 +18,313 @@ import numpy as np
 from steelyard.errors import SteelyardError
 from steelyard.ground.array_rules import ArrayRule, check_arrays
 from steelyard.ground.untrusted import parse_json
-from steelyard.watch.apart import watched_apart
-from steelyard.watch.aside import WatchAside, added, ask_parts, show_part, states_of
-from steelyard.watch.batch import SampleBatch, Seen
+from steelyard.watch.background import BackgroundTasks, add_counts, collect_reports, collect_states, update_monitor
+from steelyard.watch.batch import ObservedBatch, SampleBatch
 from steelyard.watch.clock import SampleClock
+from steelyard.watch.diagnostics import Diagnostics
+from steelyard.watch.helper_process import run_in_helper
+from steelyard.watch.monitor import Monitor, StateArrays, WatchEvent
 from steelyard.watch.output import Outputs, WatchReport
-from steelyard.watch.parts import PartState, WatchEvent, WatchPart
-from steelyard.watch.snapshots import REMEDY, OtherWatchError, SnapshotError, Snapshots
-from steelyard.watch.source import Lasting
-from steelyard.watch.tally import Tally
+from steelyard.watch.snapshots import REMEDY, ForeignSnapshotError, SnapshotError, Snapshots
+from steelyard.watch.source import ReconnectingSource
 
-# A thread that draws or writes gives way to samples after this long (Python's own choice is 5 ms).
-_GIVE_WAY_S = 1e-4
-# So long a read waits for samples; then it is looked whether something is due.
+# A background thread yields to the sample loop after this time (Python's default is 5 ms).
+_THREAD_SWITCH_S = 1e-4
+# A read waits this long for samples before periodic tasks are checked.
 _WAIT_S = 0.05
 
 
-class Resting(Protocol):
-    """Who gets what the loop has seen, and does the rest."""
+class BatchSink(Protocol):
+    """Receives the loop's output and handles everything that is not time-critical."""
 
-    def seen(self, seen: Seen) -> None:
-        """Samples that were `seen`."""
+    def on_batch(self, batch: ObservedBatch) -> None:
+        """Handle a `batch` of samples."""
 
-    def happened(self, event: WatchEvent) -> None:
-        """An `event`."""
+    def on_event(self, event: WatchEvent) -> None:
+        """Handle an `event`."""
 
-    def reported(self, made: WatchReport) -> None:
-        """A report, as far as it was `made`."""
+    def on_report(self, report: WatchReport) -> None:
+        """Handle the `report` of the urgent monitors."""
 
-    def kept(self, known: PartState) -> None:
-        """Keep the state that is `known`."""
+    def save_state(self, state: StateArrays) -> None:
+        """Save the `state` of the loop and the urgent monitors."""
 
-    def tell(self) -> None:
-        """Pass on what there is to say."""
+    def flush(self) -> None:
+        """Pass on pending messages."""
 
 
-class Observing(Protocol):
-    """What makes of samples what the parts see."""
+class BatchObserver(Protocol):
+    """Computes the external torque that the monitors use."""
 
-    def take(self, batch: SampleBatch) -> Seen:
-        """What is seen of the next `batch`."""
+    def observe(self, samples: SampleBatch) -> ObservedBatch:
+        """Process the next `samples`."""
 
-    def state(self) -> PartState:
-        """All that the next batch needs."""
+    def state(self) -> StateArrays:
+        """Return all that the next batch needs."""
 
-    def restore(self, state: PartState) -> None:
-        """Go on from a `state`."""
+    def restore(self, state: StateArrays) -> None:
+        """Continue from a `state`."""
 
 
 @dataclass(frozen=True)
 class WatchTimes:
-    """How often things are done, s.
+    """Periods of reports and snapshots.
 
     Args:
-        tell_s: between two reports; by the wall clock of a running robot, by the log's in a replay.
-        snapshot_s: between two snapshots, by the wall clock.
+        report_s: Time between two reports [s], by the wall clock for a running robot, by the log's clock in a replay.
+        snapshot_s: Time between two snapshots [s], by the wall clock.
     """
 
-    tell_s: float = 0.2
+    report_s: float = 0.2
     snapshot_s: float = 2.0
 
 
 class RobotWatch:
-    """A robot, watched.
+    """Watches one robot.
 
     Args:
-        source: where samples come from.
-        clock: that orders them.
-        observer: that sees them.
-        parts: what is told, by name.
-        outputs: where it goes.
-        snapshots: where its state is kept; None for nowhere.
-        times: how often.
-        now: a clock that never goes back, s.
-        apart: samples are seen in a process of their own, which nothing else delays (`steelyard.watch.apart`).
-        real_time: that process asks to go before all ordinary ones.
+        source: Where samples come from.
+        clock: Orders the samples.
+        observer: Computes the external torque.
+        monitors: Monitors by name.
+        outputs: Destinations of reports and events.
+        snapshots: Storage of the state; None for no storage.
+        times: Periods of reports and snapshots.
+        now: Monotonic clock [s].
+        use_helper: Whether samples are processed in a helper process, which other work cannot delay.
+        real_time: Whether the helper asks for real-time priority.
     """
 
     def __init__(
         self,
-        source: Lasting,
+        source: ReconnectingSource,
         clock: SampleClock,
-        observer: Observing,
-        parts: Mapping[str, WatchPart],
+        observer: BatchObserver,
+        monitors: Mapping[str, Monitor],
         outputs: Outputs,
         snapshots: Snapshots | None = None,
         times: WatchTimes = WatchTimes(),
         now: Callable[[], float] = time.monotonic,
-        apart: bool = False,
+        use_helper: bool = False,
         real_time: bool = False,
     ) -> None:
         self.source, self.clock, self.observer, self.outputs = source, clock, observer, outputs
-        self.parts, self.snapshots, self.times = dict(parts), snapshots, times
-        self.tally = Tally()
+        self.monitors, self.snapshots, self.times = dict(monitors), snapshots, times
+        self.diagnostics = Diagnostics()
         self.t = float("nan")
         self._now, self._stale = now, False
-        self._apart, self._real_time = apart, real_time
-        self.aside = WatchAside(self.parts, outputs, snapshots, source.source.live)
-        self.rest: Resting = self.aside  # who gets what was seen: here, or in the process that this one was made by
-        self._before: dict[str, int] = {}  # counts of the processes before this one
-        self._tell_at, self._snap_at = -np.inf, now() + times.snapshot_s
+        self._use_helper, self._real_time = use_helper, real_time
+        self.background = BackgroundTasks(self.monitors, outputs, snapshots, source.source.live)
+        self.sink: BatchSink = self.background  # in the helper process: the link to its parent
+        self._earlier_counts: dict[str, int] = {}  # of the processes before this one
+        self._report_at, self._snapshot_at = -np.inf, now() + times.snapshot_s
         if snapshots is not None:
-            snapshots.read(self._go_on_from_file)
+            snapshots.read(self._restore_from_file)
 
-    # ------------------------------------------------------------ one turn after the other
+    # ------------------------------------------------------------ loop
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Watch until the source ends or `stopped` says so; then the last snapshot is written, and outputs end."""
+        """Watch until the source ends or `stopped` returns True; then write the last snapshot and close the outputs."""
         gc.collect()
-        gc.freeze()  # what is there stays; looking through it again and again would cost milliseconds
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(_GIVE_WAY_S)
+        gc.freeze()  # existing objects stay; scanning them in every collection would cost milliseconds
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(_THREAD_SWITCH_S)
         try:
-            made = watched_apart(self, stopped, self._real_time) if self._apart else None
-            if made is None:
-                while not stopped() and self.turn():
+            report = run_in_helper(self, stopped, self._real_time) if self._use_helper else None
+            if report is None:
+                while not stopped() and self.step():
                     pass
                 self.finish()
-                made = self.made()
-            self.aside.end()
-            self.aside.tell()
-            self.outputs.told(self.aside.whole(made))
+                report = self.urgent_report()
+            self.background.finish()
+            self.background.flush()
+            self.outputs.write_report(self.background.complete_report(report))
             if self.snapshots is not None:
                 self.snapshots.write(self.state())
         finally:
             self.source.close()
-            self.aside.close()
-            sys.setswitchinterval(before)
+            self.background.close()
+            sys.setswitchinterval(interval)
             gc.unfreeze()
 
-    def turn(self, wait_s: float = _WAIT_S) -> bool:
-        """Read what has come, for up to `wait_s` seconds, and do what is due; False when the source has ended."""
+    def step(self, wait_s: float = _WAIT_S) -> bool:
+        """Wait up to `wait_s` seconds for samples and process them; return False when the source has ended."""
         rows = self.source.read(wait_s)
         if rows is None:
             return False
         if self.source.reopened:
             self.source.reopened = False
-            self.clock.cut()
+            self.clock.mark_gap()
         if len(rows):
-            for batch in self.clock.take(rows):
-                self._take(batch)
-        self._tell_events()
+            for samples in self.clock.add(rows):
+                self._process(samples)
+        self._pass_events()
         now = self._now()
         clock = now if self.source.source.live else self.t
-        if not clock < self._tell_at:
-            self._tell_at = clock + self.times.tell_s
-            self.rest.reported(self.made())
-        if self.snapshots is not None and now >= self._snap_at:
-            self._snap_at = now + self.times.snapshot_s
-            self.rest.kept(self.urgent_state())
+        if not clock < self._report_at:
+            self._report_at = clock + self.times.report_s
+            self.sink.on_report(self.urgent_report())
+        if self.snapshots is not None and now >= self._snapshot_at:
+            self._snapshot_at = now + self.times.snapshot_s
+            self.sink.save_state(self.urgent_state())
         return True
 
     def finish(self) -> None:
-        """No more will come: take what the clock still holds back."""
-        for batch in self.clock.end():
-            self._take(batch)
-        self._tell_events()
+        """Process the samples that the clock still holds back, at the end of the source."""
+        for samples in self.clock.finish():
+            self._process(samples)
+        self._pass_events()
 
-    def _take(self, batch: SampleBatch) -> None:
-        seen = self.observer.take(batch)
-        self.t = batch.rows.item(len(batch) - 1, 0)
-        for name, part in list(self.parts.items()):
-            if part.urgent:
-                show_part(self.parts, name, seen, self._failed)
-        self.rest.seen(seen)
+    def _process(self, samples: SampleBatch) -> None:
+        batch = self.observer.observe(samples)
+        self.t = samples.rows.item(len(samples) - 1, 0)
+        for name, monitor in list(self.monitors.items()):
+            if monitor.urgent:
+                update_monitor(self.monitors, name, batch, self._on_failure)
+        self.sink.on_batch(batch)
 
-    def _failed(self, why: str) -> None:
-        self.tally.count("parts failed")
-        self.rest.happened(WatchEvent(self.t, "failed", why, alarm=True))
+    def _on_failure(self, message: str) -> None:
+        self.diagnostics.count("parts failed")
+        self.sink.on_event(WatchEvent(self.t, "failed", message, alarm=True))
 
-    def _tell_events(self) -> None:
-        for part in list(self.parts.values()):
-            if part.urgent:
-                for event in part.fetch_events():
-                    self.rest.happened(event)
-        for tally in (self.source.source.tally, self.clock.tally, self.tally):
-            for sentence in tally.fetch():
-                self.rest.happened(WatchEvent(self.t, "source", sentence))
-        self.rest.tell()
+    def _pass_events(self) -> None:
+        for monitor in list(self.monitors.values()):
+            if monitor.urgent:
+                for event in monitor.fetch_events():
+                    self.sink.on_event(event)
+        for diagnostics in (self.source.source.diagnostics, self.clock.diagnostics, self.diagnostics):
+            for message in diagnostics.fetch():
+                self.sink.on_event(WatchEvent(self.t, "source", message))
+        self.sink.flush()
         stale = self.source.stale
         if stale != self._stale:
             self._stale = stale
-            self.tally.count("stale", times=int(stale))
-            old = f"There are no samples for {self.source.age_s:.1f} s: what is told is stale."
-            kind, message = ("stale", old) if stale else ("fresh", "There are samples again.")
-            self.rest.happened(WatchEvent(self.t, kind, message, alarm=stale))
+            self.diagnostics.count("stale", times=int(stale))
+            old = f"No samples for {self.source.age_s:.1f} s: the report is stale."
+            kind, message = ("stale", old) if stale else ("fresh", "Samples come again.")
+            self.sink.on_event(WatchEvent(self.t, kind, message, alarm=stale))
 
-    # ------------------------------------------------------------ what it knows
+    # ------------------------------------------------------------ report and state
 
     def report(self) -> WatchReport:
-        """What is told now."""
-        self.aside.wait()
-        return self.aside.whole(self.made())
+        """Return the present report."""
+        self.background.wait()
+        return self.background.complete_report(self.urgent_report())
 
-    def made(self) -> WatchReport:
-        """The report of what is known here."""
-        told = ask_parts(self.parts, True, self._failed)
-        return WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self._counts(), told)
+    def urgent_report(self) -> WatchReport:
+        """Return the report of the loop and the urgent monitors."""
+        reports = collect_reports(self.monitors, True, self._on_failure)
+        return WatchReport(self.t, self.source.stale, self.source.age_s, self.clock.period, self._counts(), reports)
 
     def counts(self) -> dict[str, int]:
-        """Samples, and what was wrong with others, by kind; of the processes before this one, too."""
-        return self.aside.counts(self._counts())
+        """Return the numbers of samples and of problems, by kind, including earlier runs from the same state."""
+        return self.background.counts(self._counts())
 
     def _counts(self) -> dict[str, int]:
-        return added(self._before, self.clock.tally, self.source.source.tally, self.tally)
+        return add_counts(
+            self._earlier_counts, self.clock.diagnostics, self.source.source.diagnostics, self.diagnostics
+        )
 
-    def state(self) -> PartState:
-        """All that another process needs to go on."""
-        self.aside.wait()
-        return self.aside.whole_state(self.urgent_state())
+    def state(self) -> StateArrays:
+        """Return all that another process needs to continue."""
+        self.background.wait()
+        return self.background.complete_state(self.urgent_state())
 
-    def urgent_state(self) -> PartState:
-        """The state of all but what is done aside."""
-        more = {"clock": self.clock, "observer": self.observer, "source": self.source.source}
+    def urgent_state(self) -> StateArrays:
+        """Return the state of the loop and the urgent monitors."""
+        others = {"clock": self.clock, "observer": self.observer, "source": self.source.source}
         counts = np.array(json.dumps(self._counts()))
-        return {**states_of(self.parts, True, **more), "counts": counts, "t": np.array(self.t)}
+        return {**collect_states(self.monitors, True, **others), "counts": counts, "t": np.array(self.t)}
 
-    def go_on(self, state: PartState) -> None:
-        """Go on from a `state`, of all parts or of some."""
-        for name, holder in self._holders().items():
-            if found := _state_of(name, state):
-                holder.restore(found)
+    def restore(self, state: StateArrays) -> None:
+        """Continue from a `state` of all monitors or of some."""
+        for name, owner in self._owners().items():
+            if saved := _state_of(name, state):
+                owner.restore(saved)
         if not self.source.source.restore(_state_of("source", state)):
-            self.clock.cut()  # what came in the meantime is lost
-        self._before = _counts_of(state)
+            self.clock.mark_gap()  # samples of the meantime are lost
+        self._earlier_counts = _counts_of(state)
         self.t = float(state["t"])
 
-    def _holders(self) -> dict[str, Any]:
+    def _owners(self) -> dict[str, Any]:
         return {
             "clock": self.clock,
             "observer": self.observer,
-            **{f"part {name}": part for name, part in self.parts.items()},
+            **{f"part {name}": monitor for name, monitor in self.monitors.items()},
         }
 
-    def check_state(self, state: PartState) -> PartState:
-        """The `state`, refused where no watch of this robot, source and these parts can have written it."""
+    def check_state(self, state: StateArrays) -> StateArrays:
+        """Return the `state`; refuse it if no watch of this robot, source and monitors can have written it."""
         own = {name: x for name, x in self.urgent_state().items() if "/" not in name}
         checked = check_arrays(own, state, _OWN_RULES, "the state", SnapshotError)
         _counts_of(state)
-        source, found = self.source.source, _state_of("source", state)
-        if bool(found) != bool(source.state()):
-            raise OtherWatchError(f"the state is that of another source; {REMEDY}.")
-        holders = {**self._holders(), "source": source}
-        for name, holder in holders.items():
-            # A part that was not watched before begins anew.
+        source = self.source.source
+        if bool(_state_of("source", state)) != bool(source.state()):
+            raise ForeignSnapshotError(f"the state belongs to another source; {REMEDY}.")
+        for name, owner in {**self._owners(), "source": source}.items():
+            # A monitor without a saved state starts from scratch.
             if (saved := _state_of(name, state)) or not name.startswith("part "):
-                rules = getattr(holder, "state_rules", {})
-                what = f"the state of {name.removeprefix('part ')}"
-                fits = check_arrays(holder.state(), saved, rules, what, SnapshotError)
-                checked |= {f"{name}/{key}": x for key, x in fits.items()}
+                rules = getattr(owner, "state_rules", {})
+                title = f"the state of {name.removeprefix('part ')}"
+                arrays = check_arrays(owner.state(), saved, rules, title, SnapshotError)
+                checked |= {f"{name}/{key}": x for key, x in arrays.items()}
         return checked
 
-    def _go_on_from_file(self, state: PartState) -> None:
+    def _restore_from_file(self, state: StateArrays) -> None:
         checked = self.check_state(state)
         try:
-            self.go_on(checked)
-        except OtherWatchError:
+            self.restore(checked)
+        except ForeignSnapshotError:
             raise
         except SteelyardError as why:
             raise SnapshotError(str(why)) from None
-        # The shapes fit, the numbers contradict each other: any code that uses them may fail, plug-ins included.
+        # Shapes are right, but values contradict each other; any code that uses them may fail, also plug-ins.
         except Exception as why:
             raise SnapshotError(f"the state contradicts itself ({type(why).__name__}: {why}).") from None
 
 
 _OWN_RULES = {"counts": ArrayRule(any_text=True)}
-# A watch counts some twenty kinds of things.
-_MOST_KINDS, _LONGEST_KIND, _MOST_COUNTED = 200, 100, 10**15
+# A watch has about twenty counts.
+_MAX_KINDS, _MAX_KIND_LENGTH, _MAX_COUNT = 200, 100, 10**15
 
 
-def _state_of(name: str, state: PartState) -> PartState:
+def _state_of(name: str, state: StateArrays) -> StateArrays:
     return {key.split("/", 1)[1]: x for key, x in state.items() if key.startswith(f"{name}/")}
 
 
-def _counts_of(state: PartState) -> dict[str, int]:
-    """The counts of a `state`, by kind."""
+def _counts_of(state: StateArrays) -> dict[str, int]:
+    """Read the counts of a state, by kind."""
     counts = parse_json(str(state["counts"]), "counts", SnapshotError)
-    if not isinstance(counts, dict) or len(counts) > _MOST_KINDS:
+    if not isinstance(counts, dict) or len(counts) > _MAX_KINDS:
         raise SnapshotError("the counts are damaged.")
     for kind, count in counts.items():
-        fits = type(count) is int and 0 <= count <= _MOST_COUNTED
-        if not fits or len(kind) > _LONGEST_KIND or not kind.isprintable():
+        fits = type(count) is int and 0 <= count <= _MAX_COUNT
+        if not fits or len(kind) > _MAX_KIND_LENGTH or not kind.isprintable():
             raise SnapshotError("the counts are damaged.")
     return counts
 
 
 @contextmanager
-def until_told() -> Iterator[Callable[[], bool]]:
-    """In here the first Ctrl-C or SIGTERM is only noted; yields the function that tells whether there was one. The
-    second ends the process as it would have."""
-    told: list[int] = []
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Catch the first Ctrl-C or SIGTERM; yield a function that returns whether there was one.
+
+    A second signal ends the process as usual.
+    """
+    signals: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def note(number: int, frame: Any) -> None:
-        told.append(number)
+    def catch(number: int, frame: Any) -> None:
+        signals.append(number)
         signal.signal(number, before[number])
 
     for number, handler in before.items():
         if handler != signal.SIG_IGN:
-            signal.signal(number, note)
+            signal.signal(number, catch)
     try:
-        yield lambda: bool(told)
+        yield lambda: bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""`WatchedModel`: the model that a robot is watched by, with what is known of its errors."""
+"""`UncertainModel`: a model with the covariance of its base parameters."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from steelyard.regression.base_parameters import BaseParameters, base_parameters
 
 
 @dataclass(frozen=True, eq=False)
-class WatchedModel:
-    """A model and the errors of its base parameters.
+class UncertainModel:
+    """A model with the covariance of its base parameters.
 
     Args:
-        model: robot, terms and numbers.
-        base: its base parameters.
-        covariance: of the base parameters (SI units); None where nothing tells.
-        run: the folder or file that it was read from; None where it was made in Python.
+        model: Robot, terms and parameters.
+        base: Base parameters of the model.
+        covariance: Covariance of the base parameters [SI units]; None if unknown.
+        run: Folder or file of the model; None if it was made in Python.
     """
 
     model: Model
@@ -37,10 +37,13 @@ class WatchedModel:
     run: Path | None = None
 
     def torque_variance(self, q: Array, dq: Array) -> Array:
-        """What the errors of the parameters make of the torque: its variance, (samples, joints), N² m² (N²).
+        """Compute the variance of the torque [N² m², N²] due to the parameter covariance; zero if that is unknown.
 
-        At positions `q` (rad, m) and velocities `dq`, without acceleration, friction as in a steady motion. Zero where
-        nothing is known of the errors.
+        The acceleration is zero, and friction is that of a steady motion.
+
+        Args:
+            q: Positions [rad, m], shape (samples, joints).
+            dq: Velocities [rad/s, m/s], shape (samples, joints).
         """
         if self.covariance is None:
             return np.zeros_like(q)
@@ -49,14 +52,14 @@ class WatchedModel:
 
     @cached_property
     def _root(self) -> Array:
-        """L with L Lᵀ the covariance."""
+        """L with L Lᵀ = covariance."""
         assert self.covariance is not None
         values, vectors = np.linalg.eigh(self.covariance)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
     @cached_property
     def _rows(self) -> Scan:
-        """The base columns of the torque regressor at q, dq, without acceleration, in a steady motion."""
+        """Base columns of the torque regressor at q and dq, without acceleration, in a steady motion."""
         robot, terms, dynamics = self.model.robot, self.model.terms, self.model.dynamics
         n, still = robot.dof, [0.0] * robot.dof
         column = {k: place for place, k in enumerate(self.base.independent)}
@@ -64,28 +67,31 @@ class WatchedModel:
         def rows(sample: Vector) -> dict[tuple[int, int], Scalar]:
             q, dq = sample[:n], sample[n:]
             rigid = inverse_dynamics(robot, q, dq, still, [float(x) for x in self.model.theta[: robot.inertial_count]])
-            given = {"q": q, "dq": dq, "ddq": still, "history": terms.steady(q, dq, rigid)}
-            entries = dynamics.over_scalars("torque_regressor", given)
+            inputs = {"q": q, "dq": dq, "ddq": still, "history": terms.steady(q, dq, rigid)}
+            entries = dynamics.over_scalars("torque_regressor", inputs)
             return {(j, column[k]): x for (j, k), x in entries.items() if k in column}
 
         return Scan(trace("parameter_rows", {"sample": 2 * n}, rows, (n, self.base.rank)))
 
 
-def watched_model(given: ModelLike) -> WatchedModel:
-    """The model that `given` means: a run folder of `identify` (with the covariance it holds), an exported description
-    with its sidecar, a `Model`, what `identify` found, or a robot with inertias."""
-    model = as_model(given)
+def load_uncertain_model(source: ModelLike) -> UncertainModel:
+    """Read a model with its covariance, if `source` has one.
+
+    `source` is a run folder or a result of `identify`, an exported description with its sidecar, a `Model`, or a robot
+    with inertias.
+    """
+    model = as_model(source)
     base = base_parameters(model.robot, model.terms)
-    estimate = getattr(given, "estimate", None)
+    estimate = getattr(source, "estimate", None)
     if estimate is not None:
-        return WatchedModel(model, base, np.array(estimate.covariance))
-    if not isinstance(given, str | os.PathLike) or not os.path.exists(given):
-        return WatchedModel(model, base)
-    path = Path(given)
+        return UncertainModel(model, base, np.array(estimate.covariance))
+    if not isinstance(source, str | os.PathLike) or not os.path.exists(source):
+        return UncertainModel(model, base)
+    path = Path(source)
     file = path / "covariance.csv"
     if not file.is_file():
-        return WatchedModel(model, base, run=path)
+        return UncertainModel(model, base, run=path)
     names, covariance = read_covariance(file)
-    # Where friction was known before, the fit had fewer parameters than the model, and these errors are not all.
-    known = names == base.names and bool(np.all(np.isfinite(covariance)))
-    return WatchedModel(model, base, covariance if known else None, path)
+    # If friction was fixed in the fit, the fit had fewer parameters than the model, and its covariance is incomplete.
+    complete = names == base.names and bool(np.all(np.isfinite(covariance)))
+    return UncertainModel(model, base, covariance if complete else None, path)

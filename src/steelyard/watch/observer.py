@@ -5,9 +5,9 @@
     e = [p]/h + mean of d − mean of τ        is the mean external torque, and
     r ← r + (1 − exp(−K h)) (e − r)          the observer of De Luca and Mattone (2003): e through a low-pass K.
 
-No acceleration is needed, and h is measured, so that a clock that jitters does no harm. All of it is one traced
-function with the model's numbers in it, run over samples by machine code. The C code that `export` writes does the same
-operations in the same order.
+The observer needs no acceleration, and it tolerates jitter, since h is measured. It is one traced function with the
+model's parameters as constants, compiled to machine code. The C code of `export` does the same operations in the same
+order.
 """
 
 from __future__ import annotations
@@ -26,100 +26,112 @@ from steelyard.export.c import regrouped
 from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector, absolute, exp, maximum, minimum
 from steelyard.parameters.friction import SMOOTHING_SPEED
-from steelyard.watch.batch import SampleBatch, Seen
-from steelyard.watch.parts import PartState
+from steelyard.watch.batch import ObservedBatch, SampleBatch
+from steelyard.watch.monitor import StateArrays
 
-# Somebody who is run into, or who pushes, raises the force within a tenth of a second or so; a low-pass of 5 Hz
-# (time constant 32 ms) follows that, and leaves out most of what ripples in gears and is noise in velocities. It is
-# what an observer has that was not calibrated: calibration chooses by the residuals of the robot.
-USUAL_CUTOFF_HZ = 5.0
+# Cut-off without calibration. In a collision or a push the force rises within about 0.1 s. A low-pass of 5 Hz (time
+# constant 32 ms) follows that and removes most of the gear ripple and velocity noise. Calibration chooses a cut-off
+# from the residuals of the robot.
+DEFAULT_CUTOFF_HZ = 5.0
 
 
 class MomentumObserver:
-    """External torque from samples as they come; where batches begin and end changes nothing.
+    """Estimates the external torque from incoming samples; the split into batches does not matter.
 
     Args:
-        model: of the robot, friction and rotors included.
-        cutoff_hz: of the low-pass, K/2π.
+        model: Model of the robot, including friction and rotors.
+        cutoff_hz: Cut-off frequency of the low-pass, K/2π [Hz].
     """
 
-    def __init__(self, model: Model, cutoff_hz: float = USUAL_CUTOFF_HZ) -> None:
+    def __init__(self, model: Model, cutoff_hz: float = DEFAULT_CUTOFF_HZ) -> None:
         if not (math.isfinite(cutoff_hz) and cutoff_hz > 0.0):
-            raise SteelyardError(f"The observer's low-pass needs a positive frequency in Hz, not {cutoff_hz:g}.")
+            raise SteelyardError(f"The cut-off frequency of the observer must be positive, not {cutoff_hz:g} Hz.")
         self.model, self.cutoff_hz = model, cutoff_hz
         self.balance = _lean_balance(model)
-        self._scan = Scan(_observed(self.balance, model.robot.dof))
+        self._scan = Scan(_observer_step(self.balance, model.robot.dof))
         self.rate = 2.0 * math.pi * cutoff_hz
         self._n, self._time = model.robot.dof, math.nan
 
-    def take(self, batch: SampleBatch) -> Seen:
-        """What is seen of the next `batch`."""
-        count = len(batch)
+    def observe(self, samples: SampleBatch) -> ObservedBatch:
+        """Process the next `samples`."""
+        count = len(samples)
         if count == 0:
-            return Seen.of_found(batch, np.zeros((0, 4 * self._n)))
-        rows, given = batch.rows, self._scan.sample
+            return ObservedBatch.of_table(samples, np.zeros((0, 4 * self._n)))
+        rows, sample = samples.rows, self._scan.sample
         last, self._time = self._time, rows.item(count - 1, 0)
         if count == 1:
-            given[0], given[1] = self.first_interval(batch, last)
-            given[2], given[3:] = self.rate, rows[0, 1:]
-            return Seen.of_found(batch, self._scan.step())
-        return Seen.of_found(batch, self._scan(np.concatenate([self.intervals(batch, last), rows[:, 1:]], axis=1)))
+            sample[0], sample[1] = self.first_interval(samples, last)
+            sample[2], sample[3:] = self.rate, rows[0, 1:]
+            return ObservedBatch.of_table(samples, self._scan.step())
+        return ObservedBatch.of_table(
+            samples, self._scan(np.concatenate([self.intervals(samples, last), rows[:, 1:]], axis=1))
+        )
 
-    def intervals(self, batch: SampleBatch, last: float) -> Array:
-        """What a step needs of the clock, (samples, 3): the time since the sample before, s; 1 where there is none; K.
+    def intervals(self, samples: SampleBatch, last: float) -> Array:
+        """Return the inputs of a step from the clock, shape (samples, 3): interval [s], flag of a first sample, K.
 
-        The sample before the `batch` was at the time `last`, s. Where there is none the time is 1, so that nothing is
-        divided by zero.
+        Args:
+            samples: The samples.
+            last: Time of the previous sample [s]; NaN before the first sample: then the interval is 1 to avoid division
+                by 0.
         """
-        out = np.zeros((len(batch), 3))
-        out[1:, 0] = batch.t[1:] - batch.t[:-1]
+        out = np.zeros((len(samples), 3))
+        out[1:, 0] = samples.t[1:] - samples.t[:-1]
         out[:, 2] = self.rate
-        out[0, :2] = self.first_interval(batch, last)
+        out[0, :2] = self.first_interval(samples, last)
         return out
 
     @staticmethod
-    def first_interval(batch: SampleBatch, last: float) -> tuple[float, float]:
-        """Of the first sample of a `batch` after a sample at the time `last`, s: time since it, and 1 for none."""
-        return (1.0, 1.0) if batch.fresh or last != last else (batch.rows.item(0) - last, 0.0)
+    def first_interval(samples: SampleBatch, last: float) -> tuple[float, float]:
+        """Return the interval and the flag of the first sample.
 
-    def state(self) -> PartState:
-        """All that the next sample needs, as arrays."""
+        Args:
+            samples: The samples.
+            last: As for `intervals`.
+        """
+        return (1.0, 1.0) if samples.fresh or last != last else (samples.rows.item(0) - last, 0.0)
+
+    def state(self) -> StateArrays:
+        """Return all that the next sample needs, as arrays."""
         return {"observer": np.append(self._scan.state, self._time)}
 
-    def restore(self, state: PartState) -> None:
-        """Go on from a `state` of an observer of the same model."""
-        kept = np.array(state["observer"], dtype=float)
-        if len(kept) != len(self._scan.state) + 1:
-            raise SteelyardError("The state is that of an observer of another model; begin anew.")
-        if not np.isfinite(kept[:-1]).all():
+    def restore(self, state: StateArrays) -> None:
+        """Continue from a `state` of an observer of the same model."""
+        saved = np.array(state["observer"], dtype=float)
+        if len(saved) != len(self._scan.state) + 1:
+            raise SteelyardError("the state belongs to an observer of another model; start from scratch.")
+        if not np.isfinite(saved[:-1]).all():
             raise SteelyardError("the state of the observer is damaged.")
-        self._scan.state[:], self._time = kept[:-1], float(kept[-1])
+        self._scan.state[:], self._time = saved[:-1], float(saved[-1])
 
 
 @lru_cache(maxsize=4)
 def _lean_balance(model: Model) -> MomentumBalance:
-    """Once for all observers of a model."""
+    """Return the momentum balance that all observers of a model share."""
     return momentum_balance(regrouped(model))
 
 
 def dry_friction(model: Model, balance: MomentumBalance, q: Vector) -> list[Scalar]:
-    """How much the torque of a `model` jumps with the direction of motion at `q` (rad, m), half of it, over scalars.
+    """Compute the dry friction of every joint over scalars: half of the torque step when the direction changes.
 
-    `balance` is that of the model.
+    Args:
+        model: The model.
+        balance: Momentum balance of the model.
+        q: Positions [rad, m].
     """
-    # Fast enough that dry friction, rounded off near rest, is all there; slow enough that nothing else counts.
+    # Fast enough for full dry friction, which is smoothed near rest; slow enough that other terms are negligible.
     sliding = [3.0 * SMOOTHING_SPEED[joint.kind] for joint in model.robot.joints]
-    still, n = [0.0] * model.robot.dof, model.robot.dof
-    both = []
+    zeros, n = [0.0] * model.robot.dof, model.robot.dof
+    values = []
     for way in (1.0, -1.0):
-        given: dict[str, Vector] = {"q": q, "dq": [way * v for v in sliding], "ddq": still}
-        given["s"] = [way] * len(balance.widths)
-        both.append(balance.over_scalars({name: given[name] for name in balance.function.inputs})[n:])
-    return [absolute(0.5 * (a - b)) for a, b in zip(*both, strict=True)]
+        inputs: dict[str, Vector] = {"q": q, "dq": [way * v for v in sliding], "ddq": zeros}
+        inputs["s"] = [way] * len(balance.widths)
+        values.append(balance.over_scalars({name: inputs[name] for name in balance.function.inputs})[n:])
+    return [absolute(0.5 * (a - b)) for a, b in zip(*values, strict=True)]
 
 
-def _observed(balance: MomentumBalance, n: int) -> Function:
-    """One step: `sample` is h, whether it begins, K, q, dq, tau; the state dq, tau, p, d, r, and of stops u and s."""
+def _observer_step(balance: MomentumBalance, n: int) -> Function:
+    """Trace one step. `sample`: h, first-sample flag, K, q, dq, tau. State: dq, tau, p, d, r; u and s of stops."""
     stops = len(balance.widths)
 
     def step(sample: Vector, state: Vector) -> dict[tuple[int], Scalar]:
@@ -127,19 +139,19 @@ def _observed(balance: MomentumBalance, n: int) -> Function:
         q, dq, tau = (sample[3 + k * n : 3 + (k + 1) * n] for k in range(3))
         dq0, tau0, p0, d0, r0 = (state[k * n : (k + 1) * n] for k in range(5))
         u0, s0 = state[5 * n : 5 * n + stops], state[5 * n + stops :]
-        given: dict[str, Vector] = {"q": q, "dq": dq}
+        inputs: dict[str, Vector] = {"q": q, "dq": dq}
         if balance.needs_acceleration:
-            given["ddq"] = [goes_on * ((a - b) / h) for a, b in zip(dq, dq0, strict=True)]
+            inputs["ddq"] = [goes_on * ((a - b) / h) for a, b in zip(dq, dq0, strict=True)]
         u = balance.positions_over_scalars(q)
-        # Where a motion begins nothing is known of the stops, and they are taken as relaxed.
+        # At the first sample the stops are assumed to be relaxed.
         s = [
             goes_on * minimum(maximum(x + (a - b) / w, -1.0), 1.0)
             for x, a, b, w in zip(s0, u, u0, balance.widths, strict=True)
         ]
         if stops:
-            given["s"] = s
-        both = balance.over_scalars(given)
-        p, d = both[:n], both[n:]
+            inputs["s"] = s
+        values = balance.over_scalars(inputs)
+        p, d = values[:n], values[n:]
         gain = 1.0 - exp(-1.0 * (sample[2] * h))
         e = [
             goes_on * ((p[k] - p0[k]) / h + 0.5 * (d[k] + d0[k]) - 0.5 * (tau[k] + tau0[k])) for k in range(n)
@@ -148,4 +160,4 @@ def _observed(balance: MomentumBalance, n: int) -> Function:
         return flat_entries([dq, tau, p, d, r, u, s, p, d, e, r])
 
     width = 5 * n + 2 * stops
-    return trace("observed", {"sample": 3 + 3 * n, "state": width}, step, (width + 4 * n,))
+    return trace("observer_step", {"sample": 3 + 3 * n, "state": width}, step, (width + 4 * n,))

@@ -1,5 +1,7 @@
-"""`WatchOutput`: where what is told goes; the registry of them, `WATCH_OUTPUTS`; and `Outputs`, which serves all of
-them in a thread of its own, so that a slow disk or a stopped terminal never holds up the robot's samples."""
+"""`WatchOutput`: a destination for reports and events; `WATCH_OUTPUTS`: their registry; `Outputs`: all of them.
+
+`Outputs` has its own thread, so that a slow disk or a stopped terminal never delays the robot's samples.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,25 @@ from typing import Any, ClassVar
 
 from steelyard.errors import SteelyardError
 from steelyard.ground.registry import Registry
-from steelyard.watch.batch import Seen
-from steelyard.watch.parts import WatchEvent
-from steelyard.watch.tally import Tally
+from steelyard.watch.batch import ObservedBatch
+from steelyard.watch.diagnostics import Diagnostics
+from steelyard.watch.monitor import WatchEvent
 
-# What may wait for the outputs; a watch of a running robot drops what comes after that, and counts it.
-_MOST_WAITING = 4096
+# Items that may wait for the outputs. A watch of a running robot drops later ones and counts them.
+_MAX_WAITING = 4096
 
 
 @dataclass(frozen=True)
 class WatchReport:
-    """What a watch tells at one moment.
+    """Estimates of all monitors at one moment.
 
     Args:
-        t: of the last sample by the source's clock, s.
-        stale: nothing has come for a while, and the rest is old.
-        age_s: how long ago the last sample came, s.
-        period_s: of the samples; 0 where it is not known yet.
-        counts: samples, and what was wrong with others, by kind.
-        parts: what each part tells, by its name.
+        t: Time of the last sample by the clock of the source [s].
+        stale: Whether no samples have come for a while, so that the rest is old.
+        age_s: Time since the last sample [s].
+        period_s: Sample period [s]; 0 if not known yet.
+        counts: Number of samples and of problems, by kind.
+        monitors: Report of each monitor, by name.
     """
 
     t: float
@@ -38,34 +40,34 @@ class WatchReport:
     age_s: float
     period_s: float
     counts: Mapping[str, int]
-    parts: Mapping[str, Mapping[str, Any]]
+    monitors: Mapping[str, Mapping[str, Any]]
 
     def numbers(self) -> Iterator[tuple[str, str, float | list[float]]]:
-        """What is plotted: of each part by name its numbers, and lists of numbers, by name."""
-        for part, told in self.parts.items():
-            for name, value in told.items():
+        """Yield all values that can be plotted: monitor, name, number or list of numbers."""
+        for monitor, values in self.monitors.items():
+            for name, value in values.items():
                 if isinstance(value, int | float) or (
                     isinstance(value, list) and value and all(isinstance(x, int | float) for x in value)
                 ):
-                    yield part, name, value
+                    yield monitor, name, value
 
     def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the report as plain values for JSON."""
         head = {"t": self.t, "stale": self.stale, "age_s": round(self.age_s, 4), "period_s": self.period_s}
-        return {**head, "counts": dict(self.counts), **{name: dict(told) for name, told in self.parts.items()}}
+        return {**head, "counts": dict(self.counts), **{name: dict(values) for name, values in self.monitors.items()}}
 
 
 @dataclass(frozen=True)
 class OutputSetup:
-    """What outputs are made for.
+    """Settings of outputs.
 
     Args:
-        joints: the names of the model's joints.
-        title: of the model and source, for people.
-        titles: of the parts, by name.
-        units: of the joints' torques, "N m" or "N".
-        live: the samples are of now.
-        origins: pages and host names beyond this machine that servers answer to.
+        joints: Names of the model's joints.
+        title: Name of the model and source, for display.
+        titles: Titles of the monitors, by name.
+        units: Unit of each joint's torque, "N m" or "N".
+        live: Whether the samples come from a running robot.
+        origins: Web pages and host names beyond this machine that servers accept.
     """
 
     joints: Sequence[str]
@@ -77,110 +79,118 @@ class OutputSetup:
 
 
 class WatchOutput(ABC):
-    """Where what is told goes.
+    """A destination for reports and events.
 
     Args:
-        where: a file, a port: what stood behind "=".
-        setup: what it is made for.
+        where: File or port: the text after "=".
+        setup: Settings.
     """
 
     description: ClassVar[str] = ""
-    wants_samples: ClassVar[bool] = False  # every sample, beside what is told now and then
+    wants_samples: ClassVar[bool] = False  # all samples, besides reports and events
 
     def __init__(self, where: str, setup: OutputSetup) -> None:
         self.where, self.setup = where, setup
-        self.tally = Tally()  # of all outputs together, once it is one of several
+        self.diagnostics = Diagnostics()  # `Outputs` replaces it by one that all outputs share
 
     def open(self) -> str:
-        """Begin, in the thread that made it; a sentence for people, "" for none."""
+        """Open the output in the calling thread; return a sentence for the user, or ""."""
         return ""
 
-    def took(self, seen: Seen) -> None:  # noqa: B027
-        """Samples that were `seen`."""
+    def write_samples(self, batch: ObservedBatch) -> None:  # noqa: B027
+        """Write a `batch` of samples."""
 
     @abstractmethod
-    def told(self, report: WatchReport) -> None:
-        """What is told now: the `report`."""
+    def write_report(self, report: WatchReport) -> None:
+        """Write a `report`."""
 
     @abstractmethod
-    def happened(self, event: WatchEvent) -> None:
-        """An `event`, when it is found."""
+    def write_event(self, event: WatchEvent) -> None:
+        """Write an `event`."""
 
     def close(self) -> None:  # noqa: B027
-        """End, and leave whole what was written."""
+        """Complete what was written, and close the output."""
 
 
 WATCH_OUTPUTS: Registry[type[WatchOutput]] = Registry("output", ("steelyard.watch.outputs",), group="steelyard.outputs")
 
 
 def make_output(text: str, setup: OutputSetup) -> WatchOutput:
-    """The output that `text` names, KIND or KIND=WHERE, for `setup`."""
+    """Create an output.
+
+    Args:
+        text: KIND or KIND=WHERE.
+        setup: Settings.
+    """
     kind, _, where = text.partition("=")
     return WATCH_OUTPUTS[kind](where, setup)
 
 
 class Outputs:
-    """All outputs of a watch, in a thread of their own.
+    """All outputs of a watch, in one thread.
 
     Args:
-        members: the outputs, opened.
-        waits: nothing is dropped: whoever has more than the outputs can take waits for them, as a replay does.
-        tally: where is counted what was dropped, and which output failed.
+        members: The outputs, opened.
+        waits: Whether the caller waits for slow outputs, as a replay does; otherwise items are dropped.
+        diagnostics: Counts dropped items and failed outputs.
     """
 
-    def __init__(self, members: Sequence[WatchOutput], waits: bool = False, tally: Tally | None = None) -> None:
-        self.members, self.tally = list(members), tally or Tally()
+    def __init__(
+        self, members: Sequence[WatchOutput], waits: bool = False, diagnostics: Diagnostics | None = None
+    ) -> None:
+        self.members, self.diagnostics = list(members), diagnostics or Diagnostics()
         for member in self.members:
-            member.tally = self.tally
+            member.diagnostics = self.diagnostics
         self._waits = waits
-        self._queue: queue.Queue[tuple[str, Any] | None] = queue.Queue(_MOST_WAITING)
-        self._wants = any(member.wants_samples for member in members)
-        self._thread: threading.Thread | None = None  # begins with the first that is passed on
+        self._queue: queue.Queue[tuple[str, Any] | None] = queue.Queue(_MAX_WAITING)
+        self._wants_samples = any(member.wants_samples for member in members)
+        self._thread: threading.Thread | None = None  # starts with the first item
 
-    def took(self, seen: Seen) -> None:
-        """Pass on samples that were `seen`, where somebody wants them."""
-        if self._wants:
-            self._put("took", seen)
+    def write_samples(self, batch: ObservedBatch) -> None:
+        """Pass a `batch` to the outputs that want samples."""
+        if self._wants_samples:
+            self._put("write_samples", batch)
 
-    def told(self, report: WatchReport) -> None:
-        """Pass on a `report`."""
-        self._put("told", report)
+    def write_report(self, report: WatchReport) -> None:
+        """Pass a `report` to all outputs."""
+        self._put("write_report", report)
 
-    def happened(self, event: WatchEvent) -> None:
-        """Pass on an `event`."""
-        self._put("happened", event)
+    def write_event(self, event: WatchEvent) -> None:
+        """Pass an `event` to all outputs."""
+        self._put("write_event", event)
 
-    def _put(self, what: str, value: Any) -> None:
+    def _put(self, method: str, value: Any) -> None:
         if not self.members:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, daemon=True, name="watch outputs")
             self._thread.start()
         if self._waits:
-            self._queue.put((what, value))
+            self._queue.put((method, value))
             return
         try:
-            self._queue.put_nowait((what, value))
+            self._queue.put_nowait((method, value))
         except queue.Full:
-            self.tally.count("not written", "The outputs are too slow; some of what is told is not written.")
+            self.diagnostics.count("not written", "The outputs are too slow; some reports or events are dropped.")
 
     def _serve(self) -> None:
         while (item := self._queue.get()) is not None:
-            what, value = item
+            method, value = item
             for member in list(self.members):
-                if what != "took" or member.wants_samples:
-                    self._call(member, what, value)
+                if method != "write_samples" or member.wants_samples:
+                    self._call(member, method, value)
 
-    def _call(self, member: WatchOutput, what: str, *values: Any) -> None:
+    def _call(self, member: WatchOutput, method: str, *values: Any) -> None:
         try:
-            getattr(member, what)(*values)
-        except Exception as why:  # an output may fail in any way that a library knows; the watch goes on without it
+            getattr(member, method)(*values)
+        except Exception as why:  # an output may fail with any error of its library; the watch continues without it
             self.members.remove(member)
             reason = str(why) if isinstance(why, SteelyardError | OSError) else f"{type(why).__name__}: {why}"
-            self.tally.count(f"output {type(member).__name__} ended", f"An output is given up ({reason.rstrip('.')}).")
+            kind = type(member).__name__
+            self.diagnostics.count(f"output {kind} ended", f"An output failed and is closed ({reason.rstrip('.')}).")
 
     def close(self) -> None:
-        """Write what still waits, and end all outputs."""
+        """Write all waiting items, and close all outputs."""
         if self._thread is not None and self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()

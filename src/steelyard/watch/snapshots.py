@@ -1,7 +1,7 @@
-"""`Snapshots`: the state of a watch on disk, whole at every moment, so that it goes on after a kill.
+"""`Snapshots`: the state of a watch on disk, complete at every moment, so that a watch continues after a kill.
 
-A snapshot is a file like any other: it may be damaged, or belong to another watch. Its head names the robot, the model
-and the source; its arrays are compared with those of a new watch (`RobotWatch.check_state`) before anything uses them.
+A snapshot may be damaged or belong to another watch. Its head names the robot, the model and the source. Its arrays are
+compared with those of a new watch (`RobotWatch.check_state`) before use.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from steelyard.ground.archives import opened_archive
 from steelyard.ground.files import named, write_whole
 from steelyard.ground.places import abandoned, hold
 from steelyard.ground.untrusted import parse_json
-from steelyard.watch.parts import PartState
+from steelyard.watch.monitor import StateArrays
 
 _NOW, _BEFORE, _OLD, _LOCK = "state.npz", "state-before.npz", "state-old.npz", ".steelyard-lock"
-# Files of the first format have the mark of the model alone, as an array of their own.
+# Files of the first format have an array with the digest of the model instead of a head.
 _HEAD, _MODEL, _FORMAT = "head", "model", "steelyard-watch-1"
-REMEDY = "name another folder with --state, or begin anew with --fresh"
+REMEDY = "give another folder with --state, or start from scratch with --fresh"
 
 
 class SnapshotError(SteelyardError):
-    """A folder of states that cannot be used: names it, and what would help."""
+    """A state that cannot be used; the message names the file and a remedy."""
 
 
-class OtherWatchError(SnapshotError):
-    """A state that is whole and belongs to another robot, model or source."""
+class ForeignSnapshotError(SnapshotError):
+    """An intact state of another robot, model or source."""
 
 
-def model_mark(model: Model) -> str:
-    """What tells a `model` from all others: its robot, terms and numbers."""
+def model_digest(model: Model) -> str:
+    """Return a digest of a `model`: its robot, terms and parameters."""
     digest = hashlib.sha256(_FORMAT.encode())
     digest.update(f"{model.robot.fingerprint} {model.robot.joint_names} {model.terms!r}".encode())
     digest.update(np.ascontiguousarray(model.theta, dtype="<f8").tobytes())
@@ -48,13 +48,13 @@ def model_mark(model: Model) -> str:
 
 
 class Snapshots:
-    """The states of one watch in a folder of its own, which this process holds alone.
+    """Stores the states of one watch in a folder, which this process locks.
 
     Args:
-        folder: made if need be.
-        model: that the robot is watched by; a state of another is refused.
-        source: what the samples come from, such as "tcp:5005"; a state of another is refused. "" for any.
-        fresh: begin anew; a state that is there is set aside as `state-old.npz`.
+        folder: The folder; created if necessary.
+        model: Model of the watch; a state of another model is refused.
+        source: Name of the source, such as "tcp:5005"; a state of another source is refused. "" for any.
+        fresh: Whether to start from scratch and rename an existing state to `state-old.npz`.
     """
 
     def __init__(
@@ -62,31 +62,30 @@ class Snapshots:
     ) -> None:  # fmt: skip
         self.folder = Path(folder)
         robot = f"{model.robot.name} {model.robot.fingerprint[:16]}"
-        self._owner = {"robot": robot, "model": model_mark(model), "source": source}
+        self._owner = {"robot": robot, "model": model_digest(model), "source": source}
         with named(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = open(self.folder / _LOCK, "a")  # noqa: SIM115
         if not hold(self._lock):
-            raise SnapshotError(f"{folder} is in use by another watch; name another folder, or end that one.")
-        for left in abandoned(self.folder):
+            raise SnapshotError(f"{folder} is in use by another watch; give another folder, or end that watch.")
+        for leftover in abandoned(self.folder):
             with contextlib.suppress(OSError):
-                left.path.unlink()
+                leftover.path.unlink()
         if fresh:
-            self._set_aside()
+            self._rename_old()
 
-    def _set_aside(self) -> None:
+    def _rename_old(self) -> None:
         with named(self.folder):
-            # The older one first: what stays in the end is the newer one.
+            # The older one first, so that the newer one remains.
             for name in (_BEFORE, _NOW):
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(self.folder / name, self.folder / _OLD)
 
-    def read(self, use: Callable[[PartState], None] = lambda state: None) -> PartState | None:
-        """The last state that is whole; None where there is none yet.
+    def read(self, use: Callable[[StateArrays], None] = lambda state: None) -> StateArrays | None:
+        """Return the last intact state, or None without files.
 
         Args:
-            use: takes a state and goes on from it; a `SnapshotError` means that it is damaged, and the one before is
-                tried.
+            use: Restores a state. If it raises `SnapshotError`, the state is damaged, and the previous one is tried.
         """
         damaged = None
         for name in (_NOW, _BEFORE):
@@ -95,15 +94,15 @@ class Snapshots:
                 continue
             try:
                 state = self._read(path)
-            except OtherWatchError:
+            except ForeignSnapshotError:
                 raise
             except SnapshotError as error:
                 damaged = damaged or error
                 continue
             try:
                 use(state)
-            except OtherWatchError as error:
-                raise OtherWatchError(f"{path}: {error}") from None
+            except ForeignSnapshotError as error:
+                raise ForeignSnapshotError(f"{path}: {error}") from None
             except SnapshotError as error:
                 damaged = damaged or SnapshotError(f"{path}: {error}")
                 continue
@@ -112,32 +111,32 @@ class Snapshots:
             raise SnapshotError(f"{str(damaged).rstrip('.')}; {REMEDY}.")
         return None
 
-    def _read(self, path: Path) -> PartState:
+    def _read(self, path: Path) -> StateArrays:
         with opened_archive(path, SnapshotError, "state of a watch") as archive:
             arrays = archive.arrays()
-        mark = arrays.pop(_MODEL, None)
-        head: Any = None if mark is None else {"model": str(mark)}
+        digest = arrays.pop(_MODEL, None)
+        head: Any = None if digest is None else {"model": str(digest)}
         if _HEAD in arrays:
             head = parse_json(str(arrays.pop(_HEAD)), f"{path}: head", SnapshotError, REMEDY)
         if not isinstance(head, dict) or not isinstance(head.get("model"), str):
             raise SnapshotError(f"{path}: is not the state of a watch.")
         for key, what in (("robot", "another robot"), ("model", "another model"), ("source", "another source")):
-            found, here = head.get(key), self._owner[key]
-            if found is not None and here and found != here:
-                names = f" ('{shortened(str(found), 60)}', not '{shortened(here, 60)}')" if key != "model" else ""
-                raise OtherWatchError(f"{path} is the state of {what}{names}; {REMEDY}.")
+            saved, own = head.get(key), self._owner[key]
+            if saved is not None and own and saved != own:
+                names = f" ('{shortened(str(saved), 60)}', not '{shortened(own, 60)}')" if key != "model" else ""
+                raise ForeignSnapshotError(f"{path} is the state of {what}{names}; {REMEDY}.")
         return arrays
 
-    def write(self, state: PartState) -> None:
-        """Put a `state` in the place of the one before, which is kept until the next."""
-        held = io.BytesIO()
+    def write(self, state: StateArrays) -> None:
+        """Write a `state`; the previous file stays until the next write."""
+        data = io.BytesIO()
         arrays: dict[str, Any] = {**state, _HEAD: np.array(json.dumps(self._owner))}
-        np.savez(held, **arrays)
+        np.savez(data, **arrays)
         now = self.folder / _NOW
         with contextlib.suppress(FileNotFoundError):
             os.replace(now, self.folder / _BEFORE)
-        write_whole(now, held.getvalue())
+        write_whole(now, data.getvalue())
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Unlock the folder."""
         self._lock.close()

@@ -1,5 +1,4 @@
-"""`LiveSource`: where the samples of a running robot come from; the registry of them, `LIVE_SOURCES`; and `Lasting`,
-which opens a source again and again and knows how old its last word is."""
+"""`LiveSource`: a source of samples; `LIVE_SOURCES`: their registry; `ReconnectingSource`: reopens a lost source."""
 
 from __future__ import annotations
 
@@ -17,34 +16,34 @@ from steelyard.errors import SteelyardError
 from steelyard.ground.arrays import Array
 from steelyard.ground.registry import Registry
 from steelyard.robot.robot import Robot
-from steelyard.watch.parts import PartState
-from steelyard.watch.tally import Tally
+from steelyard.watch.diagnostics import Diagnostics
+from steelyard.watch.monitor import StateArrays
 
 LOOPBACK = "127.0.0.1"
-# These stand for no host at all: this machine.
-_ON_THIS_MACHINE = re.compile(r"^(?:127\.0\.0\.1|localhost|\[::1\]):(?=\d+$)")
-# A source that cannot be reached is tried again after this long, then after twice as long, and so on.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 30.0
+# Host names of this machine; an address without a host means the same.
+_LOCAL_HOST = re.compile(r"^(?:127\.0\.0\.1|localhost|\[::1\]):(?=\d+$)")
+# Pause before a lost source is opened again; it doubles up to the maximum.
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.25, 30.0
 
 
 class SourceError(SteelyardError):
-    """A source that cannot be used as asked: names it, and what would help."""
+    """A source that cannot be used as requested; the message names it and a remedy."""
 
 
-class SourceLost(SourceError):  # noqa: N818
-    """A source that is not there now, and may be later."""
+class SourceLostError(SourceError):
+    """A source that is not available now and may be later."""
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What sources are opened with.
+    """Settings of a source.
 
     Args:
-        robot: whose samples they are, joints in its order.
-        mapping: what columns mean, where names alone do not tell it: a file, or the name of a preset; "" for none.
-        speed: of a replay, 1 for the log's own, inf for as fast as can be; 0: a step at every line that is typed.
-        size: samples that a replay hands over at once, at most.
-        torque: the name of what stands for torque, where a source has several.
+        robot: The robot that sends the samples; joints have its order.
+        mapping: Meaning of the columns: a file or the name of a preset; "" if their names suffice.
+        speed: Speed of a replay: 1 for the log's own, inf for the maximum; 0 for one step per line typed.
+        size: Largest number of samples that a replay returns at once.
+        torque: Signal to use as torque, if a source has several.
     """
 
     robot: Robot
@@ -55,50 +54,50 @@ class SourceOptions:
 
 
 class LiveSource(ABC):
-    """Where samples come from. What is wrong with them is counted and told (`tally`), and ends nothing.
+    """A source of samples. Faulty samples are counted in `diagnostics` and never end the source.
 
     Args:
-        address: what stood behind the colon: a host and port, a path, a topic.
-        options: what it is opened with.
+        address: Text after the colon: a host and port, a path, or a topic.
+        options: Settings.
     """
 
-    description: ClassVar[str] = ""  # in a few words, for the list of sources
+    description: ClassVar[str] = ""  # for the list of sources
     example: ClassVar[str] = ""
-    live: ClassVar[bool] = True  # it does not wait: where nothing comes, something is wrong
-    apart: ClassVar[bool] = False  # may be read in a process of its own: it has neither threads nor libraries that do
-    silent_s: ClassVar[float] = 0.0  # opened anew after so long without a word; 0: never
+    live: ClassVar[bool] = True  # a running robot: a pause in its samples is a fault
+    forkable: ClassVar[bool] = False  # may be read in a forked process: neither it nor its libraries have threads
+    max_silence_s: ClassVar[float] = 0.0  # a longer silence [s] reopens the source; 0: never
 
     def __init__(self, address: str, options: SourceOptions) -> None:
-        self.address, self.options, self.tally = address, options, Tally()
+        self.address, self.options, self.diagnostics = address, options, Diagnostics()
 
     @abstractmethod
     def open(self) -> None:
-        """Connect, bind, or begin; `SourceLost` where that may succeed later."""
+        """Connect, bind or start; raise `SourceLostError` if a later attempt may succeed."""
 
     @abstractmethod
     def read(self, wait_s: float) -> Array | None:
-        """What has come, (samples, 1 + 3 joints): t, q, dq, tau; none after `wait_s` seconds; None at the end."""
+        """Return samples t, q, dq, tau, shape (samples, 1 + 3 joints), after up to `wait_s` s; None at the end."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of everything; it may be opened again."""
+        """Release all resources; the source may be opened again."""
 
     @property
     def identity(self) -> str:
-        """What tells this source from others, such as "tcp:5005"; a state of another source is of no use to it."""
-        kind = next((name for name, made in LIVE_SOURCES.items() if made is type(self)), type(self).__name__)
-        return f"{kind}:{_ON_THIS_MACHINE.sub('', self.address)}"
+        """Name of this source, such as "tcp:5005"; a state of another source does not fit."""
+        kind = next((name for name, cls in LIVE_SOURCES.items() if cls is type(self)), type(self).__name__)
+        return f"{kind}:{_LOCAL_HOST.sub('', self.address)}"
 
-    def state(self) -> PartState:
-        """How far it is, where it can go on from there."""
+    def state(self) -> StateArrays:
+        """Return the position in the stream, if the source can continue from there."""
         return {}
 
-    def restore(self, state: PartState) -> bool:
-        """Go on from a `state`; False where what came since is lost."""
+    def restore(self, state: StateArrays) -> bool:
+        """Continue from a `state`; return False if samples since then are lost."""
         return False
 
-    def nothing(self) -> Array:
-        """No samples."""
+    def no_samples(self) -> Array:
+        """Return an empty table of samples."""
         return np.zeros((0, 1 + 3 * self.options.robot.dof))
 
 
@@ -106,7 +105,12 @@ LIVE_SOURCES: Registry[type[LiveSource]] = Registry("source", ("steelyard.watch.
 
 
 def open_source(text: str, options: SourceOptions) -> LiveSource:
-    """The source that `text` names, not yet opened: a log, "-" for standard input, or KIND:ADDRESS; with `options`."""
+    """Create a source without opening it.
+
+    Args:
+        text: A log, "-" for standard input, or KIND:ADDRESS.
+        options: Settings.
+    """
     kind, colon, address = text.partition(":")
     if text == "-":
         return LIVE_SOURCES["stdin"]("", options)
@@ -114,17 +118,17 @@ def open_source(text: str, options: SourceOptions) -> LiveSource:
         return LIVE_SOURCES[kind](address, options)
     if Path(text.split("\n")[0]).exists():
         return LIVE_SOURCES["replay"](text, options)
-    known = ", ".join(made.example for made in LIVE_SOURCES.values() if made.example)
-    raise SourceError(f"'{text}' is neither a log that exists nor a source; sources are {known}.")
+    examples = ", ".join(cls.example for cls in LIVE_SOURCES.values() if cls.example)
+    raise SourceError(f"'{text}' is neither an existing log nor a source; sources are {examples}.")
 
 
 def host_and_port(address: str, kind: str, port: int | None = None) -> tuple[str, int]:
-    """The host, this machine where none is named, and the port of an `address` HOST:PORT, [HOST]:PORT, PORT or HOST.
+    """Split an address into host and port; without a host it is this machine.
 
     Args:
-        address: as it was typed.
-        kind: of source, for the complaint.
-        port: where none is named; None: one must be.
+        address: HOST:PORT, [HOST]:PORT, PORT or HOST.
+        kind: Kind of source, for the error message.
+        port: Default port; None if the address must have one.
     """
     host, colon, number = address.rpartition(":")
     if not colon and (port is None or address.isdecimal()):
@@ -132,18 +136,18 @@ def host_and_port(address: str, kind: str, port: int | None = None) -> tuple[str
     elif not colon or (port is not None and not number.isdecimal()):
         host, number = address, str(port)
     if not (number.isascii() and number.isdecimal() and 0 <= int(number) <= 65535):
-        raise SourceError(f"'{kind}:{address}' names no port; write {kind}:PORT or {kind}:HOST:PORT.")
+        raise SourceError(f"'{kind}:{address}' has no valid port; write {kind}:PORT or {kind}:HOST:PORT.")
     return host.strip("[]") or LOOPBACK, int(number)
 
 
-class Lasting:
-    """A source that is opened again whenever it is lost, later and later, and that knows when it last spoke.
+class ReconnectingSource:
+    """Reopens a source when it is lost, with growing pauses, and measures the age of its last sample.
 
     Args:
-        source: the source itself.
-        stale_s: after so long without a sample what is told of the robot is stale.
-        now: a clock that never goes back, s.
-        sleep: waits for seconds.
+        source: The source.
+        stale_s: Time without samples after which the report is stale [s].
+        now: Monotonic clock [s].
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -154,16 +158,16 @@ class Lasting:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.source, self.stale_s = source, stale_s
-        self.reopened = False  # since the samples that were read before; whoever reads takes it down
+        self.reopened = False  # since the previous samples; the reader resets it
         self._now, self._sleep = now, sleep
         self._open = False
         self._opened_before = False
-        self._pause, self._next, self._heard, self._spoke = _FIRST_PAUSE_S, -np.inf, now(), now()
+        self._pause, self._retry_at, self._last_heard, self._last_sample = _FIRST_PAUSE_S, -np.inf, now(), now()
 
     @property
     def age_s(self) -> float:
-        """How long ago the last sample came, or this began."""
-        return self._now() - self._spoke
+        """Time since the last sample, or since the start [s]."""
+        return self._now() - self._last_sample
 
     @property
     def stale(self) -> bool:
@@ -174,46 +178,46 @@ class Lasting:
         return self._open
 
     def read(self, wait_s: float) -> Array | None:
-        """As `LiveSource.read`, waiting for up to `wait_s` seconds; a source that is lost has no samples."""
+        """Read as `LiveSource.read` with `wait_s`; a lost source returns no samples."""
         if not self._open and not self._try_to_open(wait_s):
-            return self.source.nothing()
+            return self.source.no_samples()
         try:
             rows = self.source.read(wait_s)
             if rows is not None and len(rows):
-                self._heard = self._spoke = self._now()
+                self._last_heard = self._last_sample = self._now()
                 self._pause = _FIRST_PAUSE_S
-            elif self.source.silent_s and self._now() - self._heard > self.source.silent_s:
-                raise SourceLost(f"{self.source.address}: has been silent for {self.source.silent_s:g} s")
-        except (SourceLost, OSError) as why:
-            self._lost(why)
-            return self.source.nothing()
+            elif self.source.max_silence_s and self._now() - self._last_heard > self.source.max_silence_s:
+                raise SourceLostError(f"{self.source.address}: sent nothing for {self.source.max_silence_s:g} s")
+        except (SourceLostError, OSError) as why:
+            self._on_loss(why)
+            return self.source.no_samples()
         return rows
 
     def _try_to_open(self, wait_s: float) -> bool:
-        left = self._next - self._now()
-        if left > 0.0:
-            self._sleep(min(left, wait_s))
+        remaining_s = self._retry_at - self._now()
+        if remaining_s > 0.0:
+            self._sleep(min(remaining_s, wait_s))
             return False
         try:
             self.source.open()
-        except (SourceLost, OSError) as why:
-            self._lost(why)
+        except (SourceLostError, OSError) as why:
+            self._on_loss(why)
             return False
-        self._open, self._heard = True, self._now()
+        self._open, self._last_heard = True, self._now()
         if self._opened_before:
             self.reopened = True
-            self.source.tally.count("reconnected")
+            self.source.diagnostics.count("reconnected")
         self._opened_before = True
         return True
 
-    def _lost(self, why: Exception) -> None:
+    def _on_loss(self, why: Exception) -> None:
         self.close()
-        self._next = self._now() + self._pause
-        self._pause = min(2.0 * self._pause, _LONGEST_PAUSE_S)
+        self._retry_at = self._now() + self._pause
+        self._pause = min(2.0 * self._pause, _MAX_PAUSE_S)
         reason = str(why).rstrip(".") or type(why).__name__
-        self.source.tally.count("lost", f"The source is lost ({reason}); it is tried again.")
+        self.source.diagnostics.count("lost", f"The source is lost ({reason}); the watch keeps trying to reopen it.")
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
         self._open = False
         self.source.close()

@@ -1,13 +1,13 @@
-"""`RowWindows`: what the observer has left unexplained, with all that might explain it, in small sums.
+"""`ResidualWindows`: sums of the observer's residual torque and of the regressors of its possible causes.
 
-Over a window of a fifth of a second, joint by joint, the torque that the model does not explain, ρ = mean τ − model, is
+Over a window of 0.2 s the residual torque of a joint, ρ = mean τ − model, is
 
     ρ = L θ + ΔFc·s + ΔFv·v + o + γ·(model torque) + K δ + noise,
 
-with L the rows of the last link's ten parameters (a load that it carries), s the direction and v the velocity of the
-joint (friction beyond the model's), o an offset of its sensor, γ an error of its gain, and δ zeros of joint positions
-that have moved. A second's windows leave one Gram matrix of these columns per joint. All parts that look for causes
-share them, at a cost that hardly depends on the rate of the samples.
+with L the regressor of the last link's ten parameters (a payload), s the direction and v the velocity of the joint
+(friction beyond the model), o an offset of the torque sensor, γ an error of the gain, and δ errors of the zeros of
+joint positions. The windows of each second give one Gram matrix of these columns per joint. All monitors that search
+for causes share them, at a cost that hardly depends on the sample rate.
 """
 
 from __future__ import annotations
@@ -27,52 +27,52 @@ from steelyard.ground.arrays import Array
 from steelyard.ground.scalars import Scalar, Vector
 from steelyard.parameters.friction import SMOOTHING_SPEED
 from steelyard.payload.load import between, own_frame
-from steelyard.watch.batch import SampleBatch, Seen
-from steelyard.watch.parts import PartState, WatchSetup
+from steelyard.watch.batch import ObservedBatch, SampleBatch
+from steelyard.watch.monitor import StateArrays, WatchSetup
 
-# Columns are worked out at ticks of 10 ms: robots move by a few Hz, and their trapezoids are exact to a part in 10⁴.
+# Columns are computed at ticks of 10 ms. Robots move with a few Hz, so the trapezoidal rule is exact to 1e-4.
 TICK_S = 0.01
-# Stamps at whole ticks lie within rounding of a tick's edge, and that on both sides of it; all belong above.
-_ABOVE = 1e-3
-# A window is so many ticks: its mean lets pass what a robot's motion is made of, and ripple and noise not.
-_TICKS = 20
-WINDOW_S = TICK_S * _TICKS
-# A second: what changes faster than that is a contact, not a load or a gear.
+# Stamps at whole ticks differ from the edge by rounding errors; this share of a tick puts all of them above it.
+_EDGE_TOLERANCE = 1e-3
+# Ticks of a window. Its mean passes the frequencies of the motion, and removes ripple and noise.
+_WINDOW_TICKS = 20
+WINDOW_S = TICK_S * _WINDOW_TICKS
+# Windows of a second. Faster changes are contacts, not payloads or drives.
 _WINDOWS = 5
-LOOK_S = WINDOW_S * _WINDOWS
+SECOND_S = WINDOW_S * _WINDOWS
 Indices = NDArray[np.int64]
 _Rows = tuple[Array, Array, NDArray[np.bool_]]
-# A joint that goes one way all the window has all of its dry friction; one that rests or turns has any part of it.
-_ONE_WAY = 0.95
-# The columns of a joint, in this order, and the residual behind them.
+# Mean direction above which a joint counts as moving in one direction, with full dry friction.
+_MIN_DIRECTION = 0.95
+# Columns of a joint; the last column is the residual.
 LOAD, DIRECTION, SPEED, OFFSET, GAIN, ZEROS = slice(0, 10), 10, 11, 12, 13, slice(14, -1)
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
-    """The seconds that have become complete with a batch.
+class SecondSums:
+    """Sums over the seconds that a batch completes.
 
     Args:
-        t: when each ended, s.
-        gram: (looks, joints, columns, columns) sums over windows in which the joint moved; the last column is ρ.
-        warmth: seconds that each joint moved, (looks, joints).
-        lagged: (looks, joints) sums of ρ times the window before's.
+        t: End of each second [s].
+        gram: Sums over windows with motion of the joint, shape (seconds, joints, columns, columns); last column ρ.
+        moved_s: Time in motion [s], shape (seconds, joints).
+        lagged: Sums of ρ times ρ of the previous window, shape (seconds, joints).
     """
 
     t: Array
     gram: Array
-    warmth: Array
+    moved_s: Array
     lagged: Array
 
     def __len__(self) -> int:
         return len(self.t)
 
 
-class RowWindows:
-    """Makes `Looks` of what is seen; where batches begin and end makes no difference but for rounding.
+class ResidualWindows:
+    """Computes `SecondSums` from batches; the split into batches changes only rounding errors.
 
     Args:
-        setup: model and options; option "frame" names where a load is described (default: the last link).
+        setup: Model and options; option "frame" names the frame of the payload (default: the last link).
     """
 
     def __init__(self, setup: WatchSetup) -> None:
@@ -81,43 +81,43 @@ class RowWindows:
         robot = model.robot
         self.n = n = robot.dof
         self.columns = 14 + n + 1
-        place = robot.moving_frame(str(setup.options.get("frame", "")))
-        self._host = place.host
-        self._to_own = np.linalg.inv(between(own_frame(robot.links[place.host], place.host), place))
-        bare = Dynamics(robot)
-        self._momentum, self._remainder = (self._of_load(bare, name) for name in ("momentum", "remainder"))
+        frame = robot.moving_frame(str(setup.options.get("frame", "")))
+        self._host = frame.host
+        self._to_own = np.linalg.inv(between(own_frame(robot.links[frame.host], frame.host), frame))
+        rigid = Dynamics(robot)
+        self._momentum, self._remainder = (self._load_regressor(rigid, name) for name in ("momentum", "remainder"))
         self._stiffness = _stiffness(model)
         self._slow = np.array([SMOOTHING_SPEED[joint.kind] for joint in robot.joints])
         self._used = np.array(robot.torque_used, dtype=bool)
         self._tick_width = 12 * n  # rows of the load, direction, velocity
-        self._seen: Seen | None = None
-        self._found = self._none()
+        self._last_batch: ObservedBatch | None = None
+        self._last_sums = self._no_sums()
         self._clear()
-        self._look = self._ended = np.nan  # number and end of the second that is being filled
+        self._look = self._ended = np.nan  # number and end of the present second
         self._sums = np.zeros((n, self.columns, self.columns))
-        self._more = np.zeros((2, n))  # seconds moved; lagged products
+        self._more = np.zeros((2, n))  # time in motion; lagged products
 
-    def _of_load(self, bare: Dynamics, name: str) -> Evaluator:
+    def _load_regressor(self, rigid: Dynamics, name: str) -> Evaluator:
         first, n = 10 * self._host, self.n
 
         def body(q: Vector, dq: Vector) -> dict[tuple[int, int], Scalar]:
-            entries = bare.over_scalars(f"{name}_regressor", {"q": q, "dq": dq})
+            entries = rigid.over_scalars(f"{name}_regressor", {"q": q, "dq": dq})
             return {(row, c - first): x for (row, c), x in entries.items() if first <= c < first + 10}
 
-        made = Evaluator(trace(f"load_{name}", {"q": n, "dq": n}, body, (n, 10)))
-        made.compile()
-        return made
+        evaluator = Evaluator(trace(f"load_{name}", {"q": n, "dq": n}, body, (n, 10)))
+        evaluator.compile()
+        return evaluator
 
-    def _none(self) -> Looks:
+    def _no_sums(self) -> SecondSums:
         n, c = self.n, self.columns
-        return Looks(np.zeros(0), np.zeros((0, n, c, c)), np.zeros((0, n)), np.zeros((0, n)))
+        return SecondSums(np.zeros(0), np.zeros((0, n, c, c)), np.zeros((0, n)), np.zeros((0, n)))
 
     def _clear(self) -> None:
-        """Nothing is carried across a gap: the window that was begun is left out."""
+        """Reset at a gap; the incomplete window is dropped."""
         n = self.n
         self._slot = np.nan  # number of the last tick
         self._time = np.array([np.nan, np.nan])  # of the last sample, of the last tick
-        self._impulse = np.zeros(2 * n)  # of e, and of the measured torque, since the last edge
+        self._impulse = np.zeros(2 * n)  # of e and of the measured torque since the last edge
         self._tau = np.zeros(n)  # of the last sample
         self._tick = np.zeros(self._tick_width)  # columns at the last tick
         self._area = np.zeros(self._tick_width)  # their integrals since the last edge
@@ -126,76 +126,76 @@ class RowWindows:
         self._before = np.zeros(n)
 
     @classmethod
-    def shared(cls, setup: WatchSetup) -> RowWindows:
-        """The windows of all parts that are made for the same `setup`: each batch is worked out once."""
-        made = _SHARED.get(id(setup))
-        if made is None or made.setup is not setup:
-            made = _SHARED[id(setup)] = cls(setup)
-        return made
+    def shared(cls, setup: WatchSetup) -> ResidualWindows:
+        """Return the windows that all monitors with the same `setup` share."""
+        windows = _SHARED.get(id(setup))
+        if windows is None or windows.setup is not setup:
+            windows = _SHARED[id(setup)] = cls(setup)
+        return windows
 
-    def take(self, seen: Seen) -> Looks:
-        """The seconds that are complete after what was `seen`; asked again for the same, the same."""
-        if seen is not self._seen:
-            self._found = self._taken(seen)
-            self._seen = seen
-        return self._found
+    def update(self, batch: ObservedBatch) -> SecondSums:
+        """Return the seconds that `batch` completes; a second call with the same batch returns the same."""
+        if batch is not self._last_batch:
+            self._last_sums = self._compute(batch)
+            self._last_batch = batch
+        return self._last_sums
 
-    def _taken(self, seen: Seen) -> Looks:
-        batch = seen.batch
-        if batch.fresh:
+    def _compute(self, batch: ObservedBatch) -> SecondSums:
+        samples = batch.samples
+        if samples.fresh:
             self._clear()
-        if not len(batch):
-            return self._none()
-        t = batch.t
+        if not len(samples):
+            return self._no_sums()
+        t = samples.t
         begins = bool(np.isnan(self._time[0]))
         if begins:
-            self._time[:], self._tau = t[0], batch.tau[0]
+            self._time[:], self._tau = t[0], samples.tau[0]
         h = np.diff(t, prepend=self._time[0])
-        tau = np.concatenate([self._tau[None], batch.tau])
-        impulses = np.concatenate([seen.e, 0.5 * (tau[1:] + tau[:-1])], axis=1) * h[:, None]
-        slots = np.floor(t / TICK_S + _ABOVE)
+        tau = np.concatenate([self._tau[None], samples.tau])
+        impulses = np.concatenate([batch.e, 0.5 * (tau[1:] + tau[:-1])], axis=1) * h[:, None]
+        slots = np.floor(t / TICK_S + _EDGE_TOLERANCE)
         slots_before, self._slot = self._slot, slots[-1]
-        self._time[0], self._tau = t[-1], batch.tau[-1].copy()
-        ticks = np.flatnonzero(np.diff(slots, prepend=slots_before) != 0.0)  # NaN before the first: one, too
-        numbers = np.floor(slots[ticks] / _TICKS)
-        edges = np.flatnonzero(np.diff(numbers, prepend=np.floor(slots_before / _TICKS)) != 0.0)
+        self._time[0], self._tau = t[-1], samples.tau[-1].copy()
+        ticks = np.flatnonzero(np.diff(slots, prepend=slots_before) != 0.0)  # NaN before the first gives a tick
+        numbers = np.floor(slots[ticks] / _WINDOW_TICKS)
+        edges = np.flatnonzero(np.diff(numbers, prepend=np.floor(slots_before / _WINDOW_TICKS)) != 0.0)
         at = ticks[edges]
-        impulse, self._impulse = _between(impulses, at, self._impulse)
+        impulse, self._impulse = _sums_between(impulses, at, self._impulse)
         if not len(ticks):
-            return self._none()
-        area, self._area = _between(self._steps(seen, ticks), edges, self._area)
+            return self._no_sums()
+        area, self._area = _sums_between(self._steps(batch, ticks), edges, self._area)
         if not len(at):
-            return self._none()
-        return self._looks(numbers[edges], self._rows(batch, at, impulse, area))
+            return self._no_sums()
+        return self._complete(numbers[edges], self._rows(samples, at, impulse, area))
 
-    def _steps(self, seen: Seen, ticks: Indices) -> Array:
-        """What each tick adds to the integrals of the columns."""
-        batch, n = seen.batch, self.n
-        q, dq, t = batch.q[ticks], batch.dq[ticks], batch.t[ticks]
+    def _steps(self, batch: ObservedBatch, ticks: Indices) -> Array:
+        """Return the increments of the column integrals at each tick."""
+        samples, n = batch.samples, self.n
+        q, dq, t = samples.q[ticks], samples.dq[ticks], samples.t[ticks]
         rows = np.asarray(self._remainder({"q": q, "dq": dq}, threads=1)).reshape(-1, 10) @ self._to_own
         now = np.concatenate([rows.reshape(len(t), 10 * n), np.tanh(dq / self._slow), dq], axis=1)
         old = np.concatenate([self._tick[None], now[:-1]])
-        steps = np.diff(t, prepend=self._time[1])[:, None]  # 0 for the first of all: what is before it does not count
+        steps = np.diff(t, prepend=self._time[1])[:, None]  # 0 for the first tick
         self._tick, self._time[1] = now[-1], t[-1]
         return np.asarray(0.5 * steps * (now + old))
 
-    def _rows(self, batch: SampleBatch, at: Indices, impulse: Array, area: Array) -> _Rows:
-        """The times at which windows end, their rows (windows, joints, columns), and whether each joint moved."""
+    def _rows(self, samples: SampleBatch, at: Indices, impulse: Array, area: Array) -> _Rows:
+        """Return the ends of the windows, their rows (windows, joints, columns), and whether each joint moved."""
         n = self.n
-        q, dq, t = batch.q[at], batch.dq[at], batch.t[at]
+        q, dq, t = samples.q[at], samples.dq[at], samples.t[at]
         P = np.asarray(self._momentum({"q": q, "dq": dq}, threads=1)).reshape(-1, 10) @ self._to_own
         new = np.concatenate([t[:, None], P.reshape(len(t), -1), self._stiffness(q).reshape(len(t), -1)], axis=1)
         old = np.concatenate([self._edge[None], new[:-1]])
         self._edge = new[-1]
         T = new[:, :1] - old[:, :1]
         with np.errstate(invalid="ignore"):
-            good = np.abs(T / WINDOW_S - 1.0) < 0.5  # the first of all has no beginning
+            good = np.abs(T / WINDOW_S - 1.0) < 0.5  # false for the first window
             T = np.where(good, T, 1.0)
             residual, torque = -impulse[:, :n] / T, impulse[:, n:] / T
             direction, speed = area[:, 10 * n : 11 * n] / T, area[:, 11 * n :] / T
             load = (new - old)[:, 1 : 1 + 10 * n] / T + area[:, : 10 * n] / T
             zeros = -0.5 * (new + old)[:, 1 + 10 * n :].reshape(-1, n, n)
-        moves = good & (np.abs(direction) > _ONE_WAY)
+        moves = good & (np.abs(direction) > _MIN_DIRECTION)
         columns = np.empty((len(t), n, self.columns))
         columns[..., LOAD] = load.reshape(-1, n, 10)
         columns[..., DIRECTION], columns[..., SPEED] = direction, speed
@@ -203,48 +203,49 @@ class RowWindows:
         columns[..., -1] = residual
         return t, np.where((moves & self._used)[..., None], columns, 0.0), moves
 
-    def _looks(self, numbers: Array, rows: _Rows) -> Looks:
-        """The seconds that are complete; the windows of the one that is not are kept."""
+    def _complete(self, numbers: Array, rows: _Rows) -> SecondSums:
+        """Return the complete seconds; store the windows of the present one."""
         n, c, (t, columns, moves) = self.n, self.columns, rows
         rho = columns[..., -1]
         lagged = rho * np.concatenate([self._before[None], rho[:-1]])
         self._before = rho[-1]
-        # A window ends at the edge that begins the next one: the number of the look is that of the window before.
-        look = np.floor((numbers - 1.0) / _WINDOWS)
-        first = np.flatnonzero(np.diff(look, prepend=look[0] - 1.0) != 0.0)
+        # A window ends at the edge that starts the next one, so the number of the second is that of the previous
+        # window.
+        second = np.floor((numbers - 1.0) / _WINDOWS)
+        first = np.flatnonzero(np.diff(second, prepend=second[0] - 1.0) != 0.0)
         gram = np.add.reduceat(columns[..., :, None] * columns[..., None, :], first, axis=0)
         more = np.add.reduceat(np.stack([moves * WINDOW_S, lagged], axis=1), first, axis=0)
-        if look[0] == self._look:
+        if second[0] == self._look:
             gram[0] += self._sums
             more[0] += self._more
-        elif np.isfinite(self._look):  # one that was complete already
+        elif np.isfinite(self._look):  # the stored second is complete
             gram = np.concatenate([self._sums[None], gram])
             more = np.concatenate([self._more[None], more])
             first = np.concatenate([[0], first])
             t = np.concatenate([[self._ended], t])
             first[1:] += 1
-        self._look, self._sums, self._more = look[-1], gram[-1].copy(), more[-1].copy()
+        self._look, self._sums, self._more = second[-1], gram[-1].copy(), more[-1].copy()
         ends = np.append(first[1:], len(t)) - 1
         self._ended = t[-1]
-        return Looks(t[ends[:-1]], gram[:-1].reshape(-1, n, c, c), more[:-1, 0], more[:-1, 1])
+        return SecondSums(t[ends[:-1]], gram[:-1].reshape(-1, n, c, c), more[:-1, 0], more[:-1, 1])
 
-    def state(self) -> PartState:
-        """All that the next sample needs, as arrays."""
-        return {f"windows_{name}": np.array(getattr(self, f"_{name}")) for name in _KEPT}
+    def state(self) -> StateArrays:
+        """Return all that the next sample needs, as arrays."""
+        return {f"windows_{name}": np.array(getattr(self, f"_{name}")) for name in _STATE}
 
-    def restore(self, state: PartState) -> None:
-        """Go on from a `state` of the same model."""
-        for name in _KEPT:
+    def restore(self, state: StateArrays) -> None:
+        """Continue from a `state` of the same model."""
+        for name in _STATE:
             value = np.array(state[f"windows_{name}"], dtype=float)
             setattr(self, f"_{name}", value if value.ndim else float(value))
 
 
-_KEPT = ("slot", "time", "impulse", "tau", "tick", "area", "edge", "before", "look", "ended", "sums", "more")
-_SHARED: WeakValueDictionary[int, RowWindows] = WeakValueDictionary()
+_STATE = ("slot", "time", "impulse", "tau", "tick", "area", "edge", "before", "look", "ended", "sums", "more")
+_SHARED: WeakValueDictionary[int, ResidualWindows] = WeakValueDictionary()
 
 
-def _between(rows: Array, at: Indices, carried: Array) -> tuple[Array, Array]:
-    """Sums of `rows` from one place of `at` to the next, the first with what was `carried`; and what is left over."""
+def _sums_between(rows: Array, at: Indices, carried: Array) -> tuple[Array, Array]:
+    """Return the sums of `rows` up to each index of `at`, the first including `carried`, and the sum of the rest."""
     if not len(at):
         return rows[:0], carried + rows.sum(axis=0)
     stop = at[-1] + 1
@@ -254,14 +255,14 @@ def _between(rows: Array, at: Indices, carried: Array) -> tuple[Array, Array]:
 
 
 def _stiffness(model: Model) -> Callable[[Array], Array]:
-    """∂(torque that holds the robot still)/∂q at postures, (samples, joints, joints)."""
+    """Return a function for ∂(static torque)/∂q at postures, shape (samples, joints, joints)."""
     n = model.robot.dof
-    made = Evaluator(model.dynamics.function("gravity_torque", "tangent", "q"))
-    made.compile()
-    given = {"theta": model.theta}
+    evaluator = Evaluator(model.dynamics.function("gravity_torque", "tangent", "q"))
+    evaluator.compile()
+    parameters = {"theta": model.theta}
 
-    def of(q: Array) -> Array:
-        columns = [made({"q": q, **given, "tangent_q": unit}, threads=1) for unit in np.eye(n)]
+    def stiffness(q: Array) -> Array:
+        columns = [evaluator({"q": q, **parameters, "tangent_q": unit}, threads=1) for unit in np.eye(n)]
         return np.stack(columns, axis=-1)
 
-    return of
+    return stiffness

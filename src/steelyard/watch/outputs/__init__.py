@@ -1,1 +1,1 @@
-"""Where what a watch tells goes, one kind a file: see `steelyard.watch.output`."""
+"""Outputs, one per file: see `steelyard.watch.output`."""

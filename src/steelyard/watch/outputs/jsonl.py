@@ -1,4 +1,4 @@
-"""A line of JSON for every report and every event."""
+"""`JsonLines`: one line of JSON per report and event."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from typing import IO, Any
 
 from steelyard.ground.files import plain
+from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
-from steelyard.watch.parts import WatchEvent
 
 
 @WATCH_OUTPUTS.register("jsonl")
 class JsonLines(WatchOutput):
-    """To a file, which grows, or to standard output. A line is whole: it is written at once."""
+    """Appends to a file or writes to standard output; each line is written at once."""
 
     description = "a line of JSON for every report and event, to a file or standard output"
     _file: IO[str] | None = None
@@ -22,10 +22,10 @@ class JsonLines(WatchOutput):
         self._file = open(self.where, "a", encoding="utf-8") if self.where else sys.stdout  # noqa: SIM115
         return ""
 
-    def told(self, report: WatchReport) -> None:
+    def write_report(self, report: WatchReport) -> None:
         self._write(report.plain())
 
-    def happened(self, event: WatchEvent) -> None:
+    def write_event(self, event: WatchEvent) -> None:
         self._write(event.plain())
 
     def _write(self, value: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Everything as MCAP: samples, external torque, reports and events, for Foxglove and for our own reader of bags."""
+"""`McapRecording`: samples, external torque, reports and events as MCAP."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ import numpy as np
 from steelyard.ground.files import check_file, plain
 from steelyard.ground.places import rename_new
 from steelyard.signals.readers.bags import JOINT_STATE, joint_state_places
-from steelyard.watch.batch import Seen
+from steelyard.watch.batch import ObservedBatch
+from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
-from steelyard.watch.parts import WatchEvent
 
 _SAMPLES, _EXTERNAL, _REPORTS, _EVENTS = (
     "/joint_states", "/steelyard/external_torque", "/steelyard/report", "/steelyard/events",
 )  # fmt: skip
 _NUMBERS, _TEXT = "std_msgs/msg/Float64MultiArray", "std_msgs/msg/String"
-# A file is ended, and the next begun, after so many bytes: what a kill can cost.
-_MOST_BYTES = 1 << 28
+# Size at which the next file begins [bytes]; a kill loses at most this.
+_MAX_BYTES = 1 << 28
 
 
 @WATCH_OUTPUTS.register("mcap")
 class McapRecording(WatchOutput):
-    """A recording, FILE.mcap, then FILE-2.mcap and so on, where these are free. Each file appears when it is
-    whole; what was being written when the process was killed stands in a folder beside it, for `mcap recover`."""
+    """Writes FILE.mcap, FILE-2.mcap and so on, without replacing existing files.
 
-    description = "everything as MCAP; our own reader takes it as a log"
+    A file appears when it is complete. After a kill the incomplete file is in a hidden folder of the same directory,
+    for `mcap recover`.
+    """
+
+    description = "samples, reports and events as MCAP, which can be read as a log"
     wants_samples = True
 
     def __init__(self, where: str, setup: OutputSetup) -> None:
@@ -50,18 +53,18 @@ class McapRecording(WatchOutput):
         kinds = self._store.types
         header = kinds["std_msgs/msg/Header"](kinds["builtin_interfaces/msg/Time"](0, 0), "")
         n = len(self.setup.joints)
-        one = kinds[JOINT_STATE](header, list(self.setup.joints), *(np.ones(n) for _ in range(3)))
-        self._state = bytearray(self._store.serialize_cdr(one, JOINT_STATE))
-        places = joint_state_places(one, bytes(self._state), True)
+        example = kinds[JOINT_STATE](header, list(self.setup.joints), *(np.ones(n) for _ in range(3)))
+        self._state = bytearray(self._store.serialize_cdr(example, JOINT_STATE))
+        places = joint_state_places(example, bytes(self._state), True)
         assert places is not None
         self._places = [places[name][0] for name in ("position", "velocity", "effort")]
         layout = kinds["std_msgs/msg/MultiArrayLayout"]([], 0)
         self._external = bytearray(self._store.serialize_cdr(kinds[_NUMBERS](layout, np.ones(n)), _NUMBERS))
         self._numbers = struct.Struct(f"<{n}d")
-        self._begin()
+        self._start_file()
         return ""
 
-    def _begin(self) -> None:
+    def _start_file(self) -> None:
         from rosbags.rosbag2 import StoragePlugin, Writer
 
         self._folder = Path(mkdtemp(prefix=f".{self._path.stem}-", dir=self._path.absolute().parent))
@@ -73,7 +76,7 @@ class McapRecording(WatchOutput):
         }
         self._bytes = 0
 
-    def _end(self) -> None:
+    def _finish_file(self) -> None:
         self._bag.close()
         while True:
             self._number += 1
@@ -84,17 +87,17 @@ class McapRecording(WatchOutput):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write(self, topic: str, stamp: int, data: bytes) -> None:
-        if self._bytes > _MOST_BYTES:
-            self._end()
-            self._begin()
+        if self._bytes > _MAX_BYTES:
+            self._finish_file()
+            self._start_file()
         self._bag.write(self._topics[topic], stamp, data)
         self._bytes += len(data)
         self._last_ns = stamp
 
-    def took(self, seen: Seen) -> None:
-        b, state, numbers = seen.batch, self._state, self._numbers
+    def write_samples(self, batch: ObservedBatch) -> None:
+        b, state, numbers = batch.samples, self._state, self._numbers
         for t, q, dq, tau, r in zip(
-            b.t.tolist(), b.q.tolist(), b.dq.tolist(), b.tau.tolist(), seen.r.tolist(), strict=True
+            b.t.tolist(), b.q.tolist(), b.dq.tolist(), b.tau.tolist(), batch.r.tolist(), strict=True
         ):
             stamp = max(0, round(t * 1e9))
             struct.pack_into("<iI", state, 4, *divmod(stamp, 10**9))
@@ -104,15 +107,15 @@ class McapRecording(WatchOutput):
             numbers.pack_into(self._external, len(self._external) - numbers.size, *r)
             self._write(_EXTERNAL, stamp, bytes(self._external))
 
-    def told(self, report: WatchReport) -> None:
-        self._words(_REPORTS, report.plain())
+    def write_report(self, report: WatchReport) -> None:
+        self._write_json(_REPORTS, report.plain())
 
-    def happened(self, event: WatchEvent) -> None:
-        self._words(_EVENTS, event.plain())
+    def write_event(self, event: WatchEvent) -> None:
+        self._write_json(_EVENTS, event.plain())
 
-    def _words(self, topic: str, value: dict[str, Any]) -> None:
+    def _write_json(self, topic: str, value: dict[str, Any]) -> None:
         text = self._store.types[_TEXT](json.dumps(plain(value), allow_nan=False))
         self._write(topic, self._last_ns, bytes(self._store.serialize_cdr(text, _TEXT)))
 
     def close(self) -> None:
-        self._end()
+        self._finish_file()

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them, on a port of this machine."""
+"""`PrometheusMetrics`: metrics for Prometheus on a port of this machine."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from steelyard.ground.local_web import AllowedNames
+from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
-from steelyard.watch.parts import WatchEvent
 from steelyard.watch.source import SourceError, host_and_port
 
-_PORT = 9464  # where exporters of metrics usually are
+_PORT = 9464  # within the usual range of exporters
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @WATCH_OUTPUTS.register("prometheus")
 class PrometheusMetrics(WatchOutput):
-    """The last report, and events by kind, whenever somebody asks for /metrics."""
+    """Serves the last report, and the number of events by kind, at /metrics."""
 
     description = "metrics for Prometheus at a port of this machine"
 
@@ -29,28 +29,30 @@ class PrometheusMetrics(WatchOutput):
 
     def open(self) -> str:
         outer = self
-        place = (
+        address = (
             host_and_port(self.where, "prometheus", _PORT)
             if not self.where.isdecimal()
             else ("127.0.0.1", int(self.where))
         )
 
-        names = AllowedNames(place[0], self.setup.origins)
+        names = AllowedNames(address[0], self.setup.origins)
 
-        class Answer(BaseHTTPRequestHandler):
-            """One question."""
+        class Handler(BaseHTTPRequestHandler):
+            """Handles one request."""
 
             timeout = 5.0
 
             def do_GET(self) -> None:
                 why = names.refusal(self.headers.get_all("Host", ()), self.headers.get_all("Origin", ()))
                 if why:
-                    outer.tally.count("refused", f"A question for metrics is refused: {why} Allow it: --allow-origin.")
+                    outer.diagnostics.count(
+                        "refused", f"A request for metrics is refused: {why} To allow it, use --allow-origin."
+                    )
                     self._send(403, f"{why}\n".encode())
                     return
-                found = self.path.split("?")[0] == "/metrics"
-                body = outer._text if found else b"Metrics are at /metrics.\n"
-                self._send(200 if found else 404, body)
+                exists = self.path.split("?")[0] == "/metrics"
+                body = outer._text if exists else b"Metrics are at /metrics.\n"
+                self._send(200 if exists else 404, body)
 
             def _send(self, status: int, body: bytes) -> None:
                 self.send_response(status)
@@ -60,23 +62,25 @@ class PrometheusMetrics(WatchOutput):
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *what: Any) -> None:
+            def log_message(self, *details: Any) -> None:
                 pass
 
         try:
-            self._server = ThreadingHTTPServer(place, Answer)
+            self._server = ThreadingHTTPServer(address, Handler)
         except OSError as why:
-            raise SourceError(f"prometheus={self.where} cannot be had ({why.strerror}); name another port.") from None
+            raise SourceError(
+                f"prometheus={self.where} cannot be opened ({why.strerror}); give another port."
+            ) from None
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.port = int(self._server.server_address[1])
-        return f"Metrics are at http://{place[0]}:{self.port}/metrics."
+        return f"Metrics are at http://{address[0]}:{self.port}/metrics."
 
-    def happened(self, event: WatchEvent) -> None:
+    def write_event(self, event: WatchEvent) -> None:
         key = (event.kind, "yes" if event.alarm else "no")
         self._events[key] = self._events.get(key, 0) + 1
 
-    def told(self, report: WatchReport) -> None:
+    def write_report(self, report: WatchReport) -> None:
         self._text = metrics_text(report, self.setup.joints, self._events).encode()
 
     def close(self) -> None:
@@ -85,13 +89,20 @@ class PrometheusMetrics(WatchOutput):
 
 
 def metrics_text(report: WatchReport, joints: Any, events: dict[tuple[str, str], int]) -> str:
-    """A `report` in Prometheus' words, with `events` by kind and alarm; what stands for each of the `joints` has their
-    names."""
+    """Format a report for Prometheus.
+
+    Args:
+        report: The report.
+        joints: Names of the joints, the labels of lists.
+        events: Number of events by kind and alarm.
+    """
     out: dict[str, list[str]] = {}
 
     def add(name: str, value: float, **labels: str) -> None:
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        out.setdefault(_word(f"steelyard_{name}"), []).append(f"{{{inside}}} {value!r}" if inside else f" {value!r}")
+        pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        out.setdefault(_metric_name(f"steelyard_{name}"), []).append(
+            f"{{{pairs}}} {value!r}" if pairs else f" {value!r}"
+        )
 
     add("stale", int(report.stale))
     add("age_seconds", report.age_s)
@@ -100,12 +111,12 @@ def metrics_text(report: WatchReport, joints: Any, events: dict[tuple[str, str],
         add("counted_total", count, kind=kind)
     for (kind, alarm), count in events.items():
         add("events_total", count, kind=kind, alarm=alarm)
-    for part, name, value in report.numbers():
+    for monitor, name, value in report.numbers():
         if not isinstance(value, list):
-            add(f"{part}_{name}", float(value))
+            add(f"{monitor}_{name}", float(value))
         elif len(value) == len(joints):
             for joint, x in zip(joints, value, strict=True):
-                add(f"{part}_{name}", float(x), joint=joint)
+                add(f"{monitor}_{name}", float(x), joint=joint)
     lines = []
     for name, samples in out.items():
         lines.append(f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}")
@@ -113,7 +124,7 @@ def metrics_text(report: WatchReport, joints: Any, events: dict[tuple[str, str],
     return "\n".join([*lines, ""])
 
 
-def _word(name: str) -> str:
+def _metric_name(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_]", "_", name)
 
 

@@ -1,4 +1,4 @@
-"""A recording for Rerun, or its viewer, live."""
+"""`RerunRecording`: a recording for Rerun, or a live view in its viewer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from steelyard.ground.extras import import_extra
-from steelyard.watch.batch import Seen
+from steelyard.watch.batch import ObservedBatch
+from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, WatchOutput, WatchReport
-from steelyard.watch.parts import WatchEvent
 
-_SINCE_1970 = 1e8  # s; a clock that shows more counts from there
+_SINCE_1970 = 1e8  # [s]; a larger time is counted from 1970
 
 
 @WATCH_OUTPUTS.register("rerun")
 class RerunRecording(WatchOutput):
-    """To a file (.rrd), or to a viewer that is open already where none is named: plots by joint, and the events."""
+    """Plots by joint, and events, in a file (.rrd), or without a file in an open viewer."""
 
     description = "a recording for Rerun, or its open viewer (needs rerun-sdk)"
     wants_samples = True
@@ -40,24 +40,24 @@ class RerunRecording(WatchOutput):
     def _set(self, t: float) -> None:
         self._recording.set_time("time", **{name: x[()] for name, x in self._clock(t).items()})
 
-    def took(self, seen: Seen) -> None:
-        b = seen.batch
+    def write_samples(self, batch: ObservedBatch) -> None:
+        b = batch.samples
         index = [self._rr.TimeColumn("time", **self._clock(b.t))]
-        for name, values in (("measured", b.tau), ("external", seen.r)):
+        for name, values in (("measured", b.tau), ("external", batch.r)):
             for joint, column in zip(self._joints, values.T, strict=True):
                 scalars = self._rr.Scalars.columns(scalars=np.ascontiguousarray(column))
                 self._recording.send_columns(f"torque/{joint}/{name}", indexes=index, columns=scalars)
 
-    def told(self, report: WatchReport) -> None:
+    def write_report(self, report: WatchReport) -> None:
         self._set(report.t)
-        for part, name, value in report.numbers():
+        for monitor, name, value in report.numbers():
             if not isinstance(value, list):
-                self._recording.log(f"{part}/{name}", self._rr.Scalars(float(value)))
+                self._recording.log(f"{monitor}/{name}", self._rr.Scalars(float(value)))
             elif len(value) == len(self._joints):
                 for joint, x in zip(self._joints, value, strict=True):
-                    self._recording.log(f"{part}/{name}/{joint}", self._rr.Scalars(float(x)))
+                    self._recording.log(f"{monitor}/{name}/{joint}", self._rr.Scalars(float(x)))
 
-    def happened(self, event: WatchEvent) -> None:
+    def write_event(self, event: WatchEvent) -> None:
         level = self._rr.TextLogLevel.WARN if event.alarm else self._rr.TextLogLevel.INFO
         self._set(event.t)
         self._recording.log("events", self._rr.TextLog(event.message, level=level))

@@ -1,4 +1,4 @@
-"""A live page in the terminal, and events as lines where nobody looks."""
+"""`TerminalPage`: a live page in the terminal."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from collections import deque
 from typing import Any
 
 from steelyard.errors import printable
+from steelyard.watch.monitor import WatchEvent
 from steelyard.watch.output import WATCH_OUTPUTS, OutputSetup, WatchOutput, WatchReport
-from steelyard.watch.parts import WatchEvent
 
-_LAST = 8  # events that the page shows
-_EVERY_S = 0.25  # the page is drawn anew, at most
+_SHOWN_EVENTS = 8
+_REDRAW_PERIOD_S = 0.25
 
 
 @WATCH_OUTPUTS.register("terminal")
 class TerminalPage(WatchOutput):
-    """A table of the joints, a line for every other number, and the last events; where standard output is no terminal,
-    events alone, a line each."""
+    """Shows a table of the joints, all other values, and the last events.
+
+    If standard output is not a terminal, it prints one line per event.
+    """
 
     description = "a live page in the terminal"
 
     def __init__(self, where: str, setup: OutputSetup) -> None:
         super().__init__(where, setup)
-        self._events: deque[WatchEvent] = deque(maxlen=_LAST)
+        self._events: deque[WatchEvent] = deque(maxlen=_SHOWN_EVENTS)
         self._live: Any = None
         self._drawn = -1e9
 
@@ -37,42 +39,42 @@ class TerminalPage(WatchOutput):
             self._live.start()
         return ""
 
-    def happened(self, event: WatchEvent) -> None:
+    def write_event(self, event: WatchEvent) -> None:
         self._events.append(event)
         if self._live is None:
             print(
                 f"{event.t:.3f}  {'ALARM ' if event.alarm else ''}{event.kind}: {printable(event.message)}", flush=True
             )
 
-    def told(self, report: WatchReport) -> None:
-        if self._live is not None and time.monotonic() - self._drawn > _EVERY_S:
+    def write_report(self, report: WatchReport) -> None:
+        if self._live is not None and time.monotonic() - self._drawn > _REDRAW_PERIOD_S:
             self._live.update(self.page(report), refresh=True)
             self._drawn = time.monotonic()
 
     def page(self, report: WatchReport) -> Any:
-        """The page of a `report`, as Rich draws it."""
+        """Return the page of a `report` for Rich."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         state = f"STALE for {report.age_s:.1f} s" if report.stale else "live" if self.setup.live else "replay"
         rate = f", {1.0 / report.period_s:.0f} Hz" if report.period_s else ""
-        wrong = ", ".join(f"{count} {kind}" for kind, count in report.counts.items() if kind != "samples")
+        problems = ", ".join(f"{count} {kind}" for kind, count in report.counts.items() if kind != "samples")
         head = Text(
             f"{printable(self.setup.title)}: {state}{rate}, t = {report.t:.2f} s",
             style="bold red" if report.stale else "bold",
         )
-        counted = Text(f"{report.counts.get('samples', 0)} samples{'; ' if wrong else ''}{wrong}", style="dim")
+        counted = Text(f"{report.counts.get('samples', 0)} samples{'; ' if problems else ''}{problems}", style="dim")
         joints = Table("", *(printable(name) for name in self.setup.joints), box=None, padding=(0, 1))
         lines = Table(box=None, show_header=False, padding=(0, 1))
-        for part, told in report.parts.items():
-            title = self.setup.titles.get(part) or part
-            for name, value in told.items():
-                word = f"{title} · {name.replace('_', ' ')}"
+        for monitor, values in report.monitors.items():
+            title = self.setup.titles.get(monitor) or monitor
+            for name, value in values.items():
+                label = f"{title} · {name.replace('_', ' ')}"
                 if isinstance(value, list) and len(value) == len(self.setup.joints):
-                    joints.add_row(word, *(_shown(x) for x in value))
+                    joints.add_row(label, *(_formatted(x) for x in value))
                 else:
-                    lines.add_row(word, _shown(value))
+                    lines.add_row(label, _formatted(value))
         events = Table(box=None, show_header=False, padding=(0, 1))
         for event in reversed(self._events):
             style = "bold red" if event.alarm else ""
@@ -84,7 +86,7 @@ class TerminalPage(WatchOutput):
             self._live.stop()
 
 
-def _shown(value: Any) -> str:
+def _formatted(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -92,7 +94,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        return ", ".join(_shown(x) for x in value[:12])
+        return ", ".join(_formatted(x) for x in value[:12])
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(x)}" for key, x in list(value.items())[:12])
+        return ", ".join(f"{key} {_formatted(x)}" for key, x in list(value.items())[:12])
     return printable(str(value))

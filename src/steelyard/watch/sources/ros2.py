@@ -1,4 +1,4 @@
-"""Joint states by a node of ROS 2, where `rclpy` is: inside a ROS environment, over whatever middleware it has."""
+"""`Ros2Source`: joint states through a ROS 2 node; needs `rclpy`, works with every middleware."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError
 
 
 @LIVE_SOURCES.register("ros2")
-class NodeStates(LiveSource):
-    """A topic of joint states, heard by a node of this process; messages are taken as they are encoded."""
+class Ros2Source(LiveSource):
+    """A topic of joint states, received by a node in this process; messages are decoded here."""
 
     description = "ROS 2 joint states by a node (where rclpy is installed)"
     example = "ros2:/TOPIC"
@@ -26,21 +26,21 @@ class NodeStates(LiveSource):
             executors, qos = import_module("rclpy.executors"), import_module("rclpy.qos")
         except ImportError:
             raise SourceError(
-                "ros2: needs rclpy, which comes with ROS 2 and not from a package index: source its setup file first, "
+                "ros2: needs rclpy, which is part of ROS 2 and not on PyPI: source its setup file first, "
                 "or use zenoh:TOPIC@HOST:PORT, which needs no ROS."
             ) from None
-        self._inbox, self._decoder = Inbox(self.tally), StateDecoder(self.options, self.tally)
+        self._inbox, self._decoder = Inbox(self.diagnostics), StateDecoder(self.options, self.diagnostics)
         self._context = rclpy.Context()
         self._context.init()
         self._node = rclpy.create_node("steelyard_watch", context=self._context)
         topic = self.address or "/joint_states"
-        came = qos.qos_profile_sensor_data
-        self._node.create_subscription(messages.JointState, topic, self._came, came, raw=True)
+        profile = qos.qos_profile_sensor_data
+        self._node.create_subscription(messages.JointState, topic, self._on_message, profile, raw=True)
         self._executor = executors.SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         threading.Thread(target=self._executor.spin, daemon=True).start()
 
-    def _came(self, message: bytes) -> None:
+    def _on_message(self, message: bytes) -> None:
         self._inbox.put(time.time(), bytes(message))
 
     def read(self, wait_s: float) -> Array | None:

@@ -1,4 +1,4 @@
-"""Lines over TCP and Unix sockets: this end listens (`tcp`, `unix`), or connects (`tcp-to`, `unix-to`)."""
+"""Lines over TCP and Unix sockets: this side listens (`tcp`, `unix`) or connects (`tcp-to`, `unix-to`)."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ import numpy as np
 
 from steelyard.ground.arrays import Array
 from steelyard.watch.lines import LineDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLost, host_and_port
+from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
 
-# Bytes that are read at once from a sender: at 20 kHz some thirty milliseconds of six axes.
-PIECE = 1 << 18
-# Senders at a time; one more is hung up on.
-_MOST_SENDERS = 4
-# A sender none of whose so many bytes made sense is hung up on.
-_MOST_NONSENSE = 1 << 24
+# Largest number of bytes per read: about 30 ms of six axes at 20 kHz.
+READ_BYTES = 1 << 18
+# Largest number of connected senders; further connections are closed.
+_MAX_SENDERS = 4
+# A sender is disconnected after this many bytes without a valid line.
+_MAX_INVALID_BYTES = 1 << 24
 _CONNECT_S = 2.0
-# A page in a browser can send such requests to any port of this machine, with lines of samples as their body.
-_WEB = (b"GET ", b"POST ", b"HEAD ", b"PUT ", b"OPTIONS ", b"DELETE ", b"PATCH ", b"CONNECT ", b"TRACE ")
+# Start of HTTP requests: a web page can send them to any port of this machine, with lines of samples as body.
+_HTTP_METHODS = (b"GET ", b"POST ", b"HEAD ", b"PUT ", b"OPTIONS ", b"DELETE ", b"PATCH ", b"CONNECT ", b"TRACE ")
 
 
 class _Sender:
-    """A connection with what was understood of it."""
+    """A connection with its decoder."""
 
     def __init__(self, connection: socket.socket, decoder: LineDecoder) -> None:
-        self.connection, self.decoder, self.nonsense, self.good = connection, decoder, 0, 0
-        self.is_web, self._begun = False, False
-        self._room = memoryview(bytearray(PIECE))  # once: a new one for every sample costs more than to read it
+        self.connection, self.decoder, self.invalid_bytes, self.valid = connection, decoder, 0, 0
+        self.is_web, self._started = False, False
+        self._buffer = memoryview(bytearray(READ_BYTES))  # reused: a new buffer per read costs more than the read
 
     def read(self) -> Array | None:
-        """What has come; None where the sender has gone."""
+        """Return new samples; None if the sender has disconnected."""
         try:
-            data = bytes(self._room[: self.connection.recv_into(self._room)])
+            data = bytes(self._buffer[: self.connection.recv_into(self._buffer)])
         except BlockingIOError:
-            data = b"\n"  # nothing after all
+            data = b"\n"  # no data
         except OSError:
             data = b""
         if not data:
-            self.decoder.end()
+            self.decoder.finish()
             return None
-        if not self._begun:
-            self._begun, self.is_web = True, data.startswith(_WEB)
+        if not self._started:
+            self._started, self.is_web = True, data.startswith(_HTTP_METHODS)
         if self.is_web:
             return None
         rows = self.decoder.feed(data)
-        self.nonsense = self.nonsense + len(data) if self.decoder.good == self.good else 0
-        self.good = self.decoder.good
+        self.invalid_bytes = self.invalid_bytes + len(data) if self.decoder.valid == self.valid else 0
+        self.valid = self.decoder.valid
         return rows
 
 
-class Listening(LiveSource):
-    """A socket at which senders may come and go; their samples go the same way."""
+class ListeningSource(LiveSource):
+    """A listening socket; samples of all senders are joined."""
 
-    apart = True
+    forkable = True
 
     def open(self) -> None:
-        self._server = self.bound()
+        self._server = self.listen()
         self._server.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._server, selectors.EVENT_READ, None)
         self._senders: list[_Sender] = []
 
     @abstractmethod
-    def bound(self) -> socket.socket:
-        """A socket that listens."""
+    def listen(self) -> socket.socket:
+        """Return a listening socket."""
 
     def read(self, wait_s: float) -> Array | None:
         out = []
@@ -80,28 +80,32 @@ class Listening(LiveSource):
                 self._accept()
                 continue
             rows = sender.read()
-            if rows is None or sender.nonsense > _MOST_NONSENSE:
+            if rows is None or sender.invalid_bytes > _MAX_INVALID_BYTES:
                 if sender.is_web:
-                    self.tally.count("hung up on", "A browser, or a program like one, was hung up on; send lines.")
+                    self.diagnostics.count(
+                        "hung up on", "A sender used HTTP, like a browser, and was disconnected. Send plain lines."
+                    )
                 elif rows is not None:
-                    self.tally.count("hung up on", "A sender sends nothing but nonsense; it was hung up on.")
+                    self.diagnostics.count("hung up on", "A sender sent no valid lines and was disconnected.")
                 self._drop(sender)
             elif len(rows):
                 out.append(rows)
-        return out[0] if len(out) == 1 else np.vstack(out) if out else self.nothing()
+        return out[0] if len(out) == 1 else np.vstack(out) if out else self.no_samples()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             connection, _ = self._server.accept()
-            if len(self._senders) >= _MOST_SENDERS:
-                self.tally.count("hung up on", f"There are {_MOST_SENDERS} senders already; one more was hung up on.")
+            if len(self._senders) >= _MAX_SENDERS:
+                self.diagnostics.count(
+                    "hung up on", f"{_MAX_SENDERS} senders are connected already; another one was refused."
+                )
                 connection.close()
                 return
             _prepare(connection)
-            sender = _Sender(connection, LineDecoder(self.options, self.tally))
+            sender = _Sender(connection, LineDecoder(self.options, self.diagnostics))
             self._senders.append(sender)
             self._selector.register(connection, selectors.EVENT_READ, sender)
-            self.tally.count("senders")
+            self.diagnostics.count("senders")
 
     def _drop(self, sender: _Sender) -> None:
         self._selector.unregister(sender.connection)
@@ -123,31 +127,31 @@ def _prepare(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-class Connecting(LiveSource):
-    """A socket of somebody else's, who sends."""
+class ConnectingSource(LiveSource):
+    """A connection to a server that sends samples."""
 
-    apart = True
-    silent_s = 10.0
+    forkable = True
+    max_silence_s = 10.0
     _sender: _Sender | None = None
 
     def open(self) -> None:
-        connection = self.connected()
+        connection = self.connect()
         _prepare(connection)
-        self._sender = _Sender(connection, LineDecoder(self.options, self.tally))
+        self._sender = _Sender(connection, LineDecoder(self.options, self.diagnostics))
         self._selector = selectors.DefaultSelector()
         self._selector.register(connection, selectors.EVENT_READ)
 
     @abstractmethod
-    def connected(self) -> socket.socket:
-        """A socket that is connected."""
+    def connect(self) -> socket.socket:
+        """Return a connected socket."""
 
     def read(self, wait_s: float) -> Array | None:
         assert self._sender is not None
         if not self._selector.select(wait_s):
-            return self.nothing()
+            return self.no_samples()
         rows = self._sender.read()
         if rows is None:
-            raise SourceLost(f"{self.address}: was closed by the other side")
+            raise SourceLostError(f"{self.address}: the server closed the connection")
         return rows
 
     def close(self) -> None:
@@ -157,45 +161,46 @@ class Connecting(LiveSource):
             self._sender = None
 
 
-def _reached(make: Any, address: str) -> socket.socket:
+def _connect(make: Any, address: str) -> socket.socket:
+    """Call `make`; a failure is a `SourceLostError`."""
     try:
-        found: socket.socket = make()
-        return found
+        connection: socket.socket = make()
+        return connection
     except OSError as why:
-        raise SourceLost(f"{address}: {why.strerror or why}") from None
+        raise SourceLostError(f"{address}: {why.strerror or why}") from None
 
 
 @LIVE_SOURCES.register("tcp")
-class TcpListener(Listening):
-    """Lines from whoever connects to a port of this machine, or of the address that is named."""
+class TcpListener(ListeningSource):
+    """Lines from programs that connect to a port of this machine, or of the given local address."""
 
-    description = "JSON lines or CSV from who connects to this port"
+    description = "JSON lines or CSV from programs that connect to this port"
     example = "tcp:PORT"
 
-    def bound(self) -> socket.socket:
+    def listen(self) -> socket.socket:
         place = host_and_port(self.address, "tcp")
         try:
             family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-            return socket.create_server(place, family=family, backlog=_MOST_SENDERS)
+            return socket.create_server(place, family=family, backlog=_MAX_SENDERS)
         except OSError as why:
-            raise SourceError(f"tcp:{self.address} cannot be had ({why.strerror}); name another port.") from None
+            raise SourceError(f"tcp:{self.address} cannot be opened ({why.strerror}); give another port.") from None
 
     @property
     def port(self) -> int:
-        """The port that was given, where 0 was asked for."""
+        """Port number; the system chooses it if the address has port 0."""
         return int(self._server.getsockname()[1])
 
 
 @LIVE_SOURCES.register("tcp-to")
-class TcpClient(Connecting):
-    """Lines from a server, on this machine where no other is named."""
+class TcpClient(ConnectingSource):
+    """Lines from a server; without a host, on this machine."""
 
     description = "JSON lines or CSV from a server"
     example = "tcp-to:HOST:PORT"
 
-    def connected(self) -> socket.socket:
+    def connect(self) -> socket.socket:
         place = host_and_port(self.address, "tcp-to")
-        return _reached(lambda: socket.create_connection(place, _CONNECT_S), f"tcp-to:{self.address}")
+        return _connect(lambda: socket.create_connection(place, _CONNECT_S), f"tcp-to:{self.address}")
 
 
 def _unix_socket() -> socket.socket:
@@ -205,53 +210,53 @@ def _unix_socket() -> socket.socket:
 
 
 @LIVE_SOURCES.register("unix")
-class UnixListener(Listening):
-    """Lines from whoever connects to a socket in the file system, which nobody but this user may."""
+class UnixListener(ListeningSource):
+    """Lines from programs of this user that connect to a socket in the file system."""
 
-    description = "JSON lines or CSV from who connects to this socket"
+    description = "JSON lines or CSV from programs that connect to this socket"
     example = "unix:PATH"
 
-    def bound(self) -> socket.socket:
-        made = _unix_socket()
+    def listen(self) -> socket.socket:
+        listener = _unix_socket()
         with contextlib.suppress(OSError):
-            if stat.S_ISSOCK(os.stat(self.address).st_mode) and not self._alive():
+            if stat.S_ISSOCK(os.stat(self.address).st_mode) and not self._is_in_use():
                 os.unlink(self.address)
         old = os.umask(0o177)
         try:
-            made.bind(self.address)
-            made.listen(_MOST_SENDERS)
+            listener.bind(self.address)
+            listener.listen(_MAX_SENDERS)
         except OSError as why:
-            made.close()
-            raise SourceError(f"unix:{self.address} cannot be had ({why.strerror}); name another path.") from None
+            listener.close()
+            raise SourceError(f"unix:{self.address} cannot be opened ({why.strerror}); give another path.") from None
         finally:
             os.umask(old)
-        self._bound = True
-        return made
+        self._owns_path = True
+        return listener
 
-    def _alive(self) -> bool:
-        """Whether somebody listens there: what a process that was killed left behind is taken away."""
+    def _is_in_use(self) -> bool:
+        """Whether a process listens at the path; a socket file of a killed process may be replaced."""
         with _unix_socket() as probe:
             return probe.connect_ex(self.address) == 0
 
     def close(self) -> None:
         super().close()
-        if self.__dict__.pop("_bound", False):
+        if self.__dict__.pop("_owns_path", False):
             with contextlib.suppress(OSError):
                 os.unlink(self.address)
 
 
 @LIVE_SOURCES.register("unix-to")
-class UnixClient(Connecting):
+class UnixClient(ConnectingSource):
     """Lines from a server at a socket in the file system."""
 
     description = "JSON lines or CSV from a server at this socket"
     example = "unix-to:PATH"
 
-    def connected(self) -> socket.socket:
-        def made() -> socket.socket:
+    def connect(self) -> socket.socket:
+        def make() -> socket.socket:
             connection = _unix_socket()
             connection.settimeout(_CONNECT_S)
             connection.connect(self.address)
             return connection
 
-        return _reached(made, f"unix-to:{self.address}")
+        return _connect(make, f"unix-to:{self.address}")

@@ -1,4 +1,4 @@
-"""Joint states of ROS 2 over Zenoh: of a robot whose middleware is `rmw_zenoh`, or behind a bridge."""
+"""`ZenohSource`: joint states of ROS 2 over Zenoh, from `rmw_zenoh` or a bridge."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from steelyard.ground.arrays import Array
 from steelyard.ground.extras import import_extra
 from steelyard.watch.joint_states import Inbox, StateDecoder
-from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLost, host_and_port
+from steelyard.watch.source import LIVE_SOURCES, LiveSource, SourceError, SourceLostError, host_and_port
 
 _PORT = 7447  # of a Zenoh router
 _CONNECT_MS = 2000
 
 
 @LIVE_SOURCES.register("zenoh")
-class ZenohStates(LiveSource):
-    """A topic of joint states at a Zenoh router or peer, on this machine where no other is named."""
+class ZenohSource(LiveSource):
+    """A topic of joint states at a Zenoh router or peer; without a host, on this machine."""
 
     description = "ROS 2 joint states over Zenoh (needs eclipse-zenoh, no ROS)"
     example = "zenoh:TOPIC@HOST:PORT"
-    silent_s = 10.0
+    max_silence_s = 10.0
     _session: Any = None
 
     def open(self) -> None:
@@ -36,25 +36,25 @@ class ZenohStates(LiveSource):
             "mode": "client",
             "connect/endpoints": [f"tcp/{host}:{port}"],
             "connect/timeout_ms": _CONNECT_MS,
-            "scouting/multicast/enabled": False,  # nobody else is looked for
+            "scouting/multicast/enabled": False,  # connect only to the given address
         }.items():
             config.insert_json5(key, json.dumps(value))
-        self._inbox, self._decoder = Inbox(self.tally), StateDecoder(self.options, self.tally)
+        self._inbox, self._decoder = Inbox(self.diagnostics), StateDecoder(self.options, self.diagnostics)
         try:
             self._session = zenoh.open(config)
-            # A bridge keeps a topic's own name; rmw_zenoh puts the domain before it, and the type behind it.
+            # A bridge keeps the name of the topic; rmw_zenoh adds the domain before it and the type after it.
             for key in (topic, f"*/{topic}/**"):
-                self._session.declare_subscriber(key, self._came)
+                self._session.declare_subscriber(key, self._on_message)
         except zenoh.ZError as why:
             self.close()
-            raise SourceLost(f"zenoh:{self.address}: {str(why).split(' at /')[0]}") from None
+            raise SourceLostError(f"zenoh:{self.address}: {str(why).split(' at /')[0]}") from None
 
-    def _came(self, sample: Any) -> None:
+    def _on_message(self, sample: Any) -> None:
         self._inbox.put(time.time(), bytes(sample.payload))
 
     def read(self, wait_s: float) -> Array | None:
         if self._session.is_closed():
-            raise SourceLost(f"zenoh:{self.address}: the session was closed")
+            raise SourceLostError(f"zenoh:{self.address}: the session was closed")
         return self._decoder.rows(self._inbox.fetch(wait_s))
 
     def close(self) -> None:

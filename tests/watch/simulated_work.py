@@ -1,4 +1,4 @@
-"""A robot at work, simulated: motions of joints with rests, torques of a truth that the model misses a little."""
+"""A simulated robot at work: motions and rests, with torques that differ slightly from those of the model."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from steelyard.dynamics import Model
 from steelyard.robot.library import builtin
 from steelyard.signals.log import Log
 from steelyard.watch.batch import SampleBatch
-from steelyard.watch.model import WatchedModel, watched_model
+from steelyard.watch.model import UncertainModel, load_uncertain_model
 
 RATE_HZ = 100.0
 
 
 def truth() -> Model:
-    """The built-in seven-axis arm."""
+    """Built-in seven-axis arm."""
     return Model.nominal(builtin("arm7"))
 
 
-def believed(error: float = 0.01, seed: int = 0) -> WatchedModel:
-    """The model that was identified: every parameter is wrong by a part of itself."""
+def inexact_model(error: float = 0.01, seed: int = 0) -> UncertainModel:
+    """Model with a relative error in every parameter."""
     true = truth()
     rng = np.random.default_rng(seed)
-    return watched_model(Model(true.robot, true.terms, true.theta * (1.0 + error * rng.normal(size=len(true.theta)))))
+    return load_uncertain_model(
+        Model(true.robot, true.terms, true.theta * (1.0 + error * rng.normal(size=len(true.theta))))
+    )
 
 
-def nearly(seed: int = 1) -> Model:
-    """The built-in three-axis arm as identification would find it: links to 0.3 %, friction to 3 %."""
+def approximate_model(seed: int = 1) -> Model:
+    """Built-in three-axis arm with typical identification errors: 0.3 % for links, 3 % for friction."""
     true = Model.nominal(builtin("rotradi"))
     errors = np.where(np.arange(len(true.theta)) < true.robot.inertial_count, 0.003, 0.03)
     return Model(
@@ -34,10 +36,10 @@ def nearly(seed: int = 1) -> Model:
     )
 
 
-def at_work(seconds: float, seed: int, noise: float = 0.3) -> SampleBatch:
+def work_motion(seconds: float, seed: int, noise: float = 0.3) -> SampleBatch:
     """Smooth motions to random postures with rests between them, and torques with heavy-tailed noise.
 
-    Two seconds of motion and one of rest in turn; what the motors give is the truth's torque plus noise.
+    Two seconds of motion alternate with one second of rest. The measured torque is the true torque plus noise.
     """
     true, rng = truth(), np.random.default_rng(seed)
     n = true.robot.dof

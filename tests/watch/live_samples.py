@@ -1,4 +1,4 @@
-"""What the tests of a watch share: a small arm, samples of it, and a process aside that sends them."""
+"""Test data: a small arm, samples of it, and lines to send."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model() -> Model:
 
 
 def samples(count: int, rate: float = 1000.0, start: float = 0.0) -> Array:
-    """A smooth motion of the arm with the torques of its model: t, q, dq, tau."""
+    """Smooth motion of the arm with the torques of its model: t, q, dq, tau."""
     t = start + np.arange(count) / rate
     k = 1.0 + np.arange(arm().dof)
     phase = np.outer(t, k)

@@ -1,0 +1,1 @@
+"""Monitors, one per file: see `steelyard.watch.monitor`."""

@@ -1,1 +1,0 @@
-"""What a watch tells, one part a file: see `steelyard.watch.parts`."""
