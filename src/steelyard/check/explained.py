@@ -72,7 +72,7 @@ def check_contradiction(robot: Robot, fits: LeftOutFits) -> Iterator[Finding]:
         robot: Robot of the log.
         fits: Fits of the log.
     """
-    if len(fits.seen.joints) < 2:
+    if fits.live.sum() < 2:
         return
     together, alone = (np.where(fits.live, x.sum(axis=0), 1.0) for x in (fits.together, fits.alone))
     excess = np.sqrt(together / np.maximum(alone, 1e-300))

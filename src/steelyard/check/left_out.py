@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from steelyard.check._channels import STILL
 from steelyard.check._evidence import Evidence
 from steelyard.check.gravity import gravity_regressor
 from steelyard.ground.arrays import Array
@@ -75,8 +76,9 @@ class LeftOutFits:
         self.tables = self._tables(self.channels)
         self.whole = self.sums(self.channels, 1)
         self.weights = self.whole.weighted(self._every).weights
-        # A joint that never moves says nothing.
-        self.live = np.array([gram[-1, -1] > 0.0 for gram in self.whole.totals])
+        # Dry friction holds any torque on a joint that does not move.
+        moves = [np.ptp(self.channels.q[:, j]) > STILL[self.robot.joints[j].kind] for j in seen.joints]
+        self.live = np.array([m and gram[-1, -1] > 0.0 for m, gram in zip(moves, self.whole.totals, strict=True)])
         self.weights = np.where(self.live, self.weights, 0.0)
 
     def _as_logged(self) -> Channels:
