@@ -18,11 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from steelyard.cli.app import app
-from steelyard.fleet import engine
-from steelyard.fleet.connection import EngineError, connect_client, import_distributed, worker_cores
-from steelyard.fleet.engine import DaskEngine, check_outcome
-from tests.fleet.fault_work import squared
-from tests.fleet.made_fleet import write_fleet
+from steelyard.fleet import executor
+from steelyard.fleet.connection import ExecutorError, connect_client, import_distributed, worker_cores
+from steelyard.fleet.executor import DaskExecutor, check_outcome
+from tests.fleet.faulty_worker import squared
+from tests.fleet.planar_fleet import write_fleet
 
 distributed = pytest.importorskip("distributed")
 
@@ -91,7 +91,7 @@ def stranger_says(addresses: list[str], wait_s: float) -> str:
 @pytest.mark.skipif(sys.platform == "win32", reason="users are POSIX")
 def test_another_process_cannot_join_a_local_fleet() -> None:
     """Scheduler, keeper and worker of a cluster at work; and the same stranger at one without TLS comes in."""
-    with DaskEngine(workers=1) as ours:
+    with DaskExecutor(workers=1) as ours:
         info = ours._client.scheduler_info()
         addresses = [ours._client.scheduler.address, *info["workers"], *(w["nanny"] for w in info["workers"].values())]
         assert len(addresses) == 3
@@ -108,7 +108,7 @@ def test_the_dashboard_of_a_local_fleet_serves_its_own_pages_alone() -> None:
     """No other page of a browser may listen to it, and it forwards nothing."""
     from http.client import HTTPConnection
 
-    with DaskEngine(workers=1) as ours:
+    with DaskExecutor(workers=1) as ours:
         assert ours.dashboard.startswith("http://localhost:")
         port = ours.dashboard.split(":")[2].split("/")[0]
         upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
@@ -175,7 +175,7 @@ def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dask(tmp_path: Pa
             n_workers=1, processes=False, protocol="tls://", security=security, dashboard_address=None, host="127.0.0.1"
         ) as cluster,
         dask.config.set({f"distributed.comm.tls.{k}": str(tmp_path / f"{v}.pem") for k, v in files.items()}),
-        DaskEngine(cluster.scheduler_address) as made,
+        DaskExecutor(cluster.scheduler_address) as made,
     ):
         assert dict(made.results(squared, range(3))) == {0: 0, 1: 1, 2: 4}
 
@@ -240,10 +240,10 @@ def listening(answer: Callable[[socket.socket], None]) -> Iterator[int]:
 def test_what_is_no_scheduler_is_one_sentence(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, answer: Callable[[socket.socket], None]
 ) -> None:
-    monkeypatch.setattr(engine, "_CONNECT_S", 1.0)
-    monkeypatch.setattr(engine, "scheduler_security", lambda _: distributed.Security.temporary())
+    monkeypatch.setattr(executor, "_CONNECT_S", 1.0)
+    monkeypatch.setattr(executor, "scheduler_security", lambda _: distributed.Security.temporary())
     if scheme == "tcp":
-        monkeypatch.setattr(engine, "scheduler_security", lambda _: None)
+        monkeypatch.setattr(executor, "scheduler_security", lambda _: None)
     begun = time.monotonic()
     with listening(answer) as port:
         address = f"{scheme}://127.0.0.1:{port}"
@@ -283,11 +283,11 @@ def odd_scheduler(**answers: Any) -> Iterator[str]:
 def test_a_server_that_is_another_or_contradicts_itself_is_told() -> None:
     """One that speaks Dask's protocol and is a worker; one that says it is a scheduler, and then speaks nonsense."""
     for identity in ("x", {"type": "Worker"}, None):
-        with odd_scheduler(identity=identity) as address, pytest.raises(EngineError, match="not a scheduler of Dask"):
+        with odd_scheduler(identity=identity) as address, pytest.raises(ExecutorError, match="not a scheduler of Dask"):
             connect_client(address, None, 2.0)
     with (
         odd_scheduler(identity={"type": "Scheduler"}, **{"register-client": ["x"]}) as address,
-        pytest.raises(EngineError, match=r"not a scheduler of Dask|no scheduler|closed before"),
+        pytest.raises(ExecutorError, match=r"not a scheduler of Dask|no scheduler|closed before"),
     ):
         connect_client(address, None, 2.0)
 
@@ -300,13 +300,13 @@ def test_workers_that_are_none_are_told(answer: Any) -> None:
         def ncores(self, callback_timeout: float) -> Any:
             return answer
 
-    with pytest.raises(EngineError, match="not a scheduler of Dask"):
+    with pytest.raises(ExecutorError, match="not a scheduler of Dask"):
         worker_cores(Odd(), 1.0)
 
 
 @pytest.mark.parametrize("outcome", [None, 5, (1.0,), ("x", [1]), (1.0, [1, 2]), (float("nan"), [1]), (1.0, "x")])
 def test_outcomes_that_were_not_asked_for_are_told(outcome: Any) -> None:
-    with pytest.raises(EngineError, match="do not answer what was asked"):
+    with pytest.raises(ExecutorError, match="sent an invalid result"):
         check_outcome(outcome, 1, "tls://host:1")
 
 
@@ -332,5 +332,5 @@ def test_random_answers_of_a_scheduler_are_one_sentence() -> None:
 
     with listening(answer) as port:
         for _ in range(300):
-            with pytest.raises(EngineError):
+            with pytest.raises(ExecutorError):
                 connect_client(f"tcp://127.0.0.1:{port}", None, 1.0)

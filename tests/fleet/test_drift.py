@@ -13,13 +13,13 @@ import pytest
 from log_files import real_logs
 
 from steelyard.fleet._channels import Channel
-from steelyard.fleet._days import Days
+from steelyard.fleet._daily_series import DailySeries
 from steelyard.fleet._scan import excess_variance, false_discovery, scan
-from steelyard.fleet.drift import FleetDrift, compared, fleet_drift
+from steelyard.fleet.drift import FleetDrift, find_changes, fleet_drift
 from steelyard.fleet.fleet import identify_fleet
-from steelyard.fleet.mapped import LogFactors, skipped_log
+from steelyard.fleet.log_factors import LogFactors, skipped_log
 from steelyard.fleet.pooling import pool
-from tests.fleet.made_population import QuickLogs, Truth
+from tests.fleet.population import QuickLogs, Truth
 
 START, WEEK = 1.7e9, 7 * 86400.0
 
@@ -77,7 +77,7 @@ CHANNELS = [
 ]
 
 
-def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: float = 2.0) -> list[Days]:
+def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: float = 2.0) -> list[DailySeries]:
     """Robots that do not change, whose days scatter by more than their error bars say, each its own way."""
     out = []
     for r in range(robots):
@@ -86,14 +86,14 @@ def still(rng: np.random.Generator, robots: int = 5, days: int = 12, scatter: fl
         v = rng.uniform(0.5, 2.0, shape)
         z = np.sqrt(v + scatter * np.exp(0.3 * rng.normal())) * rng.normal(size=shape)
         ones = np.ones(len(CHANNELS))
-        out.append(Days(f"r{r}", t, np.full(days, np.nan), z, v, 20.0 * ones, 20.0 * ones))
+        out.append(DailySeries(f"r{r}", t, np.full(days, np.nan), z, v, 20.0 * ones, 20.0 * ones))
     return out
 
 
 def test_robots_that_do_not_change_raise_no_more_alarms_than_stated() -> None:
     """Any discovery in a fleet without a change is false: at most 5 % of 200 fleets have one."""
     rng = np.random.default_rng(4)
-    alarms = sum(bool(compared(still(rng), CHANNELS).drifts) for _ in range(200))
+    alarms = sum(bool(find_changes(still(rng), CHANNELS).drifts) for _ in range(200))
     assert alarms <= 200 * 0.05 + 2.6 * np.sqrt(200 * 0.05)
 
 
@@ -129,7 +129,7 @@ def test_growing_friction_is_found_with_its_date() -> None:
     assert told[0].earliest - WEEK < START + 9 * WEEK < told[0].latest + WEEK
     if told[0].what == "friction":
         assert told[0].relative == pytest.approx(0.1, abs=3.0 * told[0].relative_error)
-    assert "has risen by" in told[0].sentence
+    assert "has increased by" in told[0].sentence
     assert "growing since 202" in told[0].sentence
 
 
@@ -169,10 +169,10 @@ def test_warmth_is_no_drift(measured: bool) -> None:
 def test_without_dates_or_with_one_day_nothing_is_told() -> None:
     made, logs = fleet_logs(7, robots=3, weeks=4)
     fleet = pool(made.design, logs, ["stored"])
-    undated = [log.stated(log.robot) for log in logs]
+    undated = [log.with_table_values(log.robot) for log in logs]
     assert not fleet_drift(fleet, undated).series
-    same = [log.stated(log.robot, date=START) for log in logs]
-    found = fleet_drift(fleet, [*same, skipped_log("Empty.").stated("r0", date=START)])
+    same = [log.with_table_values(log.robot, date=START) for log in logs]
+    found = fleet_drift(fleet, [*same, skipped_log("Empty.").with_table_values("r0", date=START)])
     assert not found.drifts
     assert found.joints == 0
     assert all(len(s.dates) == 1 and s.p == 1.0 for s in found.series)
@@ -226,7 +226,7 @@ def test_two_months_of_a_real_arm(tmp_path: Path, rubs: bool) -> None:
     found = identify_fleet(tmp_path / "fleet.toml", workers=0)
     assert len(found.factors.logs) == 16
     assert not found.skipped
-    told = found.models["ur10e"].judged
+    told = found.robot_types["ur10e"].judged
     assert not told.odd
     if not rubs:
         assert not told.outliers

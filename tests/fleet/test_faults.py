@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 from steelyard.cli.app import app
 from steelyard.errors import SteelyardError
-from steelyard.fleet import engine, gathering
-from steelyard.fleet.connection import EngineError
-from steelyard.fleet.engine import DaskEngine, GivenUpError
+from steelyard.fleet import executor, run_fleet
+from steelyard.fleet.connection import ExecutorError
+from steelyard.fleet.executor import AbandonedItemError, DaskExecutor
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
 from steelyard.ground.progress import HowFar
-from tests.fleet.fault_work import deadly, squared, unfit
-from tests.fleet.made_fleet import write_fleet
+from tests.fleet.faulty_worker import deadly, squared, unfit
+from tests.fleet.planar_fleet import write_fleet
 
 INSECURE = {"insecure_scheduler": True}  # on loopback, for some seconds
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
@@ -41,7 +41,7 @@ def run(logs: Path, **options: Any) -> FleetOutcome:
 
 def as_bytes(found: FleetOutcome) -> list[bytes]:
     own = found.factors
-    return [factors.to_bytes() for factors in (*own.logs, *own.robots.values(), *own.models.values())]
+    return [factors.to_bytes() for factors in (*own.logs, *own.robots.values(), *own.robot_types.values())]
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +67,22 @@ def store(first: tuple[Path, list[bytes]], tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[DaskEngine]:
-    with DaskEngine(workers=2) as made:
+def cluster() -> Iterator[DaskExecutor]:
+    with DaskExecutor(workers=2) as made:
         yield made
 
 
 @pytest.fixture
-def on_cluster(cluster: DaskEngine, monkeypatch: pytest.MonkeyPatch) -> DaskEngine:
+def on_cluster(cluster: DaskExecutor, monkeypatch: pytest.MonkeyPatch) -> DaskExecutor:
     """Runs use the one cluster that all tests share."""
-    monkeypatch.setattr(gathering, "make_engine", lambda *_: _Lent(cluster))
+    monkeypatch.setattr(run_fleet, "make_executor", lambda *_: _Lent(cluster))
     return cluster
 
 
-class _Lent(engine.Engine):
+class _Lent(executor.Executor):
     """An engine that is not ended by who uses it."""
 
-    def __init__(self, owner: DaskEngine) -> None:
+    def __init__(self, owner: DaskExecutor) -> None:
         self.owner, self.dashboard = owner, owner.dashboard
 
     def results(self, function: Any, items: Any) -> Any:
@@ -93,13 +93,13 @@ class _Lent(engine.Engine):
         return self.owner.cores
 
 
-def worker_pids(made: DaskEngine) -> list[int]:
+def worker_pids(made: DaskExecutor) -> list[int]:
     client = made._client
     return [] if client is None else list(client.run(os.getpid).values())
 
 
 @contextmanager
-def killing(made: DaskEngine, times: int, pause: float) -> Iterator[list[int]]:
+def killing(made: DaskExecutor, times: int, pause: float) -> Iterator[list[int]]:
     """Kills a worker after every `pause` seconds, so often."""
     killed: list[int] = []
     over = threading.Event()
@@ -121,7 +121,7 @@ def killing(made: DaskEngine, times: int, pause: float) -> Iterator[list[int]]:
 
 
 def test_workers_make_what_this_process_makes(
-    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskEngine
+    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskExecutor
 ) -> None:
     found = run(logs, workers=2, store=store)
     assert as_bytes(found) == undisturbed
@@ -133,7 +133,7 @@ def test_workers_make_what_this_process_makes(
 
 
 def test_a_killed_worker_changes_nothing(
-    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskEngine
+    logs: Path, store: Path, undisturbed: list[bytes], on_cluster: DaskExecutor
 ) -> None:
     with killing(on_cluster, 2, 0.3) as killed:
         found = run(logs, workers=2, store=store)
@@ -143,11 +143,11 @@ def test_a_killed_worker_changes_nothing(
     assert killed
 
 
-def test_an_item_that_kills_its_workers_is_given_up_and_no_other(on_cluster: DaskEngine) -> None:
+def test_an_item_that_kills_its_workers_is_given_up_and_no_other(on_cluster: DaskExecutor) -> None:
     """Without patience at the first death those beside it die with it; alone, each is judged by itself."""
     on_cluster._client.run_on_scheduler(allow_no_failures)
     done = dict(on_cluster.results(deadly, range(6)))
-    assert isinstance(done.pop(3), GivenUpError)
+    assert isinstance(done.pop(3), AbandonedItemError)
     assert done == {k: k * k for k in (0, 1, 2, 4, 5)}
 
 
@@ -155,8 +155,8 @@ def allow_no_failures(dask_scheduler: Any) -> None:
     dask_scheduler.allowed_failures = 0
 
 
-def test_workers_that_cannot_do_the_work_are_told_of(on_cluster: DaskEngine) -> None:
-    with pytest.raises(EngineError, match=r"No module named 'steelyard'.*install the same version"):
+def test_workers_that_cannot_do_the_work_are_told_of(on_cluster: DaskExecutor) -> None:
+    with pytest.raises(ExecutorError, match=r"No module named 'steelyard'.*install the version of Steelyard"):
         list(on_cluster.results(unfit, range(3)))
 
 
@@ -166,7 +166,7 @@ def test_workers_that_cannot_do_the_work_are_told_of(on_cluster: DaskEngine) -> 
 def test_a_scheduler_that_does_not_answer_is_one_sentence(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(executor, "_CONNECT_S", 0.5)
     told = {"tcp://127.0.0.1:9": "no scheduler answers there", "nonsense": "is not the address of a scheduler"}
     for address, words in told.items():
         asked = ["--scheduler", address, "--insecure-scheduler"]
@@ -209,7 +209,7 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
     again: list[subprocess.Popen[bytes]] = []
 
     def lose(far: HowFar) -> None:
-        if "Mapping" in far.stage and far.message.startswith("8 of") and not again:
+        if "Processing" in far.stage and far.message.startswith("8 of") and not again:
             for process in processes:
                 process.kill()
             time.sleep(1.0)
@@ -219,9 +219,9 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
         for _ in range(40):  # until it listens
             time.sleep(0.25)
             try:
-                with DaskEngine(address, insecure=True):
+                with DaskExecutor(address, insecure=True):
                     break
-            except EngineError:
+            except ExecutorError:
                 continue
         found = run(logs, workers=None, scheduler=address, **INSECURE, store=tmp_path / "store", progress=lose)
         assert again, "it was lost"
@@ -235,7 +235,7 @@ def test_a_scheduler_that_is_lost_and_comes_back_owes_nothing(
 def test_a_scheduler_that_stays_away_leaves_what_is_done(
     logs: Path, tmp_path: Path, undisturbed: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_LOST_S", 3.0)
+    monkeypatch.setattr(executor, "_LOST_S", 3.0)
     port = 20_001 + os.getpid() % 20_000
     address = f"tcp://127.0.0.1:{port}"
     processes = [
@@ -244,13 +244,13 @@ def test_a_scheduler_that_stays_away_leaves_what_is_done(
     ]
 
     def lose(far: HowFar) -> None:
-        if "Mapping" in far.stage and far.message.startswith("8 of"):
+        if "Processing" in far.stage and far.message.startswith("8 of"):
             for process in processes:
                 process.kill()
 
     time.sleep(3.0)
     try:
-        with pytest.raises(SteelyardError, match=r"was lost and does not come back.*of 24 logs are done and kept"):
+        with pytest.raises(SteelyardError, match=r"was lost and did not come back.*of 24 logs are done and stored"):
             run(logs, workers=None, scheduler=address, **INSECURE, store=tmp_path / "store", progress=lose)
     finally:
         for process in processes:
@@ -264,9 +264,9 @@ def test_a_scheduler_that_stays_away_leaves_what_is_done(
 @pytest.mark.parametrize("seed", range(3))
 def test_workers_killed_at_random_moments(logs: Path, undisturbed: list[bytes], seed: int) -> None:
     """Kills every second or so, some of them while a worker starts, until its keeper gives it up."""
-    with DaskEngine(workers=2) as made, killing(made, 6, 0.7 + 0.5 * seed) as killed:
+    with DaskExecutor(workers=2) as made, killing(made, 6, 0.7 + 0.5 * seed) as killed:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gathering, "make_engine", lambda *_: _Lent(made))
+            patch.setattr(run_fleet, "make_executor", lambda *_: _Lent(made))
             assert as_bytes(run(logs, workers=2)) == undisturbed
         dict(made.results(squared, range(60)))
     assert killed
@@ -281,7 +281,7 @@ def test_logs_that_vanish_or_break_meanwhile_are_listed(logs: Path, tmp_path: Pa
     gone, cut = mine / "arm1" / "2026-01-03.parquet", mine / "arm1" / "2026-01-04.parquet"
 
     def spoil(far: HowFar) -> None:
-        if "Mapping" in far.stage and far.message.startswith("2 of"):
+        if "Processing" in far.stage and far.message.startswith("2 of"):
             gone.unlink()
             cut.write_bytes(cut.read_bytes()[:1000])
 
@@ -303,13 +303,13 @@ import resource, signal, sys
 from steelyard.fleet.fleet import identify_fleet
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 def full(far):
-    if "Mapping" in far.stage and far.message.startswith("5 of"):
+    if "Processing" in far.stage and far.message.startswith("5 of"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 found = identify_fleet(sys.argv[1], store=sys.argv[2], workers=0, plain=True, progress=full)
 own = found.factors
 import hashlib
 print(own.tally.unkept, own.tally.trouble)
-every = b"".join(f.to_bytes() for f in (*own.logs, *own.robots.values(), *own.models.values()))
+every = b"".join(f.to_bytes() for f in (*own.logs, *own.robots.values(), *own.robot_types.values()))
 print(hashlib.sha256(every).hexdigest())
 """
 
@@ -322,7 +322,7 @@ def test_a_full_disk_lets_the_run_end_right_and_says_so(logs: Path, undisturbed:
     assert done.returncode == 0, done.stderr
     said, digest = done.stdout.splitlines()
     assert int(said.split()[0]) == 19 + 4, "the other logs, and four robots"
-    assert "cannot be written any more" in said
+    assert "can no longer be written" in said
     assert digest == hashlib.sha256(b"".join(undisturbed)).hexdigest()
     again = run(logs, store=store)
     assert again.factors.tally.kept == 5

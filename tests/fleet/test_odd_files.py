@@ -14,11 +14,11 @@ import pytest
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.fleet.fleet import identify_fleet
-from steelyard.fleet.storage import content_identity, how_it_lies
+from steelyard.fleet.storage import content_identity, file_state
 from steelyard.ground import addresses
 from steelyard.ground.remote import content_hash
 from steelyard.signals.table import open_reader
-from tests.fleet.made_fleet import write_fleet
+from tests.fleet.planar_fleet import write_fleet
 from tests.fleet.test_connection import listening, say_nothing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes with names are POSIX")
@@ -75,7 +75,7 @@ def test_what_is_no_file_is_listed_and_the_others_go_on(tmp_path: Path, suffix: 
 def test_every_place_that_opens_a_log_by_its_name_refuses_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "x.parquet"
     os.mkfifo(pipe)
-    for opened in (how_it_lies, content_identity, lambda p: content_hash(Path(p)), open_reader):
+    for opened in (file_state, content_identity, lambda p: content_hash(Path(p)), open_reader):
         with pytest.raises(LogError, match=NOT_A_FILE):
             opened(str(pipe))
     bag, signals = tmp_path / "bag", tmp_path / "signals"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from steelyard.fleet._scan import false_discovery
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.odd_logs import odd_logs
-from steelyard.fleet.outliers import JudgedFleet, _p_of_kind, judge_fleet
+from steelyard.fleet.outliers import JudgedFleet, _p_values, judge_fleet
 from steelyard.ground.arrays import Array
-from tests.fleet.made_population import QuickLogs, Truth, from_rows
+from tests.fleet.population import QuickLogs, Truth, from_rows
 
 START, WEEK = 1.7e9, 7 * 86400.0
 JOINTS, ROBOTS, WEEKS = 4, 12, 14
@@ -60,7 +60,7 @@ def mixed_up(kind: str, robot: str = "r05", weeks: int = 1) -> list[LogFactors]:
         else:
             y[0], y[3] = y[3], y[0]
         date = START + (week + 0.3) * WEEK
-        out.append(from_rows(made.design, A, y).stated(robot, f"{robot}/{kind}{week}", date))
+        out.append(from_rows(made.design, A, y).with_table_values(robot, f"{robot}/{kind}{week}", date))
     return out
 
 
@@ -76,7 +76,7 @@ def test_exchanged_arms_are_found_with_their_date_and_with_whose_they_are() -> N
     for one, other in (ARMS, ARMS[::-1]):
         assert told[one].since == pytest.approx(START + SINCE * WEEK, abs=0.5 * WEEK)
         assert told[one].like == other
-        assert f"It is like that of robot '{other}' before its own exchange." in told[one].sentence
+        assert f"It matches robot '{other}' before its own exchange." in told[one].sentence
 
 
 def test_a_gear_that_wears_and_one_that_is_worn_are_found() -> None:
@@ -134,10 +134,10 @@ def test_friction_may_differ_by_amounts_or_by_factors(by_factors: bool) -> None:
     rng, alarms = np.random.default_rng(12), 0
     for _ in range(100):
         value = np.exp(0.25 * rng.normal(size=200)) if by_factors else 1.0 + 0.2 * rng.normal(size=200)
-        p = _p_of_kind(np.maximum(value, 0.2) - 1.0, np.full(200, 1e-4), 1.0, True)
+        p = _p_values(np.maximum(value, 0.2) - 1.0, np.full(200, 1e-4), 1.0, True)
         alarms += bool(false_discovery(p, 0.05).any())
     assert alarms <= 5 + 2.6 * np.sqrt(5)
-    assert _p_of_kind(np.append(value - 1.0, 2.5), np.full(201, 1e-4), 1.0, True)[-1] < 1e-5
+    assert _p_values(np.append(value - 1.0, 2.5), np.full(201, 1e-4), 1.0, True)[-1] < 1e-5
 
 
 def test_few_robots_and_few_logs_are_judged_without_a_word() -> None:
@@ -172,5 +172,5 @@ def test_a_load_that_the_table_states_is_no_fault_and_one_that_it_does_not_is() 
     A = made.rows(600)
     y = [(1.0 + g) * (a @ heavy) + made.noise * made.rng.normal(size=600) for a, g in zip(A, gain, strict=True)]
     logs, lifted = logs_of(False), from_rows(made.design, A, y)
-    assert odd_logs(carries, [*logs, lifted.stated("r05", "heavy", START, load="5 kg")]) == ()
-    assert [o.url for o in odd_logs(carries, [*logs, lifted.stated("r05", "heavy", START)])] == ["heavy"]
+    assert odd_logs(carries, [*logs, lifted.with_table_values("r05", "heavy", START, load="5 kg")]) == ()
+    assert [o.url for o in odd_logs(carries, [*logs, lifted.with_table_values("r05", "heavy", START)])] == ["heavy"]

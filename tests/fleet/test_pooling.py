@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet._arrow import Arrow, covariances
+from steelyard.fleet._arrowhead import Arrowhead, covariances
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors, log_factors, skipped_log
+from steelyard.fleet.log_factors import LogFactors, log_factors, skipped_log
 from steelyard.fleet.pooling import PooledFleet, pool
 from steelyard.ground.arrays import Array
 from steelyard.parameters.inertial import smallest_pseudo_eigenvalues
 from steelyard.study import Study
-from tests.fleet.made_fleet import made_log, planar, truth
-from tests.fleet.made_population import Truth
+from tests.fleet.planar_fleet import made_log, planar, truth
+from tests.fleet.population import Truth
 
 
 def fleet(
@@ -88,27 +88,27 @@ def test_the_arrow_is_the_dense_fit() -> None:
     roots, B = rng.normal(size=(robots, 7, d)), rng.normal(size=(d, q))
     h, group_of = rng.normal(size=(robots, d)), np.array([0, 0, 1, 1, 2, 2])
     J, v = np.swapaxes(roots, 1, 2) @ roots, np.array([0.3, 1.0, 0.01])
-    arrow = Arrow(J, h, B, group_of, p, np.ones(robots, dtype=bool))
-    found = arrow.solved(v)
-    ways = [np.hstack([np.eye(d)[:, :p], *(B if s == r else np.zeros((d, q)) for s in range(robots))])
+    arrow = Arrowhead(J, h, B, group_of, p, np.ones(robots, dtype=bool))
+    found = arrow.solve(v)
+    effects = [np.hstack([np.eye(d)[:, :p], *(B if s == r else np.zeros((d, q)) for s in range(robots))])
             for r in range(robots)]  # fmt: skip
     prior = np.diag(np.concatenate([np.zeros(p), np.tile(1.0 / v[group_of], robots)]))
-    whole = np.linalg.inv(sum(w.T @ j @ w for w, j in zip(ways, J, strict=True)) + prior)
-    answer = whole @ sum(w.T @ x for w, x in zip(ways, h, strict=True))
+    whole = np.linalg.inv(sum(w.T @ j @ w for w, j in zip(effects, J, strict=True)) + prior)
+    answer = whole @ sum(w.T @ x for w, x in zip(effects, h, strict=True))
     np.testing.assert_allclose(found.mu, answer[:p], rtol=1e-9)
     np.testing.assert_allclose(found.u.ravel(), answer[p:], rtol=1e-9)
-    np.testing.assert_allclose(found.x, [w @ answer for w in ways], rtol=1e-9)
+    np.testing.assert_allclose(found.x, [w @ answer for w in effects], rtol=1e-9)
     np.testing.assert_allclose(found.variance_u.ravel(), np.diag(whole)[p:], rtol=1e-9)
     # With scores as variable as the information says and variances that are known, nothing is added.
     known = np.full(3, 1e12)
     every, model = covariances(arrow, found, J, v, known)
-    np.testing.assert_allclose(every, [w @ whole @ w.T for w in ways], rtol=1e-6)
+    np.testing.assert_allclose(every, [w @ whole @ w.T for w in effects], rtol=1e-6)
     np.testing.assert_allclose(model, whole[:p, :p], rtol=1e-9)
     # With other scores it is the sandwich.
     K = J + 0.5 * np.eye(d)
-    meat = sum(w.T @ k @ w for w, k in zip(ways, K, strict=True)) + prior
+    meat = sum(w.T @ k @ w for w, k in zip(effects, K, strict=True)) + prior
     every, model = covariances(arrow, found, K, v, known)
-    np.testing.assert_allclose(every, [w @ whole @ meat @ whole @ w.T for w in ways], rtol=1e-6)
+    np.testing.assert_allclose(every, [w @ whole @ meat @ whole @ w.T for w in effects], rtol=1e-6)
     np.testing.assert_allclose(model, (whole @ meat @ whole)[:p, :p], rtol=1e-9)
 
 
@@ -127,7 +127,7 @@ def test_how_much_robots_differ_is_found() -> None:
 def test_links_that_are_not_alike_show() -> None:
     found, *_ = fleet(2, 16, 2, 3, {"links": 0.3})
     assert all(k.shown for k in found.kinds if k.kind == "links")
-    assert "The links of the robots are not all alike: what 'joint1' moves" in found.notes[0]
+    assert "The links of the robots differ: what 'joint1' moves" in found.notes[0]
 
 
 def test_gains_are_told_from_links() -> None:
@@ -182,7 +182,7 @@ def test_one_robot_is_as_its_own_logs_say(count: int) -> None:
 def test_robots_set_apart_have_no_say() -> None:
     _, drawn, logs, made = one_fleet()
     worn = made.log("worn", drawn["robot001"][0] * np.where(made.design.own, 4.0, 1.0), np.zeros(2))
-    found, without = pool(made.design, [*logs, worn], apart=["worn"]), pool(made.design, logs)
+    found, without = pool(made.design, [*logs, worn], excluded=["worn"]), pool(made.design, logs)
     np.testing.assert_allclose(found.beta, without.beta, rtol=1e-9)
     assert found.by_name["worn"].logs == 1
     away = found.by_name["worn"].beta - found.beta
@@ -200,7 +200,10 @@ def test_logs_with_another_load_do_not_move_the_links() -> None:
     beta, gain = made.robot()
     others = [made.log(name, *made.robot()) for name in "bcdef" for _ in range(2)]
     carries = beta + load @ np.array([3.0, 3.0])
-    logs = [*(made.log("a", beta, gain) for _ in range(2)), made.log("a", carries, gain).stated("a", load="box")]
+    logs = [
+        *(made.log("a", beta, gain) for _ in range(2)),
+        made.log("a", carries, gain).with_table_values("a", load="box"),
+    ]
     robot = pool(made.design, [*others, *logs]).by_name["a"]
     assert np.all(np.abs(robot.beta - beta)[[6, 7]] < 3.0 * robot.errors[[6, 7]])
 
@@ -214,10 +217,10 @@ def vars_of(made: object) -> dict[str, object]:
 
 def test_a_fleet_of_logs_that_cannot_be_used_is_refused() -> None:
     made = Truth(2, np.random.default_rng(7))
-    with pytest.raises(SteelyardError, match="No log of the model could be used"):
-        pool(made.design, [skipped_log("It is empty.").stated("a")])
-    with pytest.raises(SteelyardError, match="set apart"):
-        pool(made.design, [made.log("a", *made.robot())], apart=["a"])
+    with pytest.raises(SteelyardError, match="None of the logs of this robot type could be used"):
+        pool(made.design, [skipped_log("It is empty.").with_table_values("a")])
+    with pytest.raises(SteelyardError, match="is excluded"):
+        pool(made.design, [made.log("a", *made.robot())], excluded=["a"])
 
 
 def test_the_order_of_logs_and_robots_does_not_matter() -> None:
@@ -236,7 +239,7 @@ def test_every_robot_gets_a_model_that_can_exist() -> None:
     for n, (name, value) in enumerate(viscous.items()):
         study = Study.of(planar(), [made_log(n, truth(value))], "viscous,coulomb,offset")
         model, left = study.quick_fit()
-        logs.append(log_factors(study, study.base.values(model.theta), left, check=None).stated(name))
+        logs.append(log_factors(study, study.base.values(model.theta), left, check=None).with_table_values(name))
     base = study.base
     design = FleetDesign.of(base, [e.name for e in logs[0].equations])
     assert set(design.kinds) == {"links", "viscous", "coulomb", "offset"}
@@ -280,6 +283,6 @@ def test_what_a_variance_adds_is_the_ratio_of_restricted_likelihoods() -> None:
             quadratic += hr @ np.linalg.solve(S, hr)
         return float(-size_of - np.linalg.slogdet(whole)[1] - quadratic + right @ np.linalg.solve(whole, right))
 
-    arrow = Arrow(J, h, B, group_of, base, counts)
+    arrow = Arrowhead(J, h, B, group_of, base, counts)
     without = [restricted(np.where(np.arange(3) == g, 0.0, v)) for g in range(3)]
     np.testing.assert_allclose(arrow.evidence(v), restricted(v) - np.array(without), rtol=1e-9)

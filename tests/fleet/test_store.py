@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from steelyard.errors import SteelyardError
-from steelyard.fleet.mapped import FACTOR_VERSION, skipped_log
-from steelyard.fleet.sealed import StoreWarning
+from steelyard.fleet.log_factors import FACTOR_VERSION, skipped_log
+from steelyard.fleet.sealed_files import StoreWarning
 from steelyard.fleet.settings import content_key
 from steelyard.fleet.store import FactorStore
 
@@ -59,7 +59,7 @@ def test_what_is_torn_or_foreign_is_noticed_and_made_anew(tmp_path: Path, spoil)
 
 def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_bytes(b"")
-    with pytest.raises(SteelyardError, match="holds other things"):
+    with pytest.raises(SteelyardError, match="contains other files"):
         FactorStore(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["photo.jpg"]
 
@@ -87,9 +87,9 @@ FULL = """
 import resource, sys, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from pathlib import Path
-from steelyard.fleet.mapped import skipped_log
+from steelyard.fleet.log_factors import skipped_log
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.sealed import StoreWarning
+from steelyard.fleet.sealed_files import StoreWarning
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]), most_held=100_000)
 small, large = skipped_log("small").to_bytes(), skipped_log("x" * 20_000).to_bytes()
@@ -108,7 +108,7 @@ for k in range(3, 9):
 def test_a_full_disk_leaves_no_torn_entry_and_ends_in_a_sentence(tmp_path: Path) -> None:
     """In a process that may not write more than 10 kB to a file: what cannot be kept is held, up to a limit."""
     done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True)
-    assert "cannot be written any more" in done.stdout
+    assert "can no longer be written" in done.stdout
     assert "make room and run it again" in done.stderr.splitlines()[-1]
     again = FactorStore(tmp_path)
     assert again.get(content_key(1)) is not None
@@ -120,9 +120,9 @@ def test_a_full_disk_leaves_no_torn_entry_and_ends_in_a_sentence(tmp_path: Path)
 WRITER = """
 import sys
 from pathlib import Path
-from steelyard.fleet.mapped import LogFactors, skipped_log
+from steelyard.fleet.log_factors import LogFactors, skipped_log
 from steelyard.fleet.store import FactorStore
-from steelyard.fleet.sealed import StoreWarning
+from steelyard.fleet.sealed_files import StoreWarning
 from steelyard.fleet.settings import content_key
 store = FactorStore(Path(sys.argv[1]))
 for _ in range(15):

@@ -13,8 +13,8 @@ from refusals import refused
 
 from steelyard.errors import LogError, SteelyardError
 from steelyard.fleet.patterns import date_in_name
-from steelyard.fleet.storage import FleetError, content_identity, how_it_lies
-from steelyard.fleet.table import FleetModel, read_fleet
+from steelyard.fleet.storage import FleetError, content_identity, file_state
+from steelyard.fleet.table import RobotType, read_fleet
 from steelyard.robot.library import builtin
 from steelyard.signals.read import read_log
 
@@ -56,12 +56,12 @@ logs = ["a-1/run-2026-03-02.csv", {files = "a-1/run-2026-03-01.csv", temperature
 
 def test_toml_and_folder_and_tables_say_the_same(folder):
     laid_out = read_fleet(folder)
-    assert list(laid_out.models) == ["arm"]
+    assert list(laid_out.robot_types) == ["arm"]
     assert laid_out.robots == {"a-1": "arm", "a-2": "arm"}
     assert [log.date for log in laid_out.logs] == 2 * [day("2026-03-01"), day("2026-03-02")]
-    assert laid_out.models["arm"].robot.joint_names == ("shoulder",)
+    assert laid_out.robot_types["arm"].robot.joint_names == ("shoulder",)
     log = laid_out.logs[0]
-    assert read_log(log.url, laid_out.model_of(log).robot, log.mapping).meta["columns"]["torque"] == ["tau1"]
+    assert read_log(log.url, laid_out.type_of(log).robot, log.mapping).meta["columns"]["torque"] == ["tau1"]
 
     (folder / "some.toml").write_text(TOML)
     written = read_fleet(folder / "some.toml")
@@ -171,7 +171,7 @@ def test_what_stands_for_a_content(tmp_path):
     copy = tmp_path / "copy.csv"
     copy.write_bytes(path.read_bytes())
     assert content_identity(str(path)) == content_identity(str(copy))
-    assert how_it_lies(str(path)) != how_it_lies(str(copy))
+    assert file_state(str(path)) != file_state(str(copy))
     copy.write_bytes(path.read_bytes()[:-1] + b" ")
     assert content_identity(str(path)) != content_identity(str(copy))
     before = content_identity(str(tmp_path))
@@ -181,10 +181,10 @@ def test_what_stands_for_a_content(tmp_path):
 
 def test_a_model_is_told_by_its_description_and_options(folder):
     where = str(folder / "arm.urdf")
-    plain = FleetModel("arm", where).identity
-    assert FleetModel("other name", where).identity == plain
-    assert FleetModel("arm", where, {"snap": 1e-4}).identity != plain
-    assert FleetModel("arm", "irp6").robot.joint_names == builtin("irp6").joint_names
+    plain = RobotType("arm", where).identity
+    assert RobotType("other name", where).identity == plain
+    assert RobotType("arm", where, {"snap": 1e-4}).identity != plain
+    assert RobotType("arm", "irp6").robot.joint_names == builtin("irp6").joint_names
 
 
 def written(folder, text: str, name: str = "bad.toml"):
@@ -249,7 +249,7 @@ class TestRefusals:
 
     def test_two_models_and_a_robot_of_neither(self, folder):
         text = self.MODEL + '[models.irp6]\ndescription="irp6"\n[robots.a-1]\nlogs="a-1/"\n'
-        refused(written(folder, text), "does not say its model", "arm, irp6", error=FleetError)
+        refused(written(folder, text), "states no model", "arm, irp6", error=FleetError)
         text = self.MODEL + '[robots.a-1]\nlogs="a-1/"\nmodel="amr"\n'
         refused(written(folder, text), "'amr'", "'arm'", error=FleetError)
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.fleet import gathering, work
+from steelyard.fleet import run_fleet, worker
 from steelyard.fleet.fleet import FleetOutcome, identify_fleet
-from steelyard.fleet.gathering import FleetFactors
-from steelyard.fleet.mapped import LogFactors, log_factors, merge_factors
-from steelyard.fleet.settings import ModelSettings, ModelStudy, drawn
+from steelyard.fleet.log_factors import LogFactors, log_factors, merge_factors
+from steelyard.fleet.run_fleet import FleetFactors
+from steelyard.fleet.settings import RobotTypeSettings, RobotTypeStudy, draw_logs
 from steelyard.fleet.storage import FleetError
 from steelyard.fleet.table import read_fleet
 from steelyard.identification.identify import identify
-from tests.fleet.made_fleet import made_log, planar, truth, write_fleet, write_log
+from tests.fleet.planar_fleet import made_log, planar, truth, write_fleet, write_log
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def copy(once: tuple[Path, FleetOutcome], tmp_path: Path) -> Path:
 
 
 def as_bytes(found: FleetFactors) -> dict[str, bytes]:
-    return {name: factors.to_bytes() for name, factors in (*found.robots.items(), *found.models.items())}
+    return {name: factors.to_bytes() for name, factors in (*found.robots.items(), *found.robot_types.items())}
 
 
 def test_robots_are_what_identify_finds_in_their_logs(once: tuple[Path, FleetOutcome]) -> None:
@@ -81,8 +81,8 @@ def test_a_second_run_reads_nothing_and_gives_the_same_to_the_bit(
     def refuse(*_: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(gathering, "content_identity", refuse)
-    monkeypatch.setattr(work, "open_log", refuse)
+    monkeypatch.setattr(run_fleet, "content_identity", refuse)
+    monkeypatch.setattr(worker, "open_log", refuse)
     again = run(once[0])
     assert (again.factors.tally.kept, again.factors.tally.mapped, again.factors.tally.merged) == (12, 0, 0)
     assert as_bytes(again.factors) == as_bytes(once[1].factors)
@@ -117,11 +117,11 @@ def test_a_changed_setting_makes_factors_anew(copy: Path) -> None:
 def test_settings_are_chosen_once(once: tuple[Path, FleetOutcome], copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def chosen(task: work.ChoiceTask) -> ModelSettings | str:
-        calls.append(task.model)
-        return work.choose_model(task)
+    def chosen(task: worker.SettingsTask) -> RobotTypeSettings | str:
+        calls.append(task.robot_type)
+        return worker.choose_type_settings(task)
 
-    monkeypatch.setattr(gathering, "choose_model", chosen)
+    monkeypatch.setattr(run_fleet, "choose_type_settings", chosen)
     run(copy)
     assert calls == []
     (next((copy / "store" / "settings").iterdir())).write_text("{torn", "utf-8")
@@ -159,7 +159,7 @@ def test_without_any_usable_log_it_ends_in_a_sentence(tmp_path: Path) -> None:
     write_fleet(tmp_path / "logs", 1, 1)
     for log in (tmp_path / "logs").rglob("*.parquet"):
         log.write_bytes(b"")
-    with pytest.raises(FleetError, match=r"None of the models has logs that can be used: .*2026-01-01.parquet"):
+    with pytest.raises(FleetError, match=r"No robot type has logs that can be used: .*2026-01-01.parquet"):
         run(tmp_path)
 
 
@@ -183,14 +183,14 @@ def test_the_tree_of_merges_has_the_same_shape_in_blocks(once: tuple[Path, Fleet
 
 def test_settings_come_back_from_their_document(once: tuple[Path, FleetOutcome]) -> None:
     own = once[1].factors.settings["planar"]
-    back = ModelSettings.from_json(own.to_json(), "a test")
+    back = RobotTypeSettings.from_json(own.to_json(), "a test")
     assert back == own
     assert back.key == own.key
-    assert ModelStudy(planar(), back).study.base.independent == own.independent
+    assert RobotTypeStudy(planar(), back).study.base.independent == own.independent
 
 
 def test_a_worker_keeps_nothing_of_a_log_that_it_has_mapped(once: tuple[Path, FleetOutcome]) -> None:
-    ready = ModelStudy(planar(), once[1].factors.settings["planar"])
+    ready = RobotTypeStudy(planar(), once[1].factors.settings["planar"])
     log = made_log(3)
     gone = weakref.ref(log)
     log_factors(ready.study_of(log), ready.beta, np.array(ready.settings.residual_std))
@@ -205,8 +205,8 @@ def names() -> list[tuple[str, str]]:
 
 
 def test_the_draw_does_not_depend_on_the_order() -> None:
-    first = drawn(names(), lambda x: x[0], lambda x: x[1], 8)
-    assert drawn(names()[::-1], lambda x: x[0], lambda x: x[1], 8) == first
+    first = draw_logs(names(), lambda x: x[0], lambda x: x[1], 8)
+    assert draw_logs(names()[::-1], lambda x: x[0], lambda x: x[1], 8) == first
     assert len({robot for robot, _ in first[:5]}) == 5, "every robot once before one comes again"
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.fleet.mapped import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
+from steelyard.fleet.log_factors import FactorsError, LogFactors, log_factors, merge_factors, skipped_log
 from steelyard.identification.between import LogSums
 from steelyard.study import Study
-from tests.fleet.made_fleet import made_log, planar
+from tests.fleet.planar_fleet import made_log, planar
 
 TERMS = "viscous,coulomb,offset"
 
@@ -93,7 +93,7 @@ def test_torn_bytes_are_noticed(place: int, value: int) -> None:
 
 @pytest.mark.parametrize("count", [2, 9, 20])
 def test_merging_weighs_every_log_alike(count: int) -> None:
-    parts = [factors(1 + k % 3).stated("a") for k in range(count)]
+    parts = [factors(1 + k % 3).with_table_values("a") for k in range(count)]
     merged, columns = merge_factors(parts), study(1).base.independent
     np.testing.assert_allclose(
         merged.grams(columns), np.sum([p.grams(columns) for p in parts], axis=0), rtol=1e-9, atol=1e-8

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from steelyard.fleet.effects import FleetDesign
-from steelyard.fleet.mapped import LogFactors
+from steelyard.fleet.log_factors import LogFactors
 from steelyard.ground.arrays import Array
 from steelyard.identification.between import LogSums
 from steelyard.regression.data import RegressionData
@@ -83,7 +83,7 @@ class Truth:
         own = self.of_log(beta)
         y = [(1.0 + g) * (a @ own) + self.noise * _red(self.rng, count, self.correlation)
              for a, g in zip(A, gain, strict=True)]  # fmt: skip
-        return from_rows(self.design, A, y).stated(robot, date=date)
+        return from_rows(self.design, A, y).with_table_values(robot, date=date)
 
 
 def from_rows(made: FleetDesign, A: list[Array], y: list[Array]) -> LogFactors:
@@ -148,7 +148,7 @@ class QuickLogs:
             one.freedom,
             samples=one.samples,
             duration_s=one.duration_s,
-        ).stated(robot, date=date, **table)  # type: ignore[arg-type]
+        ).with_table_values(robot, date=date, **table)  # type: ignore[arg-type]
 
 
 def _smooth(rng: np.random.Generator, count: int, columns: int) -> Array:
