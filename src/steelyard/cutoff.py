@@ -57,7 +57,7 @@ def judge_stated_cutoff(study: Study) -> Study:
         ceiling = max(stated, chosen_cutoff(study.beginnings, free))
         motions = replace(study, preparation=free, cutoff_hz=ceiling)
         levels = motions.band_levels(motion_frequency(study.beginnings), stated)
-    except LogError:  # too short or too little motion for the rule, so there is no comparison
+    except LogError:  # the rule needs longer logs or more motion
         return study
     if stated not in levels.edges:
         return study

@@ -116,7 +116,7 @@ class UnreachableError(LogError):
 
 
 class ExcitationError(SteelyardError):
-    """A design problem has no solution; the message names the limit, the joint or the region, and the remedy."""
+    """A design problem cannot be solved; the message names the limit, the joint or the region, and the remedy."""
 
 
 class ProgramError(SteelyardError):

@@ -1,7 +1,7 @@
 """`Study`: shared intermediate results of check, tuning, fit, error bars and scores, each computed once.
 
 These are prepared motions, the dynamics with its terms, base parameters and rows. Short logs are filtered once. Longer
-ones, in memory or not, are processed in the same pieces; the first piece, by which settings are chosen, is read once.
+ones, in memory or not, are processed in the same pieces; their first piece, which determines settings, is read once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Study:
     Attributes:
         robot: Robot, mounted and coupled as the logs state.
         logs: The logs; long ones have several pieces, and files are streamed.
-        beginnings: Each log, or the first piece of a long one, by which settings are chosen.
+        beginnings: Each log, or the first piece of a long one; they determine settings.
         terms: Joint terms.
         preparation: Settings for the preparation of signals.
         cutoff_hz: Cut-off of the low-pass on both sides of y = A θ [Hz].
@@ -61,7 +61,7 @@ class Study:
         known_base: Earlier base parameters, used if they belong to this robot and its terms.
         band: Choice of the cut-off by the logs; None: it is stated, or follows from the motion.
         between: Torque between samples; None: not examined.
-        delay: Delay of the torques that was found in the logs, also stated in the preparation; None: no delay.
+        delay: Delay of the torques by the logs, also stated in the preparation; None: no delay.
         sources: Source of each joint's velocity; None: by the preparation, log by log.
         look: Checks each later piece of a long log during a pass (`later`); None: no check.
     """
@@ -114,7 +114,7 @@ class Study:
         several = (logs,) if isinstance(logs, Log | LogFile) else tuple(logs)
         sources: tuple[Source, ...] = tuple(without_repeats(s) if isinstance(s, Log) else s for s in several)
         if not sources:
-            raise SteelyardError("There is no log to identify from; name at least one.")
+            raise SteelyardError("Identification needs at least one log; name one.")
         sources, beginnings, remaining = read_beginnings(sources)
         if needs_torque:
             refuse_without_torque(beginnings)

@@ -1,4 +1,4 @@
-"""Fleets that lie elsewhere: in a bucket, behind http, in an archive; and what is asked of their keepers."""
+"""Remote fleets: in a bucket, behind http, in an archive; and the number of requests."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def heads(fleet):
     return [(log.robot, any_path(log.url).name, log.date, log.mapping.joints) for log in fleet.logs]
 
 
-def test_a_bucket_and_an_archive_are_laid_out_as_a_folder_is(folder, bucket):
+def test_buckets_and_archives_are_read_like_folders(folder, bucket):
     here = read_fleet(folder)
     assert [head[:2] for head in heads(here)] == [
         (robot, f"{day}.{kind}") for robot, kind in (("a-1", "parquet"), ("a-2", "mcap")) for day in DAYS
@@ -84,13 +84,13 @@ def test_patterns_in_a_bucket(bucket, tmp_path):
     assert files_at("s3://arms/a-[1]/*.parquet") == [log.url for log in fleet.logs[:2]]
 
 
-def test_objects_are_told_apart_without_reading_them(bucket, folder):
-    """By what the bucket's listing says: no log is asked for by itself, and none is read."""
+def test_objects_are_identified_without_reading_them(bucket, folder):
+    """The bucket's listing identifies them, without a request for a single log."""
     import s3fs
 
     listed = len(bucket.requests)
     urls = [log.url for log in read_fleet("s3://arms/").logs]
-    assert len(bucket.requests) - listed <= 4  # two listings, the mapping and its size, however many robots there are
+    assert len(bucket.requests) - listed <= 4  # two listings, the mapping and its size, for any number of robots
     begun = len(bucket.requests)
     before = [content_identity(url, file_state(url)) for url in urls]
     assert len(set(before)) == len(urls)
@@ -104,8 +104,8 @@ def test_objects_are_told_apart_without_reading_them(bucket, folder):
     assert [content_identity(log.url) for log in read_fleet("s3://arms/").logs] == before
 
 
-def test_a_fleet_in_a_bucket_is_identified_as_one_on_a_disk(bucket, tmp_path):
-    """The same factors to the bit; a second run asks for no log; a vanished and a broken one are listed."""
+def test_a_fleet_in_a_bucket_gives_the_same_result_as_on_disk(bucket, tmp_path):
+    """The factors are identical, a second run requests no log, and missing and damaged logs are listed."""
     import s3fs
 
     write_fleet(tmp_path / "logs", robots=2, logs=2, samples=600)
@@ -136,8 +136,8 @@ def test_a_fleet_in_a_bucket_is_identified_as_one_on_a_disk(bucket, tmp_path):
     assert some.robots["a"].samples == near.robots["arm0"].samples
 
 
-def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypatch):
-    """Exit code 2, and a line that names what is wrong."""
+def test_the_command_prints_one_error_line(folder, tmp_path, bucket, monkeypatch):
+    """The exit code is 2, and one line names the problem."""
     from typer.testing import CliRunner
 
     from steelyard.cli import app
@@ -174,7 +174,7 @@ def test_the_command_says_it_in_one_sentence(folder, tmp_path, bucket, monkeypat
             assert not (tmp_path / "run").exists()
 
 
-def test_a_table_behind_http_names_what_lies_beside_it(folder, tmp_path):
+def test_paths_in_a_table_behind_http_are_relative_to_it(folder, tmp_path):
     for name in ("arm.urdf", "mapping.toml"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     (tmp_path / "run.mcap").write_bytes((folder / "a-2" / f"{DAYS[0]}.mcap").read_bytes())
@@ -194,7 +194,7 @@ def test_a_table_behind_http_names_what_lies_beside_it(folder, tmp_path):
         refused(lambda: read_fleet(f"{served.url}/none.toml"), "no such file", error=FleetError)
 
 
-def test_who_does_not_answer_is_named(folder, tmp_path):
+def test_a_server_that_does_not_answer_is_named(folder, tmp_path):
     refused(lambda: read_fleet("http://127.0.0.1:1/fleet.toml"), "cannot be reached", error=UnreachableError)
     text = '[models.arm]\ndescription = "{0}"\n[robots.a]\nlogs = "{1}"\n'
     (tmp_path / "a.toml").write_text(text.format(folder / "arm.urdf", "http://127.0.0.1:1/*.csv"))
@@ -206,8 +206,8 @@ def test_who_does_not_answer_is_named(folder, tmp_path):
     refused(lambda: read_fleet(tmp_path / "c.toml"), "s4", "s3", error=FleetError)
 
 
-def test_one_log_that_is_gone_is_no_matter_of_the_table(folder, tmp_path):
-    """It is listed when its turn comes, and stops nobody."""
+def test_a_missing_log_is_no_error_of_the_table(folder, tmp_path):
+    """It is listed when it is processed, and the run continues."""
     gone = ("http://127.0.0.1:1/run.parquet", "s3://nobody/run.parquet", str(tmp_path / "none.parquet"))
     rows = "".join(f"a,{folder}/arm.urdf,{url}\n" for url in gone)
     (tmp_path / "fleet.csv").write_text(f"robot,model,log\n{rows}")

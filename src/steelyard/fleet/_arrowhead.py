@@ -161,7 +161,7 @@ def score_step(
 
 
 def log_variance(degrees: Array) -> Array:
-    """Return the variance of the logarithm of a variance that is known with these `degrees` of freedom."""
+    """Return the variance of the logarithm of a variance with these `degrees` of freedom."""
     return np.asarray(1.0 / (0.5 * degrees + 1.0 / _MAX_LOG_VARIANCE))
 
 

@@ -23,7 +23,7 @@ from steelyard.fleet.log_factors import LogFactors
 from steelyard.fleet.pooling import PooledFleet
 from steelyard.ground.arrays import Array
 
-# Probability at which two arms that are the same are taken for different ones.
+# Probability of taking one arm for two different ones.
 _SIGNIFICANCE = 1e-3
 
 

@@ -33,7 +33,7 @@ def motion_ratio(
     between_logs: Array,
     mean_covariance: Array,
 ) -> float:
-    """Estimate by which factor the variance of the links exceeds that of noise; 1 if motions agree.
+    """Estimate the ratio of the variance of the links to that of noise; 1 if motions agree.
 
     Args:
         builder: Computes the information of a log.

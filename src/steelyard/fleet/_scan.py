@@ -63,7 +63,7 @@ def scan(z: Array, C: Array, t: Array, degrees: Array, along: Sequence[Array] = 
         C: Their covariances without the courses of `along`, shape (series, days, days).
         t: Times, increasing.
         degrees: Degrees of freedom of the size of each C.
-        along: Courses that are fitted in addition to a level, such as changes that were found before.
+        along: Courses that are fitted in addition to a level, such as earlier changes.
     """
     n = len(t)
     if n < _BEFORE + _AFTER:

@@ -1,4 +1,4 @@
-"""`FleetDesign`: parameters that robots of one type share, and effects by which each robot may differ.
+"""`FleetDesign`: parameters that robots of one type share, and effects of each robot.
 
 Every parameter of a robot is that of the mean robot plus effects. Friction, offset and other joint terms have one
 effect each. The load of the last link has ten (mass, moments, inertia). The gain of a joint's torque sensor or drive

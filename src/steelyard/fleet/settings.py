@@ -36,7 +36,7 @@ from steelyard.signals.repeats import without_repeats
 from steelyard.signals.source import Source, pieces_of
 from steelyard.study import Study
 
-# Largest number of logs that settings are chosen from; more would take longer without more information per robot.
+# Largest number of logs that determine settings; more would take longer without more information per robot.
 CHOSEN_FROM = 8
 # Number of readable logs that are compared first. Those whose unexplained squares exceed the median by this factor are
 # left out.

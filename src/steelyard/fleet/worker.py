@@ -166,7 +166,7 @@ def _ready_study(task: LogTask) -> RobotTypeStudy:
 
 @dataclass(frozen=True)
 class SettingsTask:
-    """Logs from which the settings of a robot type are chosen.
+    """Candidate logs for the choice of the settings of a robot type.
 
     Attributes:
         robot_type: Name of the type.
