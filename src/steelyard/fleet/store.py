@@ -38,13 +38,11 @@ class StoreTally:
     """Statistics of a store.
 
     Attributes:
-        found: Number of entries found.
         written: Number of entries written.
         mended: Number of entries that were damaged or foreign.
         unkept: Number of entries that could not be written.
     """
 
-    found: int = 0
     written: int = 0
     mended: int = 0
     unkept: int = 0
